@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
-    from harness.asking.options import RunOptions
+    from harness.asking.options.run import RunOptions
     from harness.core.errors import (
         HarnessError,
         Interrupted,

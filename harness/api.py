@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.asking import servers
+from harness.asking import servers, verbs
 from harness.asking.keywords import (
     AuditKeywords,
     CompareKeywords,
@@ -35,24 +35,12 @@ from harness.asking.keywords import (
     ScoreKeywords,
     VerifyKeywords,
 )
-from harness.asking.options import (
-    AuditOptions,
-    CompareOptions,
-    ExportOptions,
-    GradeOptions,
-    JudgingCosts,
-    MergeOptions,
-    PlanBasis,
-    PlanOptions,
-    ProbeOptions,
-    RaceRules,
-    ReportOptions,
-    RunOptions,
-    ScoreOptions,
-    VerifyOptions,
-    verbs,
-)
-from harness.asking.options import JudgeOptions as Judge
+from harness.asking.options.deciding import CompareOptions, PlanBasis, PlanOptions, RaceRules, VerifyOptions
+from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.asking.options.judge import JudgeOptions as Judge
+from harness.asking.options.probing import ProbeOptions
+from harness.asking.options.run import RunOptions
+from harness.asking.options.score import JudgingCosts, ScoreOptions
 from harness.asking.session import Ran
 from harness.asking.watching import Watcher
 from harness.core.errors import HarnessError, Interrupted, UsageError

@@ -38,7 +38,7 @@ OTHERS: dict[str, set[str]] = {
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package
-    "harness/extensions/answers/program/inside/cell.py": {"open", "os.open"},  # in the sandbox
+    "harness/extensions/answers/program/inside/cell.py": {"os.open"},  # in the sandbox
     "harness/extensions/answers/program/inside/served.py": {"open"},  # likewise: standard streams
 }
 """Modules that open something else, and by which calls. Nothing of it is a file of a run."""

@@ -56,7 +56,7 @@ IMPORTED = {COMMANDS: (
     *(f"server_launchers.{name}" for name in ("keeping.supervisor", "keeping.registering", "engines.command")),
     *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),
     *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
-    "tests.faults.server",
+    "harness.testing",
 ), WORKERS: (
     *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
     *("jinja2.sandbox", "jinja2.ext"),

@@ -17,24 +17,17 @@ import msgspec
 import yaml
 
 import harness
-from harness.asking.options import (
-    AuditOptions,
-    CompareOptions,
-    ExportOptions,
-    GradeOptions,
-    JudgeOptions,
-    MergeOptions,
-    PlanBasis,
-    ProbeOptions,
-    ReportOptions,
-    RunOptions,
-    ScoreOptions,
-    VerifyOptions,
-)
+from harness.asking.options.deciding import CompareOptions, PlanBasis, VerifyOptions
+from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.probing import ProbeOptions
+from harness.asking.options.run import RunOptions
+from harness.asking.options.score import ScoreOptions
+from harness.asking.verbs import VERBS
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
-from harness.cli.json_output import printing, schemas
-from harness.cli.main import COMMANDS, LazyGroup
+from harness.cli.json_output import printed_type, printing, schemas
+from harness.cli.main import LazyGroup
 from harness.client.address import providers
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
@@ -104,7 +97,7 @@ def commands() -> str:
     """The page of all commands, each with every option that its help shows."""
     text = "# Commands\n\n" + NOTE
     top = LazyGroup("harness")
-    for name in COMMANDS:
+    for name in VERBS:
         entry = top.get_command(click.Context(top), name)
         assert entry is not None
         inner = (
@@ -242,7 +235,7 @@ def sweep() -> str:
 
 def json_output() -> str:
     """The page of JSON outputs: what every command prints with `--json`, from the types of its output."""
-    shapes, records = schemas({name: option.prints for name, option in printing().items()})
+    shapes, records = schemas({name: printed_type(prints) for name, prints in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
         "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field below is always "

@@ -16,7 +16,7 @@ from harness.presets import preset as presets
 from harness.presets.preset import Preset
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
+    from harness.asking.options.run import RunOptions
     from harness.asking.servers import Looks
     from harness.asking.watching import Watcher
     from harness.benchmarks.questions import QuestionSet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.client.address.providers import Provider
 from harness.core.errors import UsageError
 from harness.generation.settings import MAX_CONCURRENCY, RunSettings, Salvage

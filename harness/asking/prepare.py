@@ -22,7 +22,7 @@ import msgspec
 from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers

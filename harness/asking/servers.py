@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.asking import own_servers
-from harness.asking.options import WhichServer
+from harness.asking.options.whom import WhichServer
 from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider
@@ -108,7 +108,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
         elif who.provider and provider.hosted:
             urls = [None]  # The provider has no address of its own: its error asks for one.
     if not urls:
-        return _asked_at(_only_running(), who)
+        return _asked_at(_only_running(who), who)
     for url in who.base_url if path is None else ():
         if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url.partition(",")[0])):
             raise UsageError(
@@ -201,13 +201,12 @@ def _started_here(name: str) -> ServerState | None:
     return next((server for server in _running() if server.name == name), None)
 
 
-def _only_running() -> ServerState:
+def _only_running(who: WhichServer) -> ServerState:
     """The only running server that was started here. Raises `ServerError` if there is none, or several."""
     running = _running()
     if not running:
         raise ServerError(
-            f"no server is known: give --base-url URL (or {URL_VARIABLE}), or start one with "
-            "`harness serve ENGINE MODEL`"
+            f"no server is known: give {who.flag} (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
         )
     if len(running) > 1:
         names = ", ".join(server.name for server in running)

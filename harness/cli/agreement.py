@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from harness.grading.second.second_opinion import Agreement
+from harness.grading.second.second_opinion import Agreement
 
 SHOWN_DISAGREEMENTS = 10
 SHOWN_ANSWER_CHARS = 60

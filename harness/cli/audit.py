@@ -5,21 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import AuditOptions
-from harness.cli.flags import takes
-from harness.cli.help import Helping
+from harness.asking.options.finished import AuditCommand
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
-
-if TYPE_CHECKING:
-    from harness.core.records import VerdictName
-    from harness.verbs.audit import Audit
-    from harness.viewer.auditing import AuditItem
+from harness.core.records import VerdictName
+from harness.verbs.audit import Audit, audit, judge, n_left_open, open_run
+from harness.viewer.auditing import AuditItem
+from harness.viewer.printed import lines
 
 MAX_SHOWN_CHARS = 4000
 """Number of characters of a response that are shown to the person, counted from its end."""
@@ -30,27 +26,9 @@ BACK = "b"
 """The key that takes the last verdict back."""
 
 
-@click.command("audit", cls=Helping, verb="audit")
-@click.argument("run", type=click.Path(path_type=Path))
-@takes(AuditOptions)
-def command(run: Path, **given: Any) -> None:
-    """Judge samples of the scored RUN by hand, without seeing their verdicts, and print the accuracy that follows.
-
-    A judge model makes errors, and the interval of its score leaves them out. An audit measures them. It draws samples
-    at random from those that were graded correct and from the others; if a judge decided some samples, only from these.
-    You may stop at any sample and go on later. Your verdicts are stored as corrections. The score keeps its accuracy;
-    the audited accuracy stands beside it, with an interval that includes the grader's errors.
-
-    \b
-    harness audit results/r1
-    harness audit results/r1 --undecided               # decide what the grader could not decide
-    harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
-    harness audit results/r1 --verdicts to_judge.jsonl
-    """
-    from harness.verbs.audit import audit
-    from harness.viewer.printed import lines
-
-    options = AuditOptions.of(**given)
+def carry_out(options: AuditCommand) -> None:
+    """Ask a person, or write and read a file of samples; print the accuracies that follow."""
+    run = options.run
     by_file = options.out is not None or options.verdicts is not None
     if not by_file and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -77,8 +55,6 @@ def say_left_open(run: Path, *, stderr: bool = False) -> None:
 
     stderr: print on standard error, since standard output holds JSON.
     """
-    from harness.verbs.audit import n_left_open
-
     if n := n_left_open(run):
         samples = count_noun(n, "undecided sample")
         click.echo(f"to decide the {samples} by hand: harness audit {shlex.quote(str(run))} --undecided", err=stderr)
@@ -89,8 +65,6 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
 
     audits: the audits of the run's benchmarks. who: the person's name; None: the user of this machine.
     """
-    from harness.verbs.audit import judge, open_run
-
     opened = open_run(run)
     samples = [
         (opened.benchmark(each.benchmark), item, f"{number} of {each.n_drawn}")
@@ -121,8 +95,6 @@ def _show(item: AuditItem, number: str) -> None:
 
     number: the sample's number among those drawn, such as "3 of 40".
     """
-    from harness.viewer.printed import lines
-
     click.echo(f"\n{'─' * 60}\n{visible(item.benchmark, 80)} · {visible(item.question_id, 80)} · {number}\n")
     click.echo(lines(item.question))
     left_out = len(item.text) - MAX_SHOWN_CHARS

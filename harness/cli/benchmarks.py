@@ -6,7 +6,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.help import HelpingGroup
-from harness.cli.json_output import json_option, say
+from harness.cli.json_output import json_flags, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -14,8 +14,10 @@ from harness.core.nouns import count_noun
 SHOWN_PROMPTS = 3
 
 
-@click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
-@json_option("harness.cli.printed.lists:CardRow", "the list", many=True)
+CARDS = ("the list", "list[harness.cli.printed.lists:CardRow]")
+
+
+@click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True, params=json_flags(*CARDS))
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Benchmark cards: what is asked, where the data come from, how it is graded."""
@@ -25,8 +27,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         raise UsageError("write --json at the end of the list's command: harness benchmarks list --json")
 
 
-@command.command("list")
-@json_option("harness.cli.printed.lists:CardRow", "the list", many=True)
+@command.command("list", params=json_flags(*CARDS))
 def list_(as_json: bool) -> None:
     """All cards: questions, default samples, licence, and whether the data are here."""
     from harness.benchmarks import catalogue

@@ -5,30 +5,28 @@ Exit code 4: a run is worse than the baseline by the margin or more.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import CompareOptions
-from harness.cli import terminal
-from harness.cli.flags import takes
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.asking.options.deciding import CompareCommand
+from harness.benchmarks.prompts import name_of
+from harness.cli import compared_samples, terminal
+from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
+from harness.core.money import usd_in_words
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from harness.scoring.comparison import PairedComparison
-    from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
-    from harness.scoring.mean_difference import MeanComparison
-    from harness.scoring.stats import Interval
-    from harness.verbs.compare import RunComparison
+from harness.reports.unsettled import open_points
+from harness.runs.recorded_settings import difference_in_words, is_checksum
+from harness.scoring.comparison import PairedComparison
+from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
+from harness.scoring.mean_difference import MeanComparison
+from harness.scoring.moves import largest
+from harness.scoring.stats import Interval
+from harness.scoring.uncertainty import point_cells, why_narrower
+from harness.verbs.compare import RunComparison, compare
 
 SHOWN_QUESTIONS = 5
 """Number of questions that are listed of those that fell most, and as many of those that rose most."""
@@ -38,41 +36,13 @@ MIN_SUMMED = 3
 """Number of comparisons from which on a last line sums up their verdicts."""
 
 
-@click.command("compare", cls=Helping, verb="compare")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@takes(CompareOptions)
-@click.option(
-    "--samples",
-    is_flag=True,
-    help="Print where two runs differ instead: questions that moved, verdicts that flipped, settings.",
-)
-@json_option("harness.scoring.deciding:Decision", "a list of the decisions", many=True)
-def command(runs: tuple[Path, ...], samples: bool, as_json: bool, **given: Any) -> None:
-    """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
-
-    A run is a run folder, or another tool's outputs that `harness score` has graded.
-    For each benchmark, one line says whether the same run would be better if the same questions were asked again, and
-    one whether it would be on other questions of this kind. If runs share several benchmarks, a last line is about
-    their mean. The p values are raised for the number of lines (Holm's
-    method), so that with two equal runs any line shows a difference in at most 5 % of cases. That holds if you look
-    once; to look again and again while runs grow, use `harness race`. Exit code beside a margin: 0 no run is worse by
-    it or more, 4 one is, 1 the samples leave it open, or a score is compared with no other.
-
-    \b
-    harness compare results/base results/tuned
-    harness compare results/base theirs.jsonl
-    harness compare results/checkpoint-* --baseline results/base
-    harness compare results/base results/quantised --margin 1
-    harness compare results/base results/tuned --samples
-    """
-    if samples:
-        _show_samples(runs, {"json": as_json} | given)
-        return
-    from harness.verbs.compare import compare
-
-    pairs = compare(runs, CompareOptions.of(**given))
+def carry_out(options: CompareCommand) -> int:
+    """Print the comparisons, or where two runs differ. Returns the exit code."""
+    if options.show_samples:
+        return _show_samples(options)
+    pairs = compare(options.runs, options)
     decisions = [pair.decision for pair in pairs]
-    if as_json:
+    if options.as_json:
         say(decisions)
     else:
         for number, pair in enumerate(pairs, 1):
@@ -90,8 +60,7 @@ def command(runs: tuple[Path, ...], samples: bool, as_json: bool, **given: Any) 
             _print_summary(decisions)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
-    if given["margin"] is not None:
-        sys.exit(_margin_code(decisions, pairs.uncompared))
+    return EXIT_COMPLETE if options.margin is None else _margin_code(decisions, pairs.uncompared)
 
 
 def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> int:
@@ -102,15 +71,15 @@ def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> in
     return EXIT_OWED if uncompared or "open" in verdicts else EXIT_COMPLETE
 
 
-def _show_samples(runs: Sequence[Path], others: Mapping[str, Any]) -> None:
-    """Print where the two runs differ. others: the other options, which decide nothing here. Raises `UsageError`."""
-    from harness.cli.compared_samples import show
-
-    if len(runs) != 2:
-        raise UsageError(f"--samples shows where two runs differ: give two, not {len(runs)}")
-    if given := [name for name, value in others.items() if value not in (None, False, ())]:
-        raise UsageError(f"--samples shows where two runs differ and decides nothing: leave out {given[0]}")
-    show(*runs)
+def _show_samples(options: CompareCommand) -> int:
+    """Print where the two runs differ. Raises `UsageError` for other options, which decide nothing here."""
+    if len(options.runs) != 2:
+        raise UsageError(f"it shows where two runs differ: give two, not {len(options.runs)}", field="samples")
+    if others := [name for name in options.given if name not in ("runs", "show_samples")]:
+        what = others[0].removeprefix("as_")
+        raise UsageError(f"it shows where two runs differ and decides nothing: leave out {what}", field="samples")
+    compared_samples.show(*options.runs)
+    return EXIT_COMPLETE
 
 
 def _print_summary(decisions: Sequence[Decision]) -> None:
@@ -139,12 +108,6 @@ def _decided_by_correction(pair: RunComparison) -> bool:
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:
     """Print the comparison of one run with the baseline on one benchmark. with_others: more comparisons are printed."""
-    from harness.benchmarks.prompts import name_of
-    from harness.reports.unsettled import open_points
-    from harness.runs.recorded_settings import difference_in_words, is_checksum
-    from harness.scoring.moves import largest
-    from harness.scoring.uncertainty import point_cells, why_narrower
-
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
@@ -231,8 +194,6 @@ def _detectable(smallest: float | None) -> str:
 
 def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
     """Print the difference's interval if the same questions were asked again. compared: of the decision."""
-    from harness.scoring.uncertainty import point_cells
-
     words, width = point_cells(compared.difference)[1], 26 if compared.difference.at_most else 18
     click.echo(f"  same questions   {words:{width}} p {_p(decision.p_sampling)}  {decision.verdict}")
 
@@ -280,8 +241,6 @@ def _costs(pair: RunComparison) -> str:
     """The prompt tokens and the cost of a sample, and the cost of a right answer, of the baseline and the run; empty if
     neither is known of either.
     """
-    from harness.core.money import usd_in_words
-
     sides = pair.baseline_costs, pair.costs
     amounts = {
         "tokens in a sample": ["unknown" if side.tokens_in is None else f"{side.tokens_in:,.0f}" for side in sides],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +11,12 @@ from harness.cli import terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from harness.runs import RunFolder
-    from harness.viewer.differ import Compared
-
+from harness.reports.scored import read_runs
+from harness.runs import RunFolder
+from harness.scoring.opened import OpenRun
+from harness.verbs.outputs import open_scored
+from harness.viewer.differ import Compared, compare
+from harness.viewer.rows import WORDS
 
 SHOWN_QUESTIONS = 20
 """Number of questions that are listed of those whose fraction correct moved."""
@@ -26,9 +26,6 @@ def show(first: Path, second: Path) -> None:
     """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
     settings that differ.
     """
-    from harness.scoring.opened import OpenRun
-    from harness.verbs.outputs import open_scored
-    from harness.viewer.differ import compare
 
     folders = [open_scored(path) for path in (first, second)]
     a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
@@ -46,7 +43,6 @@ def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
     """The name in the second run of each benchmark of the first that it has under another name, as another tool's
     outputs have the name of their file.
     """
-    from harness.reports.scored import read_runs
 
     first, second = read_runs(folders)
     return {
@@ -56,7 +52,6 @@ def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
 
 def _print(compared: Compared) -> None:
     """Print how two runs differ on one benchmark."""
-    from harness.viewer.rows import WORDS
 
     click.echo(visible(compared.benchmark))
     for line in compared.lines:

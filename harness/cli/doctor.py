@@ -5,17 +5,16 @@ intact.
 from __future__ import annotations
 
 import platform
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from harness.asking.options.reading import DoctorCommand
 from harness.cli import terminal
-from harness.cli.help import Helping
 from harness.core import plugins
-from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
@@ -31,43 +30,25 @@ FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""
 
 
-@click.command("doctor", cls=Helping)
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--benchmark", "benchmarks", multiple=True, help="Only these cards or files of questions; may be repeated."
-)
-@click.option(
-    "--demo",
-    is_flag=True,
-    help="Start the embedded server, run, score and report the demo benchmark. Downloads 98 MB of weights once.",
-)
-def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...], demo: bool) -> None:
-    """Check plug-ins and every card whose data are here, or verify every checksum of RUN_FOLDER...
-
-    A plug-in is imported and tried: a prompt, an exporter and a provider are checked, a launcher is called. A card
-    passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
-    numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
-    and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
-    that none reads, gets a warning; so do references that need a judge, and columns with too many values for a
-    breakdown. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
-    """
-    if demo:
+def carry_out(options: DoctorCommand) -> int:
+    """Check what the options name. Returns the exit code."""
+    if options.demo:
         from harness.cli.demo import play
 
-        sys.exit(play())
-    if runs:
-        damaged = [path for path in runs if _damaged(path)]
-        sys.exit(StoreError.exit_code if damaged else 0)
-    if benchmarks:
-        passed, needed = _cards(benchmarks)
+        return play()
+    if options.runs:
+        damaged = [path for path in options.runs if _damaged(path)]
+        return StoreError.exit_code if damaged else EXIT_COMPLETE
+    if options.cards:
+        passed, needed = _cards(options.cards)
         _conditions(needed)
-        sys.exit(0 if passed else 1)
+        return EXIT_COMPLETE if passed else EXIT_OWED
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
     _conditions(plugins.extensions("answer"))
     usable = _plugins()
-    sys.exit(0 if _cards(())[0] and usable else 1)
+    return EXIT_COMPLETE if _cards(())[0] and usable else EXIT_OWED
 
 
 def _plugins() -> bool:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
+from harness.asking.prepare import Asked, prepare, questions_of, server_of
+from harness.asking.watching import Watcher
+from harness.benchmarks.questions import QuestionSet
 from harness.cli import terminal
+from harness.cli.terminal import Terminal
+from harness.core import codec
+from harness.core.codec import sample_seed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.secret import without_secrets, without_user_info
-
-if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions, RunOptions
-    from harness.asking.prepare import Asked
-    from harness.asking.watching import Watcher
-    from harness.benchmarks.questions import QuestionSet
-    from harness.generation.settings import BenchmarkSettings, RunSettings
-
+from harness.generation.context import fitted_max_tokens
+from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.verbs.elsewhere import cluster
+from harness.verbs.judge import judge_of
+from harness.verbs.judging_costs import most_requests
+from harness.verbs.run import doubts_without_a_judge
 
 MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""
@@ -29,8 +34,6 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
 
     Nothing is sent except one look at the server. judge: who will score the run; it is asked nothing. None: the rules.
     """
-    from harness.asking.prepare import prepare, questions_of, server_of
-    from harness.cli.terminal import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if options.serve is not None:
@@ -42,8 +45,6 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
         _warn(questions_asked.sets, judge, watcher)
         return
     if on is not None:
-        from harness.verbs.elsewhere import cluster
-
         options = cluster(on).check(options)
     with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
         _show(prepared.settings, prepared.sets, prepared.contexts, judge)
@@ -52,7 +53,6 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
 
 def _warn(sets: list[QuestionSet], judge: JudgeOptions | None, watcher: Watcher) -> None:
     """Warn, as the run will, of references that the rules cannot compare, unless a judge decides."""
-    from harness.verbs.run import doubts_without_a_judge
 
     for doubt in doubts_without_a_judge(sets) if judge is None else ():
         watcher.warn(doubt)
@@ -101,7 +101,6 @@ def _rows_of_fitted(
 
     Raises `ServerError`, as the run would, if max_tokens does not fit and the options do not allow lowering it.
     """
-    from harness.generation.context import fitted_max_tokens
 
     if not contexts:
         return {}
@@ -124,8 +123,6 @@ def _judge_rows(
     """
     if judge is None:
         return []
-    from harness.verbs.judge import judge_of
-    from harness.verbs.judging_costs import most_requests
 
     settings, _ = judge_of(judge)
     scope = f"{settings.scope}{', its verdict replaces that of the rules' if settings.override else ''}"
@@ -201,8 +198,6 @@ def _show_prompts(sets: list[QuestionSet]) -> None:
 
 def _request(settings: RunSettings, questions: QuestionSet) -> str:
     """The body of the first request without its prompt, with secrets hidden."""
-    from harness.core import codec
-    from harness.core.codec import sample_seed
 
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)

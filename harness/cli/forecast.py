@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.core.nouns import count_noun
+from harness.generation.forecast import Forecast
 from harness.showing.lines import duration
-
-if TYPE_CHECKING:
-    from harness.generation.forecast import Forecast
 
 MIN_IN_MILLIONS = 10_000
 """Tokens are printed in millions if their error is at least this many tokens."""

@@ -2,85 +2,38 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import GradeOptions
-from harness.cli.flag_words import refuse
-from harness.cli.flags import takes
-from harness.cli.help import Helping
-from harness.core.errors import EXIT_UNJUDGED, UsageError, near_names
+from harness.asking.options.finished import GradeCommand
+from harness.core.errors import EXIT_COMPLETE, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
-
-if TYPE_CHECKING:
-    from harness.verbs.grade import NearMiss
-
-_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
+from harness.grading.verdict import NEAR_MISSES
+from harness.grading.verifier import failure
+from harness.verbs import grade as grading
 
 
-class GradeCommand(Helping):
-    """A command whose arguments may begin with a dash, such as `-5`; an unknown long option is still refused."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words. A word that looks like a long option but is no flag is refused, with similar flags."""
-        flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-        flags.update(self.get_help_option_names(ctx))
-        typed = args[: args.index("--")] if "--" in args else args
-        for word in typed:
-            name = word.partition("=")[0]
-            if _OPTION.fullmatch(name) and name not in flags and not ctx.resilient_parsing:
-                refuse("grade", name)
-                raise click.UsageError(
-                    f"No such option: {visible(name, 80)}.{near_names(name, flags)} If it is the reference or "
-                    "the response, write -- before it.",
-                    ctx,
-                )
-        return super().parse_args(ctx, args)
-
-
-@click.command("grade", cls=GradeCommand, context_settings={"ignore_unknown_options": True})
-@click.argument("reference")
-@click.argument("response", required=False)
-@takes(GradeOptions)
-@click.option("--near-misses", is_flag=True, help="List the near misses of the scored run folder REFERENCE instead.")
-def command(reference: str, response: str | None, near_misses: bool, **given: Any) -> None:
-    """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
-
-    The last line is the verdict that `harness score` stores for a sample with this response. With --near-misses,
-    REFERENCE is a scored run folder: the wrong answers that miss by little are listed, and RESPONSE is left out.
-    With --kind program, REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
-
-    \b
-    harness grade '1/2' 'So the answer is \\boxed{0.5}.'
-    harness grade --near-misses results/qwq-32b
-    """
-    from harness.grading.verifier import failure
-    from harness.verbs import grade as grading
-
-    if near_misses:
-        if response is not None:
+def carry_out(options: GradeCommand) -> int:
+    """Print the steps to the verdict on one response, or the near misses of a run."""
+    if options.near_misses:
+        if options.response is not None:
             raise UsageError("--near-misses takes a run folder and no response")
-        lines = [_in_a_line(miss) for miss in grading.near_misses(Path(reference))]
+        lines = [_in_a_line(miss) for miss in grading.near_misses(Path(options.reference))]
         click.echo("\n".join(lines) or "no near miss")
-        return
-    if response is None:
+        return EXIT_COMPLETE
+    if options.response is None:
         raise UsageError("RESPONSE is missing: give the model's words, or - to read them from standard input")
-    options = GradeOptions.of(**given)
-    verdict = grading.grade(reference, sys.stdin.read() if response == "-" else response, options, with_steps=True)
+    response = sys.stdin.read() if options.response == "-" else options.response
+    verdict = grading.grade(options.reference, response, options, with_steps=True)
     for step in verdict.steps:
         click.echo(step)
-    if failure(verdict.rule) is not None:
-        sys.exit(EXIT_UNJUDGED)
+    return EXIT_COMPLETE if failure(verdict.rule) is None else EXIT_UNJUDGED
 
 
-def _in_a_line(miss: NearMiss) -> str:
+def _in_a_line(miss: grading.NearMiss) -> str:
     """The near miss in one line: its sample, its kind, the reference and the answer."""
-    from harness.grading.verdict import NEAR_MISSES
-
     grade = miss.grade
     assert grade.near_miss is not None
     references = " or ".join(visible(reference, 60) for reference in miss.references)

@@ -8,46 +8,41 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
+from harness.asking.verbs import refuse_flag
 from harness.cli.other_words import ELSEWHERE
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 OTHER_HEADING = "Other options"
 
 
-def under(heading: str, *options: Callable[[F], F]) -> tuple[Callable[[F], F], ...]:
-    """The same options, shown under this heading."""
-    return tuple(_marked(heading, option) for option in options)
+class Flag(click.Option):
+    """A flag. heading: that under which the help shows it; empty: behind all others. prints: if it prints a result as
+    JSON, the name of the result's type (`Option.prints`).
+    """
+
+    def __init__(self, *args: Any, heading: str = "", prints: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heading = heading or OTHER_HEADING
+        self.prints = prints
 
 
 def heading_of(parameter: click.Parameter) -> str:
     """The heading under which the help shows the parameter."""
-    return str(getattr(parameter, "heading", OTHER_HEADING))
-
-
-def _marked(heading: str, option: Callable[[F], F]) -> Callable[[F], F]:
-    """A decorator that adds the option and marks it with the heading under which the help shows it."""
-
-    def decorate(function: F) -> F:
-        function = option(function)
-        function.__click_params__[-1].heading = heading  # type: ignore[attr-defined]
-        return function
-
-    return decorate
+    return parameter.heading if isinstance(parameter, Flag) else OTHER_HEADING
 
 
 class Helping(click.Command):
     """A command with a short help if it has many options; it also knows the option names of other tools.
 
     first: names of the parameters in the short help; empty: the help shows all. verb: the verb that declares its
-    options (`harness.asking.options.verbs`).
+    options (`harness.asking.verbs`). With click's setting `ignore_unknown_options` its arguments may begin with a dash,
+    such as `-5`; an unknown long option is still refused.
     """
 
     def __init__(self, *args: Any, first: Sequence[str] = (), verb: str = "", **kwargs: Any) -> None:
@@ -94,14 +89,14 @@ class Helping(click.Command):
             raise click.UsageError(
                 f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
             )
+        if ctx.ignore_unknown_options:
+            self._refuse_long_options(ctx, args)
         refuses_more, ctx.allow_extra_args = not ctx.allow_extra_args, True
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if self.verb:
-                from harness.cli.flag_words import refuse
-
-                refuse(self.verb, error.option_name)
+                refuse_flag(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
             if not (line := _example(self, ctx)):
@@ -110,6 +105,23 @@ class Helping(click.Command):
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
+
+    def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
+        """Raise an error for a word that looks like a long option but is no flag, with similar flags."""
+        flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        flags.update(self.get_help_option_names(ctx))
+        for word in args[: args.index("--")] if "--" in args else args:
+            name = word.partition("=")[0]
+            if _LONG_OPTION.fullmatch(name) and name.replace("_", "-") not in flags and not ctx.resilient_parsing:
+                refuse_flag(self.verb, name)
+                raise click.UsageError(
+                    f"No such option: {visible(name, 80)}.{near_names(name, flags)} If it is the reference or "
+                    "the response, write -- before it.",
+                    ctx,
+                )
+
+
+_LONG_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
 
 
 def _example(command: click.Command, ctx: click.Context) -> str:
@@ -198,12 +210,12 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         for flag in parameter.opts
     }
     dashed = name.replace("_", "-")
-    if SERVE_OPTION in flags and (field := _server_flag(dashed)):
+    word = dashed.lstrip("-").lower()
+    if SERVE_OPTION in flags and word not in ELSEWHERE and (field := _server_flag(dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if own := next((flag for flag, parameter in flags.items() if parameter.name == dashed[2:].replace("-", "_")), None):
         return f"No such option: {name}. That is {own} here."
-    word = dashed.lstrip("-").lower()
     meant = ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word))
     if meant is not None:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
@@ -239,6 +251,8 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
             continue
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name}, without a flag, here."
+        if meant.startswith("server_"):
+            return f"That is {parameter.opts[-1]} here; the engine's own flags stand behind ` -- `, as they are."
         return f"That is {parameter.opts[-1]} here."
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 

@@ -4,51 +4,41 @@ from __future__ import annotations
 
 import importlib
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from harness.asking.verbs import VERBS, options_class
+from harness.cli.help import Flag
+from harness.core.options import options_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class JsonOption(click.Option):
-    """The option `--json` of a command. prints: MODULE:TYPE of its output; many: it prints a list of such values."""
-
-    def __init__(self, *args: Any, prints: str, many: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._prints, self._many = prints, many
-
-    @property
-    def prints(self) -> Any:
-        """The type of the output. Its module is imported only here: most commands never show their schema."""
-        module, _, name = self._prints.partition(":")
-        one: Any = getattr(importlib.import_module(module), name)
-        return types.GenericAlias(list, one) if self._many else one
+def printed_type(name: str) -> Any:
+    """The type of an output. name: MODULE:TYPE or list[MODULE:TYPE]; its module is imported only here."""
+    module, _, record = name.removeprefix("list[").removesuffix("]").partition(":")
+    one: Any = getattr(importlib.import_module(module), record)
+    return types.GenericAlias(list, one) if name.startswith("list[") else one
 
 
-def json_option(prints: str, what: str, *, many: bool = False) -> Callable[[F], F]:
-    """The options `--json` and `--json-schema` of a command; prints, many: as in `JsonOption`."""
-    as_json = click.option(
-        "--json",
-        "as_json",
-        cls=JsonOption,
-        prints=prints,
-        many=many,
-        is_flag=True,
-        help=f"Print {what} as JSON (docs/json.md).",
-    )
-    its_schema = click.option(
-        "--json-schema",
+def schema_flag() -> click.Option:
+    """The flag that prints the schema of a command's JSON output."""
+    return click.Option(
+        ["--json-schema"],
         is_flag=True,
         is_eager=True,  # It works although required arguments are missing.
         expose_value=False,
         hidden=True,
         callback=_say_schema,
     )
-    return lambda function: as_json(its_schema(function))
+
+
+def json_flags(what: str, prints: str) -> list[click.Parameter]:
+    """The flags `--json` and `--json-schema` of a command in a group. what: what is printed. prints: its type."""
+    shown = f"Print {what} as JSON (docs/json.md)."
+    return [Flag(["--json", "as_json"], prints=prints, is_flag=True, help=shown), schema_flag()]
 
 
 def _say_schema(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
@@ -65,22 +55,18 @@ def say(value: Any) -> None:
     click.echo(codec.pretty(value).decode(), nl=False)
 
 
-def printing() -> dict[str, JsonOption]:
-    """The `--json` options by command, in the order of `harness --help`."""
-    from harness.cli.main import COMMANDS, LazyGroup
-
-    top = LazyGroup("harness")
-    options: dict[str, JsonOption] = {}
-    for name in COMMANDS:
-        command = top.get_command(click.Context(top), name)
-        assert command is not None
-        inner = command.commands.items() if isinstance(command, click.Group) else ()
-        titled = [(name, command), *((f"{name} {key}", action) for key, action in sorted(inner))]
-        for title, action in titled:
-            for option in action.params:
-                if isinstance(option, JsonOption):
-                    options[title] = option
-    return options
+def printing() -> dict[str, str]:
+    """Command → the type of what it prints with `--json` (`Option.prints`), in the order of `harness --help`."""
+    printed: dict[str, str] = {}
+    for name, verb in VERBS.items():
+        if verb.options:
+            flags = [(name, option.prints) for option in options_of(options_class(name)).values()]
+        else:
+            group: click.Group = importlib.import_module(f"harness.cli.{name}").command
+            titled = ((name, group), *((f"{name} {key}", inner) for key, inner in sorted(group.commands.items())))
+            flags = [(title, flag.prints) for title, one in titled for flag in one.params if isinstance(flag, Flag)]
+        printed |= {title: prints for title, prints in flags if prints}
+    return printed
 
 
 def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
@@ -96,7 +82,7 @@ def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[s
 
 def schema(command: str) -> dict[str, Any]:
     """The JSON schema of what `harness COMMAND --json` prints."""
-    shapes, records = schemas({command: printing()[command].prints})
+    shapes, records = schemas({command: printed_type(printing()[command])})
     return {"$schema": DIALECT, "title": f"harness {command} --json", **shapes[command], "$defs": records}
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import JudgingCosts, ScoreOptions
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
-
-if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
-    from harness.core.money import Prices
-    from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
-    from harness.verbs.judging_costs import ExpectedJudging
+from harness.verbs import score as scoring
+from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
+from harness.verbs.judging_costs import ExpectedJudging, expected_judging
 
 SHOWN_CAUSES = 5
 
@@ -72,8 +72,6 @@ def show_expected(
 
     others: flag → its value, for flags that a dry run refuses. Raises `UsageError`, and what grading raises.
     """
-    from harness.verbs import score as scoring
-    from harness.verbs.judging_costs import expected_judging
 
     if judge is None:
         raise UsageError("--dry-run says what a judge would be asked: name the judge with --judge MODEL")

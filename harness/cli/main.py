@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
+from harness.asking.verbs import GROUPS, VERBS
 from harness.core import channel
 from harness.core.about import __version__, commit
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
@@ -22,91 +23,39 @@ from harness.core.inert import visible
 from harness.core.secret import without_user_info
 from server_launchers import isolated
 
-# Commands are imported only when called, so that `harness --help` does not import the client or the grader.
-GROUPS = {
-    "Serve": {
-        "serve": "Start an inference server, list the running ones, or stop them.",
-        "probe": "Examine a server: what would spoil a score from it.",
-    },
-    "Ask": {
-        "run": "Sample completions for benchmarks from a server; resume by the same command.",
-        "sweep": "Run and score models × servers × settings × benchmarks from one file.",
-        "benchmarks": "List the benchmark cards, or show one.",
-        "status": "Show or steer a run from another terminal: concurrency, pause, drain.",
-        "merge": "Join the run folders of several clients (shards) into one run.",
-    },
-    "Grade": {
-        "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
-        "grade": "Grade one response against one reference answer, and say why.",
-        "audit": "Judge some samples by hand: the accuracy that a person's verdicts give.",
-    },
-    "Read": {
-        "report": "Print one table for runs, and write Markdown and HTML.",
-        "show": "Read a run's questions and samples in the terminal.",
-        "view": "Read runs on a local page in the browser.",
-        "export": "Write a run as training data, as a table, or as another tool's results.",
-    },
-    "Decide": {
-        "compare": "Show which run is better, and how sure that is.",
-        "gate": "Say whether a model still reaches its floors, with few samples.",
-        "race": "Sample candidates in rounds until it is clear which is better.",
-        "plan": "Show how many samples it takes to see a difference, and their cost.",
-        "verify": "Say whether a run agrees with what is published of its model.",
-    },
-    "More": {
-        "doctor": "Check plug-ins, the grader on every card, or the journal of a run; play the demo.",
-    },
-}
-"""Heading -> command -> its line in the help, in the order of the work."""
-
-COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
-
-
-_OTHER_NAMES = {"watch": "sweep FILE --follow", "eval": "run, and then score", "evaluate": "run, and then score"}
-"""Name that people try → the command that does this."""
-
-_GONE = {
-    "demo": "`make demo` in a checkout, or `harness doctor --demo`, plays the whole path on a small model",
-    "experiment": "`repeat: 30` or `samples: [8, 16]` in a sweep's file makes the runs, and `harness report FOLDER "
-    "--plots PICTURES` draws how they differ",
-    "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
-    "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
-    "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
-    "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
-    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
-    "diff": "`harness compare A B --samples` shows where two runs differ",
-    "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
-    "plugins": "`harness doctor` lists and tries the plug-ins",
-}
-"""Former command → what stands for it now."""
-
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"harness.cli.{cmd_name}").command
-        return command
+        if VERBS[cmd_name].options:
+            from harness.cli.flags import command_of
+
+            return command_of(cmd_name)
+        group: click.Group = importlib.import_module(f"harness.cli.{cmd_name}").command
+        return group
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            if args[0] in _GONE:
-                ctx.fail(f"`harness {args[0]}` is gone: {_GONE[args[0]]}.")
-            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], COMMANDS, _OTHER_NAMES)}")
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from harness.cli.other_words import COMMANDS  # few words are no command
+
+            if args[0] in COMMANDS:
+                ctx.fail(f"`harness {args[0]}` is no command: {COMMANDS[args[0]]}.")
+            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, COMMANDS))
+        width = max(map(len, VERBS))
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:{width}}", line) for name, line in commands.items()])
+                formatter.write_dl([(f"{name:{width}}", verb.line) for name, verb in commands.items()])
 
 
 def _dashed(word: str) -> str:

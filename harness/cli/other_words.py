@@ -1,4 +1,4 @@
-"""Names of options that other tools have, or that this one had, and what they are here."""
+"""Names of commands and options that other tools have, or that this one had, and what they are here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,6 @@ ELSEWHERE: dict[str, str] = dict(
             "A loss is ruled out, or found, by --margin POINTS; its exit code is 0, 4, or 1 if it is open.": (
                 "fail-if-worse pass-unseen"
             ),
-            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
             "--prompt few_shot or long_thought shows examples; your own prompt others (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot use-few-shot few-shot-file use-example-prompt"
             ),
@@ -157,3 +156,22 @@ ELSEWHERE: dict[str, str] = dict(
 )
 """Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence.
 `view:host` is the name in one command alone."""
+
+_RUN_AND_SCORE = "`harness run` asks for the samples, and `harness score` grades them"
+COMMANDS = {
+    "watch": "`harness sweep FILE --follow MINUTES` follows a training",
+    "eval": _RUN_AND_SCORE,
+    "evaluate": _RUN_AND_SCORE,
+    "demo": "`make demo` in a checkout, or `harness doctor --demo`, plays the whole path on a small model",
+    "experiment": "`repeat: 30` or `samples: [8, 16]` in a sweep's file makes the runs, and `harness report FOLDER "
+    "--plots PICTURES` draws how they differ",
+    "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
+    "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
+    "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
+    "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
+    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
+    "diff": "`harness compare A B --samples` shows where two runs differ",
+    "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
+    "plugins": "`harness doctor` lists and tries the plug-ins",
+}
+"""Word in a command's place → what stands for it."""

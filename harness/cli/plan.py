@@ -3,60 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import PlanOptions
+from harness.asking.options.deciding import PlanCommand, PlanOptions
 from harness.cli import terminal
-from harness.cli.flags import takes
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.cli.forecast import forecast_lines
+from harness.cli.json_output import say
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun, count_points, count_questions, in_percent
-
-if TYPE_CHECKING:
-    from harness.generation.forecast import Forecast
-    from harness.verbs.plan import Needed
+from harness.generation.forecast import Forecast
+from harness.verbs.plan import Needed, plan, sources_of
 
 
-@click.command("plan", cls=Helping, verb="plan")
-@click.argument("runs", metavar="RUN|BENCHMARK[:SAMPLES]...", nargs=-1, required=True)
-@json_option("harness.verbs.plan:Needed", "a list, one plan of each benchmark,", many=True)
-@takes(PlanOptions)
-def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
-    and their tokens, time and money. A RUN is scored and has at least two samples per question: a part of the run, or a
-    former run of a similar model. For a BENCHMARK, or a file of your own questions, the spread of published runs is
-    taken, at your model's --accuracy. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a difference
-    do these samples find?
-
-    The difference is between two new runs of equal size on the same questions; with --versus, between a new run (RUN is
-    taken as this one) and a stored one of so many samples; with --published-samples, between a new run and a published
-    score, as `harness verify` finds it. Several benchmarks are planned for one `harness compare` of all of them: it
-    corrects their p values together, so each benchmark needs more samples than alone.
-
-    --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
-    samples show it in 80 % of repetitions, if both models are equally good.
-
-    \b
-    harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
-    harness plan aime24 --detect 2
-    harness plan aime24:64
-    harness plan aime24 --detect 2 --published-samples 64
-    harness plan aime24 --margin 1
-    """
-    from harness.verbs.plan import plan, sources_of
-
-    options = PlanOptions.of(**given)
-    plans = plan(sources_of(runs), options)
+def carry_out(options: PlanCommand) -> None:
+    """Print the plan of each benchmark."""
+    plans = plan(sources_of(options.runs), options)
     if options.accuracy is not None and options.accuracy < 1:
         terminal.warn(
             f"an accuracy is in per cent, and {options.accuracy:g} means {options.accuracy:g} %: for "
             f"{100 * options.accuracy:g} % give accuracy={100 * options.accuracy:g}"
         )
-    if as_json:
+    if options.as_json:
         say(plans)
         return
     for needed in plans:
@@ -111,8 +80,6 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
 
 def _print_forecast(ahead: Forecast, concurrency: int) -> None:
     """Print what a planned run takes."""
-    from harness.cli.forecast import forecast_lines
-
     first, *more = forecast_lines(ahead, concurrency)
     for line in (f"such a run, from its beginning: {first}", *more):
         click.echo(f"  {line}")

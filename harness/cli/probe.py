@@ -6,24 +6,18 @@ import atexit
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import ProbeOptions, WhichServer
-from harness.asking.options.probing import NO_FIELD, NO_SERVER, ProbeRules
-from harness.asking.options.request import HowWritten
+from harness.asking.options.probing import ProbeCommand
 from harness.cli import terminal
-from harness.cli.flags import takes
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
-from harness.core.errors import HarnessError, StoppedByRule
+from harness.cli.json_output import say
+from harness.client.address.providers import leaving_out
+from harness.core.errors import EXIT_COMPLETE, HarnessError, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.options import options_of
-
-if TYPE_CHECKING:
-    from harness.verbs.probe.findings import ProbeReport
+from harness.verbs.probe.findings import ProbeInterrupted, ProbeReport
+from harness.verbs.probe.probe import probe
 
 EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
 """Group of checks → what they examine; the verdict names those of which no check was made."""
@@ -34,49 +28,26 @@ SHOWN_CHARS = 400
 """Longest reply in the table, in characters; the JSON holds it whole."""
 
 
-@click.command("probe", cls=Helping, verb="probe")
-@click.argument("base_url", metavar="[URL]", required=False)
-@takes(ProbeRules)
-@json_option("harness.verbs.probe.findings:ProbeReport", "one object")
-@takes(WhichServer, without=("base_url", *NO_SERVER))
-@takes(HowWritten, without=NO_FIELD)
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-def command(base_url: str | None, as_json: bool, **given: Any) -> None:
-    """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
-    Each check says what was sent, what came back, why it matters for a score and how to mend it.
-
-    Exit code 0: nothing spoils a score. 4: something does. 2: the server (or the reference) cannot be asked, or stops
-    answering, or no check could be made.
-
-    \b
-    harness probe http://127.0.0.1:8000
-    harness probe http://127.0.0.1:8000 --checks sampling --json
-    harness probe http://127.0.0.1:8000 --save-reference qwq.json
-    harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
-    """
-    from harness.cli.terminal import Terminal
-    from harness.verbs.probe.findings import ProbeInterrupted
-    from harness.verbs.probe.probe import probe
-
-    options = {name: value for name, value in given.items() if name in options_of(ProbeOptions)}
+def carry_out(options: ProbeCommand) -> int:
+    """Probe the server, and print what was found. Returns the exit code."""
     interrupted = None
     try:
-        with Terminal(progress=False) as watcher:
-            report = probe(ProbeOptions.of(base_url=base_url, **options), watcher)
+        with terminal.Terminal(progress=False) as watcher:
+            report = probe(options, watcher)
     except ProbeInterrupted as stop:
         interrupted, report = stop, stop.report
-    if as_json:
+    if options.as_json:
         say(report)
     else:
-        _table(report, given["reference"])
+        _table(report, options.reference)
     if interrupted is not None:
         sys.stdout.flush()
         # A further signal while Python ends must not change the exit code.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         raise interrupted
     if not report.sound:
-        sys.exit(StoppedByRule.exit_code)
-    sys.exit(HarnessError.exit_code if report.ended or not report.tested else 0)
+        return StoppedByRule.exit_code
+    return HarnessError.exit_code if report.ended or not report.tested else EXIT_COMPLETE
 
 
 def _table(report: ProbeReport, reference: str | None) -> None:
@@ -84,8 +55,6 @@ def _table(report: ProbeReport, reference: str | None) -> None:
 
     reference: what the server was compared with, if anything.
     """
-    from harness.client.address.providers import leaving_out
-
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]

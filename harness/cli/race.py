@@ -3,80 +3,39 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import click
 
-from harness.asking.options import RaceRules
-from harness.asking.options.verbs import RaceOptions
+from harness.asking.options.deciding import RaceRules
+from harness.asking.options.run import RaceCommand
 from harness.cli import terminal
-from harness.cli.flags import FIRST, run_given, run_options
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.cli.flags import run_given
+from harness.cli.json_output import say
+from harness.cli.printed.ends import RaceEnd, RaceStanding
+from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
-
-if TYPE_CHECKING:
-    from harness.cli.printed.ends import RaceEnd
-    from harness.scoring.race import RaceState
-    from harness.verbs.race import Raced
+from harness.scoring.race import RaceState
+from harness.verbs.race import Raced, race
+from harness.verbs.race import candidates as candidates_of
 
 
-_FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
-
-
-@click.command("race", cls=Helping, verb="race", first=_FIRST)
-@click.argument("benchmarks", metavar="BENCHMARK", required=False)
-@click.option(
-    "--candidate",
-    "candidates",
-    multiple=True,
-    metavar="'NAME KEY=VALUE …'",
-    help="A candidate with its own options of a run, by their names in Python. The first is the baseline.",
-)
-@json_option("harness.cli.printed.ends:RaceEnd", "how it ended")
-@run_options(RaceOptions)
-def command(
-    candidates: tuple[str, ...],
-    margin: float | None,
-    step: int | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
-    """Sample BENCHMARK with each candidate, round by round, until it is clear how each compares with the first one.
-
-    A candidate is a name with options of its own; all other options hold for every candidate. A round is one sample of
-    each question, and --samples is the largest number of rounds. After every --step rounds the candidates are compared
-    (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start.
-    Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
-    by half as many rounds again, and withheld if those rounds contradict the verdict. The run folders are in --out, and
-    the same command continues the race.
-
-    \b
-    harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
-        --candidate 'cool temperature=0.6' --candidate 'hot temperature=1.0'
-    harness race aime24:64 --out races/tuned --candidate 'base model=org/base base_url=http://a:8000' \\
-        --candidate 'tuned model=org/tuned base_url=http://b:8000'
-    """
+def carry_out(options: RaceCommand) -> int:
+    """Race the candidates, and print how it ended. Returns the exit code."""
     with terminal.stopped_with_a_line():
-        _command(candidates, RaceRules.of(margin=margin, step=step), as_json, given)
+        return _race(options)
 
 
-def _command(candidates: tuple[str, ...], rules: RaceRules, as_json: bool, given: dict[str, Any]) -> NoReturn:
-    """Carry out the command; the parameters are those of `command`."""
-    from harness.cli.terminal import Terminal
-    from harness.verbs.race import candidates as candidates_of
-    from harness.verbs.race import race
-
-    entrants = candidates_of([_own(text) for text in candidates], run_given(given))
-    with Terminal() as watcher:
-        raced = race(entrants, rules, watcher, partial(_look, {}))
+def _race(options: RaceCommand) -> int:
+    entrants = candidates_of([_own(text) for text in options.candidates], run_given(options))
+    with terminal.Terminal() as watcher:
+        raced = race(entrants, options.narrowed(RaceRules), watcher, partial(_look, {}))
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
-    if as_json:
+    if options.as_json:
         say(_record(raced, code))
     else:
         _closing(raced)
@@ -85,15 +44,13 @@ def _command(candidates: tuple[str, ...], rules: RaceRules, as_json: bool, given
             terminal.warn(f"{visible(name)} beside {visible(raced.baseline)}: {warning}")
     if raced.owed:
         click.echo(f"harness: {raced.owed}; give the same command again to request them", err=True)
-    sys.exit(code)
+    return code
 
 
 def _own(text: str) -> tuple[str, dict[str, Any]]:
     """Split `NAME KEY=VALUE …`, a candidate of a race, into its name and options. Raises `UsageError` that names the
     wrong word.
     """
-    from harness.core import codec
-
     try:
         name, *words = shlex.split(text) or [""]
     except ValueError as error:  # A quote in the text is not closed.
@@ -131,8 +88,6 @@ def _in_words(state: RaceState) -> str:
 
 def _record(raced: Raced, code: int) -> RaceEnd:
     """The race's end as `--json` prints it. code: the exit code."""
-    from harness.cli.printed.ends import RaceEnd, RaceStanding
-
     return RaceEnd(
         baseline=raced.baseline,
         exit_code=code,

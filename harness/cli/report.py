@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Any
-
 import click
 
-from harness.asking.options import ReportOptions
+from harness.asking.options.finished import ReportCommand
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
-from harness.cli.flags import takes
-from harness.cli.help import Helping
-from harness.core.errors import EXIT_OWED, StoreError
+from harness.core.about import install_line
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoreError
 from harness.core.inert import visible
+from harness.reports.plots import draw
+from harness.reports.report import BREAKDOWNS
+from harness.reports.settings import cost_of_judges, cost_of_sessions
+from harness.verbs.report import default_folder, report
 
 
-@click.command("report", cls=Helping, verb="report")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@takes(ReportOptions)
-def command(runs: tuple[Path, ...], **given: Any) -> None:
-    """Print one table for RUNS, benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
-
-    A run is a run folder, or another tool's outputs that `harness score` has graded; the folder of a sweep stands for
-    all its runs. The files go to --out, else into
-    the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
-
-    \b
-    harness report results/base
-    harness report results/base results/tuned --out comparison
-    """
-    from harness.core.about import install_line
-    from harness.reports.plots import draw
-    from harness.reports.report import BREAKDOWNS
-    from harness.reports.settings import cost_of_judges, cost_of_sessions
-    from harness.verbs.report import default_folder, report
-
-    options = ReportOptions.of(**given)
-    table = report(runs, options)
+def carry_out(options: ReportCommand) -> int:
+    """Print the report, and write it."""
+    table = report(options.runs, options)
     if options.plots is not None:
         plots = list(table.plots())
         draw.write_plots(plots, options.plots)
@@ -47,7 +27,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
                 click.echo(f"{visible(plot.name)}: {plot.summary}")
         click.echo(f"plots: {len(plots)} in {options.plots}, each as {', '.join(draw.FORMATS)}")
     try:
-        page = table.write((options.out or default_folder(runs)).absolute())
+        page = table.write((options.out or default_folder(options.runs)).absolute())
     except StoreError as error:
         raise StoreError(f"{error.sentence}. Name another folder for the report by `out`") from error
     terminal.console().print(table.terminal())
@@ -56,10 +36,11 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
             if cost is not None:
                 click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
-    for source in runs:
+    for source in options.runs:
         say_left_open(source)
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
     if not table.scores:
         click.echo("harness: none of the runs is scored, so the report has no number; `harness score` first", err=True)
-        sys.exit(EXIT_OWED)
+        return EXIT_OWED
+    return EXIT_COMPLETE

@@ -5,100 +5,60 @@ from __future__ import annotations
 import importlib
 import os
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from harness.asking.options import JudgingCosts, ScoreOptions
+from harness.asking.options.score import JudgingCosts, ScoreCommand, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
-from harness.cli.audit import say_left_open
-from harness.cli.flags import judge_of, judge_option, takes
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.cli.flags import judge_of
+from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
-from harness.core.options import options_of
 from harness.runs.layout import RunFolder
 
-if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions
+if TYPE_CHECKING:  # numpy comes first (`_load_numpy`)
+    from harness.asking.options.judge import JudgeOptions
     from harness.cli.printed.scores import RunScore
     from harness.core.money import Prices
     from harness.exports.trackers import Tracker
     from harness.reports.tables import Table
     from harness.verbs.score import Scored
 
-_FIRST = (
-    "response_key",
-    "answer_key",
-    "tool",
-    "as_json",
-    "fresh",
-    "also",
-    "follow",
-    "every_table",
-    "judge",
-    "dry_run",
-)
 _RULES_COUNT = "the rules' verdict counts"
 
 
-@click.command("score", cls=Helping, verb="score", first=_FIRST)
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@json_option("harness.cli.printed.scores:RunScore", "a list of the scores, one of each benchmark,", many=True)
-@takes(ScoreOptions)
-@takes(JudgingCosts)
-@click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
-@click.option("--all", "every_table", is_flag=True, help="Print every table: both intervals, pass@k, lengths, speed.")
-@judge_option
-def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table: bool, **flags: Any) -> None:
-    """Grade and score each SOURCE: a run folder, or a file of another tool's outputs. A FILE becomes the run folder
-    FILE.scored, for which FILE stands in every command that takes a run.
-
-    \b
-    harness score results/qwq-32b
-    harness score outputs.jsonl --response-key gen --answer-key answer
-    harness score samples_aime24.jsonl --from lm_eval
-    harness score results/qwq-32b aime24_bz64.jsonl --benchmark aime24
-    harness score results/qwq-32b --k 10
-    harness score results/qwq-32b --follow
-    harness score results/qwq-32b --also math-verify --also sympy
-    harness score results/qwq-32b --track wandb
-    harness score results/ck/step_500 --track wandb --step 500 --series my-training
-    harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
-    harness score results/qwq-32b --judge MODEL,scope=wrong,votes=3 --dry-run --prices 0.5,2
-    """
+def carry_out(options: ScoreCommand) -> int:
+    """Score each source, and print the scores. Returns the exit code."""
     _load_numpy()
     from harness.runs.layout import labels
     from harness.verbs import score as scoring
 
-    options = ScoreOptions.of(**{name: flags.pop(name) for name in options_of(ScoreOptions)})
-    costs = JudgingCosts.of(**{name: flags.pop(name) for name in options_of(JudgingCosts)})
+    sources, grading = options.sources, options.narrowed(ScoreOptions)
+    costs, judge = options.narrowed(JudgingCosts), judge_of(options.judge)
     trackers = scoring.trackers_named(options.track)
-    judge = judge_of(flags["judge"])
-    if costs.dry_run:
-        judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow})
-        return
+    if options.dry_run:
+        judges.show_expected(sources, grading, judge, costs, {"--json": options.as_json, "--follow": options.follow})
+        return EXIT_COMPLETE
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
-    if follow:
-        _check_follow(sources, options, judge)
-    scoring.check(sources, options, judge, follow=follow)
-    scored = _score_each(sources, options, judge, prices, follow=follow)
+    if options.follow:
+        _check_follow(sources, grading, judge)
+    scoring.check(sources, grading, judge, follow=options.follow)
+    scored = _score_each(sources, grading, judge, prices, follow=options.follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
-    if as_json:
+    if options.as_json:
         say(_records(named))
     else:
-        _print_tables(named, options.k, every_table=every_table)
+        _print_tables(named, options.k, every_table=options.every_table)
         for given, (label, source) in zip(sources, named, strict=True):
             _print_open(options.out or given, label if len(named) > 1 else "", source.n_open)
     for label, source in named:
-        _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
-    sys.exit(_exit_code(scored))
+        _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
+    return _exit_code(scored)
 
 
 def _exit_code(scored: Sequence[Scored]) -> int:
@@ -150,6 +110,7 @@ def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
     """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
+    from harness.cli.audit import say_left_open
     from harness.verbs.score import send_scores, sent_in_words
 
     for grader in options.second_graders:

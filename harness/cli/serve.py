@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from harness.cli import terminal
-from harness.cli.flags import SERVER_SCOPE, give, server_options
+from harness.cli.flags import SERVER_SCOPE, server_flags
 from harness.cli.help import Helping, HelpingGroup
-from harness.cli.json_output import json_option, say
+from harness.cli.json_output import json_flags, say
 from harness.core import plugins
 from harness.core.errors import near_names
 from harness.core.inert import visible
 from server_launchers import shown
 from server_launchers.engines import table as engines
 from server_launchers.spec import words_of
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 SHOWN_LOG_LINES = 200
 
@@ -134,12 +132,14 @@ class _EngineCommand(Helping):
 
 
 _OURS = (
-    click.argument("model", default=""),
-    click.option("--name", help="Name in `serve status` and `serve stop`. Default: from the model."),
-    click.option("--detach", is_flag=True, help="Return once the server is ready; stop it with `harness serve stop`."),
-    click.option("--dry-run", is_flag=True, help="Print the command line and environment, start nothing."),
-    click.option(
-        "--register",
+    click.Argument(["model"], default=""),
+    click.Option(["--name"], help="Name in `serve status` and `serve stop`. Default: from the model."),
+    click.Option(
+        ["--detach"], is_flag=True, help="Return once the server is ready; stop it with `harness serve stop`."
+    ),
+    click.Option(["--dry-run"], is_flag=True, help="Print the command line and environment, start nothing."),
+    click.Option(
+        ["--register"],
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Write the ready server's address to FILE for other machines, and remove it at the end; `harness run "
@@ -149,41 +149,32 @@ _OURS = (
 """Flags of every engine's command, besides those that describe the server."""
 
 
-def _own_flags(function: F) -> F:
-    """A decorator that gives an engine's command the flags in `_OURS`."""
-    return give(function, *_OURS)
-
-
 def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.Command:
     """The command `harness serve ENGINE`. takes: names of the options that this engine accepts.
 
     summary: the engine's line in the help.
     """
 
-    @click.command(
-        engine,
-        cls=_EngineCommand,
-        help=f"{summary} Flags after `--` go to the engine unchanged.",
-        options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
-    )
-    @_own_flags
-    @server_options(shown=takes)
     def serve(extra_flags: tuple[str, ...], **given: Any) -> None:
-        """Start a server of this engine on this machine."""
         from harness.cli.serve_start import Wish, start
 
         flags = {name: given.pop(name) for name in list(given) if name.startswith(f"{SERVER_SCOPE}_")}
         start(Wish(engine=engine, extra_flags=extra_flags, flags=flags, **given))
 
-    return serve
+    return _EngineCommand(
+        engine,
+        params=[*_OURS, *server_flags(takes)],
+        callback=serve,
+        help=f"{summary} Flags after `--` go to the engine unchanged.",
+        options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
+    )
 
 
 for _name, _engine in engines.every().items():
     command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 
-@command.command("status")
-@json_option("harness.cli.printed.lists:Servers", "the list")
+@command.command("status", params=json_flags("the list", "harness.cli.printed.lists:Servers"))
 def status(as_json: bool) -> None:
     """List the servers that run, and those that ended without being asked to."""
     from harness.cli.printed.lists import ServerRow, Servers

@@ -7,23 +7,24 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.help import Helping
-from harness.core.errors import StoreError, UsageError
+from harness.asking.options.reading import ShowCommand
+from harness.core.errors import EXIT_COMPLETE, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from harness.core.records import VerdictName
-    from harness.runs.layout import BenchmarkFolder
-    from harness.scoring.opened import OpenBenchmark, OpenRun
-    from harness.viewer.printed import Style
-    from harness.viewer.rows import Mark
-    from harness.viewer.sample_filter import SampleFilter
-
+from harness.core.records import Key, VerdictName
+from harness.runs.layout import BenchmarkFolder, RunFolder
+from harness.runs.questions import grading_anew
+from harness.scoring.opened import OpenBenchmark, OpenRun
+from harness.verbs.outputs import open_scored
+from harness.viewer import printed
+from harness.viewer.printed import Style
+from harness.viewer.request import curl
+from harness.viewer.rows import Mark, question_rows, sample_rows
+from harness.viewer.sample_filter import SampleFilter, column_text, matching_samples
+from harness.viewer.why import why
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
 """Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
@@ -37,72 +38,18 @@ SHOWN_LEVELS = 20
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 
-@click.command("show", cls=Helping)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
-@click.option("--benchmark", help="Benchmark of the run; needed only if several hold QUESTION.")
-@click.option("--correct", is_flag=True, help="Samples graded correct.")
-@click.option("--wrong", is_flag=True, help="Samples graded wrong.")
-@click.option("--no-answer", is_flag=True, help="Samples without an answer.")
-@click.option("--undecided", is_flag=True, help="Samples on which the grader could not decide.")
-@click.option("--cut", is_flag=True, help="Samples cut by max_tokens.")
-@click.option(
-    "--near-miss",
-    is_flag=True,
-    help="Wrong samples that came close: the right answer is in another \\boxed{}, form or unit, or it is not rounded.",
-)
-@click.option(
-    "--anomaly",
-    is_flag=True,
-    help="Samples that look wrong: repetition, garbled, no text.",
-)
-@click.option("--disputed", is_flag=True, help="Samples on which a second grader contradicts the grade.")
-@click.option(
-    "--disagree", type=click.Path(path_type=Path), metavar="OTHER", help="Samples that OTHER run graded otherwise."
-)
-@click.option("--grep", "text", metavar="TEXT", help="Samples that hold TEXT; small letters find capitals, too.")
-@click.option("--level", help="Questions of this level.")
-@click.option(
-    "--filter",
-    "columns",
-    metavar="COLUMN=VALUE",
-    multiple=True,
-    help="Questions whose metadata have this value; may be repeated.",
-)
-@click.option("--reasoning", is_flag=True, help="Print the reasoning as well.")
-def command(
-    run: Path,
-    question: str | None,
-    benchmark: str | None,
-    disagree: Path | None,
-    reasoning: bool,
-    **filters: Any,
-) -> None:
-    """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full. RUN is a run folder, or a
-    file that `harness score FILE` has scored; each sample then names its line of the file.
-
-    With a filter, print every sample that fits. Verdicts (--correct, --wrong, --no-answer, --undecided) add up, other
-    filters narrow down.
-
-    \b
-    harness show results/r1
-    harness show results/r1 2024-I-1:3 --reasoning
-    harness show results/r1 --wrong --level 5
-    harness show replies.csv --undecided
-    """
-    opened = _open_source(run)
-    their_run = None if disagree is None else _open_source(disagree)
-    names = [benchmark] if benchmark else list(opened.benchmarks)
-    sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
+def carry_out(options: ShowCommand) -> int:
+    """Print what the options choose. Returns the exit code."""
+    opened = _open_source(options.run)
+    their_run = None if options.disagree is None else _open_source(options.disagree)
+    names = [options.benchmark] if options.benchmark else list(opened.benchmarks)
+    question, sample, benchmarks = options.question, None, [opened.benchmark(name) for name in names]
     if question is not None:
-        opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
-    if (level := filters.pop("level")) is not None:
-        filters["columns"] = (*filters["columns"], _level(opened_benchmarks, level))
-    filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
-    choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
-    _page(_texts(opened_benchmarks, question, sample, choices, reasoning=reasoning))
-    if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
-        sys.exit(StoreError.exit_code)
+        benchmarks, question, sample = _find_question(opened, benchmarks, question)
+    choices = _choices(benchmarks, options, their_run)
+    _page(_texts(benchmarks, question, sample, choices, reasoning=options.reasoning))
+    # The problem is printed above, beside what can be read.
+    return StoreError.exit_code if any(held.problems for held in benchmarks) else EXIT_COMPLETE
 
 
 def _open_source(run: Path) -> OpenRun:
@@ -110,16 +57,11 @@ def _open_source(run: Path) -> OpenRun:
 
     Raises `StoreError` if its manifest cannot be read.
     """
-    from harness.scoring.opened import OpenRun
-    from harness.verbs.outputs import open_scored
-
     return OpenRun.of(open_scored(run), run.name)
 
 
 def _level(benchmarks: list[OpenBenchmark], level: str) -> str:
     """The filter of a level, which may be given by its last word: `level=Level 5` for `5`."""
-    from harness.viewer.sample_filter import column_text
-
     questions = (question for benchmark in benchmarks for question in benchmark.questions.values())
     for value in filter(None, (column_text(question, "level") for question in questions)):
         if level.casefold() in (value.casefold(), value.casefold().rpartition(" ")[2]):
@@ -129,8 +71,6 @@ def _level(benchmarks: list[OpenBenchmark], level: str) -> str:
 
 def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
     """The name and the value in a filter such as `unit=3`. Raises `UsageError` if no question has them."""
-    from harness.viewer.sample_filter import column_text
-
     name, equals, value = (part.strip() for part in text.partition("="))
     questions = [question for benchmark in benchmarks for question in benchmark.questions.values()]
     if not equals or not name:
@@ -151,9 +91,6 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
 
 def _with_a_card(folder: BenchmarkFolder) -> str:
     """A sentence on how stored replies get the metadata of a card that is written afterwards."""
-    from harness.runs.layout import RunFolder
-    from harness.runs.questions import grading_anew
-
     run = RunFolder(folder.path.parent)
     if run.source != run.path:
         again = f"`harness score {shlex.quote(visible(str(run.source)))} --benchmark CARD.yaml`"
@@ -162,29 +99,27 @@ def _with_a_card(folder: BenchmarkFolder) -> str:
 
 
 def _choices(
-    benchmarks: list[OpenBenchmark],
-    run: Path,
-    disagree: Path | None,
-    their_run: OpenRun | None,
-    filters: dict[str, Any],
+    benchmarks: list[OpenBenchmark], options: ShowCommand, their_run: OpenRun | None
 ) -> dict[str, SampleFilter]:
     """The filter of each benchmark's samples, by the benchmark's name.
 
-    disagree: the path of the run of `--disagree`, and `their_run`, that run; None: not given. filters: values of the
-    other filter flags. Raises `UsageError` where a filter needs grades and there are none.
+    their_run: the run of `--disagree`; None: not given. Raises `UsageError` where a filter needs grades and there are
+    none.
     """
-    from harness.viewer.sample_filter import SampleFilter
-
-    verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
-    marks = frozenset(mark for flag, mark in _MARKS.items() if filters.pop(flag))
+    verdicts = frozenset(verdict for verdict in _BY_FLAG if getattr(options, verdict))
+    marks = frozenset(mark for flag, mark in _MARKS.items() if getattr(options, flag))
+    levels = () if options.level is None else (_level(benchmarks, options.level),)
+    columns = tuple(_column(benchmarks, text) for text in (*options.filter, *levels))
     choices = {}
     for benchmark in benchmarks:
         beside = None if their_run is None else their_run.benchmark(benchmark.name)
-        choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, marks=marks, other_run=beside, **filters)
+        choice = choices[benchmark.name] = SampleFilter(
+            verdicts=verdicts, marks=marks, other_run=beside, columns=columns, text=options.grep
+        )
         if choice.of_grades:
-            _require_grades(benchmark, run)
-            if beside is not None and disagree is not None:
-                _require_grades(beside, disagree)
+            _require_grades(benchmark, options.run)
+            if beside is not None and options.disagree is not None:
+                _require_grades(beside, options.disagree)
     return choices
 
 
@@ -240,13 +175,6 @@ def _texts(
 
     choices: the filter of each benchmark's samples, by the benchmark's name. reasoning: print the reasoning, too.
     """
-    from harness.core.records import Key
-    from harness.viewer import printed
-    from harness.viewer.request import curl
-    from harness.viewer.rows import question_rows, sample_rows
-    from harness.viewer.sample_filter import matching_samples
-    from harness.viewer.why import why
-
     style = _style()
     for benchmark in benchmarks:
         for problem in benchmark.problems:
@@ -297,8 +225,6 @@ def _page(text: Iterator[str]) -> None:
 
 def _style() -> Style:
     """The colours of the output; none if it is not a terminal or NO_COLOR is set."""
-    from harness.viewer.printed import Style
-
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return Style()
     colours = {"correct": "green", "wrong": "red", "no_answer": "yellow", "undecided": "magenta"}

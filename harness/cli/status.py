@@ -10,28 +10,31 @@ import shutil
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
 
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.asking.options.reading import StatusCommand
+from harness.cli.json_output import say
+from harness.cli.printed.lists import RunStatus
+from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from harness.cli.printed.lists import RunStatus
-    from harness.generation.progress import Progress
-    from harness.runs.going import OnDisk
-    from harness.runs.layout import RunFolder
-    from harness.showing.running_score import RunningScore
-    from harness.verbs.sweep.record import SeenSweep
+from harness.generation.network.control import order, progress_of
+from harness.generation.progress import Progress
+from harness.runs.going import OnDisk, on_disk
+from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in
+from harness.runs.sweep_cell import sweep_around
+from harness.showing.display import ProgressDisplay
+from harness.showing.lines import duration, panel, percent, score_in_words
+from harness.showing.running_score import RunningScore, RunningScores
+from harness.verbs.outputs import open_scored
+from harness.verbs.sweep import record as cell_records
+from harness.verbs.sweep.record import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -43,39 +46,12 @@ ALL_COLUMNS = 1000
 """Width of a status in a file or a pipe."""
 
 
-@click.command("status", cls=Helping)
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@json_option(
-    "harness.cli.printed.lists:RunStatus",
-    "a list with an object for each run, or with --watch one object a line each second,",
-    many=True,
-)
-@click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
-@click.option(
-    "--concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Have RUN keep so many requests in flight."
-)
-@click.option("--pause", is_flag=True, help="Have RUN send no further request until --resume.")
-@click.option("--resume", is_flag=True, help="Have a paused RUN go on.")
-@click.option("--drain", is_flag=True, help="Have RUN end when its requests in flight have ended.")
-def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> None:
-    """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
-
-    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown. The options that
-    steer a run that is going on are noted in its log.jsonl.
-
-    \b
-    harness status
-    harness status results/qwq-32b --watch
-    harness status results/qwq-32b --json
-    harness status results/my-sweep
-    harness status results/qwq-32b --concurrency 128
-    """
-    from harness.runs.layout import RunFolder
-    from harness.verbs.outputs import open_scored
-    from harness.verbs.sweep import record as cell_records
-
-    if orders := {verb: value for verb, value in steering.items() if value}:
-        if run is None or len(orders) > 1 or as_json or watch:
+def carry_out(options: StatusCommand) -> None:
+    """Show the runs, or steer one."""
+    run, as_json = options.run, options.as_json
+    orders = {name: value for name, value in options.given.items() if name in ("concurrency", *_ORDERS)}
+    if orders:
+        if run is None or len(orders) > 1 or as_json or options.watch:
             raise UsageError(f"name the RUN, and nothing but --{next(iter(orders))}: one command steers one run")
         _steer(run, *orders.popitem())
         return
@@ -84,14 +60,14 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
         states = [look(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
     else:
         states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
-    if watch:
+    if options.watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
         else:
-            _watch(next((each for each in states if each.state != "ended"), states[0]).folder, as_json)
+            _watch(_folder(next((each for each in states if each.state != "ended"), states[0])), as_json)
         return
     if as_json:
-        say([_plain(status) for status in states])
+        say(states)
         return
     if sweep is not None:
         for line in _cells(sweep):
@@ -109,53 +85,30 @@ _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"dr
 
 def _steer(run: Path, verb: str, value: int | bool) -> None:
     """Have the run that is going on in the folder `run` do what the option `verb` says, within a second."""
-    from harness.generation.network.control import order
-    from harness.runs.layout import RunFolder
-
     order(RunFolder.open(run), **_ORDERS.get(verb, {verb: value}))
     click.echo(f"{visible(str(run))} follows within a second; its log notes it")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Status:
-    """The state of a run.
-
-    state: "silent" if a process holds the run and states no progress. progress: of the running process; None without
-    one. files: what the disk shows; None if the process stated its progress. scores: by benchmark.
-    """
-
-    folder: RunFolder
-    state: Literal["running", "paused", "ending", "silent", "ended"]
-    progress: Progress | None
-    files: OnDisk | None
-    scores: dict[str, RunningScore]
-
-
-def look(folder: RunFolder) -> Status:
+def look(folder: RunFolder) -> RunStatus:
     """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
-    from harness.generation.network.control import progress_of
-    from harness.runs.going import on_disk
-    from harness.showing.running_score import RunningScores
-
-    progress, scores = progress_of(folder), RunningScores(folder)
+    run, progress = str(folder.path), progress_of(folder)
+    scores = RunningScores(folder)
     if progress is not None:
         names = [benchmark.name for benchmark in progress.benchmarks]
         state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
         seen = scores.look(names)
-        return Status(folder=folder, state=state, progress=progress, files=None, scores=seen)
+        return RunStatus(run=run, state=state, progress=progress, files=None, scores=seen)
     files = on_disk(folder)
     names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
-    return Status(folder=folder, state=state, progress=None, files=files, scores=scores.look(names))
+    return RunStatus(run=run, state=state, progress=None, files=files, scores=scores.look(names))
 
 
-def _under_way(results: Path) -> list[Status]:
+def _under_way(results: Path) -> list[RunStatus]:
     """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
-    from harness.runs.layout import SHARDS, readable, runs_below, runs_in
-
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
@@ -169,9 +122,6 @@ def _under_way(results: Path) -> list[Status]:
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """Those runs whose process states its progress, by path."""
-    from harness.generation.network.control import progress_of
-    from harness.runs.layout import STATUS
-
     # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path)
@@ -199,13 +149,17 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
             yield f"failed: {visible(record.cell, 200)}: {visible(record.reason, 300)}"
 
 
-def lines(status: Status) -> Iterator[str]:
+def _folder(status: RunStatus) -> RunFolder:
+    return RunFolder(Path(status.run))
+
+
+def lines(status: RunStatus) -> Iterator[str]:
     """The status as text, safe to print."""
-    yield f"{visible(str(status.folder.path))}: {status.state}"
+    yield f"{visible(status.run)}: {status.state}"
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
-        yield from _from_files(status.folder, status.files, status.scores)
+        yield from _from_files(_folder(status), status.files, status.scores)
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
@@ -213,8 +167,6 @@ def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = 
 
     scores: by benchmark, its accuracy so far; None: none is shown.
     """
-    from harness.showing.lines import panel
-
     width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
     for line in panel(progress, width, ALL_ROWS, scores, ascii_only=_ascii_only()):
         yield "".join(span.text for span in line)
@@ -230,8 +182,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 
     scores: by benchmark, its accuracy so far.
     """
-    from harness.showing.lines import percent, score_in_words
-
     for benchmark in files.benchmarks:
         right = f" · {score_in_words(scores[benchmark.name], benchmark.done)}" if benchmark.name in scores else ""
         share = percent(benchmark.done, benchmark.total)
@@ -250,8 +200,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             yield f"it ended {when}{_ago(event)}{reason}; {event.get('failures', 0)} failed requests"
     # A session that ends in order records its end as a second event.
     if files.holder is None and len(files.session) == 1:
-        from harness.runs.sweep_cell import sweep_around
-
         sweep = sweep_around(folder)
         again = (
             "The same `harness run` command continues the run"
@@ -263,8 +211,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 
 def _ago(event: dict[str, Any]) -> str:
     """ ", 3 min ago" from an event's time; empty if the event has no readable time."""
-    from harness.showing.lines import duration
-
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(str(event["time"]))).total_seconds()
     except (KeyError, ValueError, TypeError):
@@ -272,27 +218,11 @@ def _ago(event: dict[str, Any]) -> str:
     return f", {duration(max(0.0, seconds))} ago"
 
 
-def _plain(status: Status) -> RunStatus:
-    """The status as `--json` prints it."""
-    from harness.cli.printed.lists import RunStatus
-
-    return RunStatus(
-        run=str(status.folder.path),
-        state=status.state,
-        progress=status.progress,
-        files=status.files,
-        scores=status.scores,
-    )
-
-
 # ---- --watch
 
 
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
-    from harness.runs.layout import runs_in
-    from harness.verbs.sweep import record as cell_records
-
     while (sweep := cell_records.look(path)) is not None and sweep.running:
         for run in _answering(runs_in(path))[:1]:
             _watch(run, as_json)
@@ -301,15 +231,12 @@ def _watch_sweep(path: Path, as_json: bool) -> None:
 
 def _watch(folder: RunFolder, as_json: bool) -> None:
     """Show the status every second until the run ends."""
-    from harness.core import codec
-    from harness.showing.display import ProgressDisplay
-
     display = ProgressDisplay(folder)
     try:
         while True:
             status = look(folder)
             if as_json:
-                click.echo(codec.encode(_plain(status)).decode())
+                click.echo(codec.encode(status).decode())
             elif status.progress is not None:
                 display(status.progress)
             if status.state == "ended":

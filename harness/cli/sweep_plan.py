@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from harness.asking.servers import URL_VARIABLE
 from harness.cli import terminal
+from harness.cli.terminal import Terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from harness.verbs.sweep.cells import ServerGroup, Sweep
-    from harness.verbs.sweep.expected import ExpectedCell
+from harness.verbs.sweep import running
+from harness.verbs.sweep.cells import ServerGroup, Sweep
+from harness.verbs.sweep.expected import ExpectedCell, estimates
 
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
-    from harness.verbs.sweep.expected import estimates
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
     for group in sweep.groups:
@@ -55,8 +52,6 @@ def _steps(sweep: Sweep) -> list[str]:
 
 def _server(group: ServerGroup) -> str:
     """The processes that would be started, a line each, and what prevents their start on this machine."""
-    from harness.cli.terminal import Terminal
-    from harness.verbs.sweep import running
     from server_launchers.keeping import supervisor
 
     if group.spec is None:

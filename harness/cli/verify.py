@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import VerifyOptions
-from harness.cli.flags import takes
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.asking.options.deciding import VerifyCommand
+from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
-
-if TYPE_CHECKING:
-    from harness.scoring.comparison_published import PublishedComparison
+from harness.reports.published import label_of, settings_in_words
+from harness.scoring.comparison_published import PublishedComparison
+from harness.scoring.stats import Z_95
+from harness.verbs.compare import verify
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 
 
-@click.command("verify", cls=Helping, verb="verify")
-@click.argument("run", type=click.Path(path_type=Path))
-@takes(VerifyOptions)
-@json_option("harness.verbs.compare:Verified", "a list, one of each benchmark,", many=True)
-def command(run: Path, as_json: bool, **given: Any) -> None:
-    """Say whether the scores of RUN agree with the published scores of its model, and which settings differ. RUN is a
-    run folder, or another tool's outputs that `harness score` has graded.
-
-    Published scores with the run's own settings come first; if there are any, only they decide. A run agrees if it
-    matches one of the most exact published scores. Exit code: 0 it agrees, 4 it does not, 1 cannot say: the samples are
-    too few to tell, or no source that disagrees states its settings.
-
-    \b
-    harness verify results/mine && echo "as published"
-    harness verify results/mine --published expected.yaml --model org/name
-    harness verify aime24.jsonl --model org/name
-    """
-    from harness.reports.published import label_of
-    from harness.verbs.compare import verify
-
-    verified = verify(run, VerifyOptions.of(**given))
-    if as_json:
+def carry_out(options: VerifyCommand) -> int:
+    """Print how the run's scores compare with the published ones. Returns the exit code."""
+    verified = verify(options.run, options)
+    if options.as_json:
         say(verified)
     else:
         for benchmark in verified:
@@ -57,13 +35,11 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
             for comparison in benchmark.comparisons:
                 for line in _lines(comparison):
                     click.echo(f"  {line}")
-    sys.exit(max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE))
+    return max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE)
 
 
 def _lines(comparison: PublishedComparison) -> list[str]:
     """The lines on one published score: the score and the verdict, the settings that differ, a note."""
-    from harness.reports.published import settings_in_words
-
     published = comparison.published
     samples = "an unknown number of samples" if published.samples is None else count_noun(published.samples, "sample")
     quoted = ", quoted by" if published.quoted else " by"
@@ -91,8 +67,6 @@ def _verdict(comparison: PublishedComparison) -> str:
     """
     if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
         return f"cannot say: {comparison.reason}"
-    from harness.scoring.stats import Z_95
-
     ours = f"{in_percent(comparison.ours)} % here"
     if comparison.verdict == "compatible":
         smallest = comparison.detectable

@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
-from harness.presets.sampling import sampling_fields
+from harness.presets.sampling import SERVER_FILLED
 from server_launchers.engines import table as engines
 
 
@@ -55,10 +55,6 @@ class Asker:
 
 
 # ---- sampling fields that a server would fill in
-
-
-SERVER_FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
-"""The sampling fields that servers fill in if a request leaves them out."""
 
 
 def neutral_fields(engine: str | None, sent: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:

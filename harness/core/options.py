@@ -6,9 +6,9 @@
     Racing(step=0)             # UsageError: step=0: expected a number greater than or equal to 1
     options_of(Racing)         # {"step": Option(name="step", default=2, …)}
 
-Made from a declaration: the flag with its help and the environment variable's name (`harness.cli.flags`), the typed
-keyword of Python (`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with
-its JSON schema (`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
+Made from a declaration: the flag with its help (`harness.cli.flags`), the typed keyword of Python
+(`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with its JSON schema
+(`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
 
 A value that is plainly right (`_is_plain`) needs no more. All others are checked by pydantic, which is imported for the
 first of them: help and most commands never wait for it.
@@ -33,6 +33,7 @@ from typing import (
     Literal,
     NamedTuple,
     Self,
+    TypeVar,
     Union,
     dataclass_transform,
     get_args,
@@ -47,6 +48,8 @@ from harness.core.secret import Secret, seal_secrets
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+Narrower = TypeVar("Narrower", bound="Options")
 
 MAX_NUMBER = 1e12
 """Bound of a fractional option that declares no bound of its own; a larger number is a typing mistake."""
@@ -105,6 +108,11 @@ def _refuse_empty_path(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
+def _refuse_empty_paths(value: Any) -> Any:
+    paths = _text_as_tuple(value)
+    return tuple(map(_refuse_empty_path, paths)) if isinstance(paths, tuple | list) else paths
+
+
 def _require_file(path: Path) -> Path:
     if not path.is_file():
         raise ValueError("it is a folder; expected a file" if path.is_dir() else "there is no such file")
@@ -129,6 +137,9 @@ JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 PATH = Kind("FilePath", _refuse_empty_path)
 """A path; an empty text is refused."""
 
+PATHS = Kind("FilePath | Sequence[FilePath]", _refuse_empty_paths, str | tuple[str, ...])
+"""A list of paths, without an empty one."""
+
 ADDRESS = Kind("FilePath", lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)
 """A path or a URL, as text."""
 
@@ -149,7 +160,9 @@ POINTS = Kind("float", _refuse_fraction)
 SEED = Kind("int", lambda value: value)
 """A seed: a whole number, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
 
-_KINDS: Mapping[Any, Kind] = {Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tuple[int, ...]: NUMBERS}
+_KINDS: Mapping[Any, Kind] = {
+    Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tuple[int, ...]: NUMBERS, tuple[Path, ...]: PATHS,
+}  # fmt: skip
 """The field's type → the kind of an option whose declaration names none."""
 
 
@@ -163,7 +176,8 @@ class Option:
     least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
     or of each text of a list. items: most items of a list. strict: whether the text "8" is refused for a number.
     file: whether the path must be an existing file. secret: whether the value is hidden everywhere. argument: whether
-    it has no flag: it stands bare on the command line, and is a positional argument in Python.
+    it has no flag: it stands bare on the command line, and is a positional argument in Python. hidden: whether no help
+    shows it. prints: of the option that prints a result as JSON, MODULE:TYPE of the result, or list[MODULE:TYPE].
     """
 
     help: str
@@ -181,6 +195,8 @@ class Option:
     file: bool = False
     secret: bool = False
     argument: bool = False
+    hidden: bool = False
+    prints: str = ""
     kind: Kind | None = None
 
     name: str = ""
@@ -314,13 +330,12 @@ class Options:
         table: dict[str, Option] = {}
         for base in cls.__bases__:
             table |= getattr(base, "_table", {})
-        own = SimpleNamespace(__annotations__=vars(cls).get("__annotations__", {}))
-        hints = get_type_hints(own, vars(sys.modules[cls.__module__]), include_extras=True)
-        table |= {
-            name: _complete_option(name, hint, getattr(cls, name, ...))
-            for name, hint in hints.items()
-            if get_origin(hint) is Annotated
-        }
+        stated = vars(cls).get("__annotations__", {})
+        own = {name: hint for name, hint in stated.items() if hint.startswith("Annotated[")}
+        hints = get_type_hints(
+            SimpleNamespace(__annotations__=own), vars(sys.modules[cls.__module__]), include_extras=True
+        )
+        table |= {name: _complete_option(name, hint, getattr(cls, name, ...)) for name, hint in hints.items()}
         left_out = set(without)
         cls._table = {
             name: replace(option, strict=True) if strict and not option.strict else option
@@ -373,6 +388,10 @@ class Options:
     def but(self, **changes: Any) -> Self:
         """A copy with these options changed. Raises `UsageError`."""
         return type(self)(**{**self.given, **changes})
+
+    def narrowed(self, declared: type[Narrower]) -> Narrower:
+        """Those of the options that were set and that `declared` has, as its value. Raises `UsageError`."""
+        return declared(**{name: value for name, value in self.given.items() if name in options_of(declared)})
 
     def __iter__(self) -> Any:
         """Pairs of name and value, in the order of the declarations."""

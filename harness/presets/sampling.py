@@ -111,6 +111,9 @@ def sampling_fields() -> dict[str, SamplingOption]:
     return {name: field for name, field in options_of(Sampling).items() if isinstance(field, SamplingOption)}
 
 
+SERVER_FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
+"""The sampling fields that servers fill in if a request leaves them out."""
+
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
 """The defaults, which suit reasoning models (DeepSeek-R1's authors advise them)."""
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from harness.core.inert import visible
-from harness.runs.layout import RACE_PLAN, RunFolder, log_events
+from harness.runs.layout import RACE_PLAN, RunFolder
+from harness.runs.log_events import log_events
 
 MAX_CAUSES = 200
 """Largest number of causes of failure that a report lists."""

@@ -13,20 +13,18 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from harness.core import channel, codec
+from harness.core import channel
 from harness.core.errors import StoreError, near_names
-from harness.core.files import disk_error, open_untrusted, remove_leftovers
+from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import ascii_name, safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
@@ -195,9 +193,7 @@ class RunFolder:
 
     @classmethod
     def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
-        """The default folder for a run of `model`; the one that an earlier version gave its shard `shard` ("2/8"), if
-        it is there.
-        """
+        """The default folder for a run of `model`; that of its shard ("2/8") by an earlier version, if it is there."""
         former = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
         folder = named_folder(results, model, former)
         return cls(folder if folder.is_dir() else named_folder(results, model))
@@ -363,41 +359,6 @@ def labels(folders: Sequence[RunFolder]) -> list[str]:
 
 
 # ---- the log
-
-MAX_EVENT_BYTES = 64 * 1024
-"""Longest line of a log that is read; a longer one is skipped."""
-
-
-class LogEvent(Protocol):
-    """A record of the fields of a log's line that are read; `event` is one of them."""
-
-    @property
-    def event(self) -> str:
-        """The event's name."""
-
-
-E = TypeVar("E", bound=LogEvent)
-
-
-def log_events(
-    logs: Iterable[Path], fields: type[E], *names: str, unread: Callable[[Path, OSError], object] = lambda *_: None
-) -> Iterator[E]:
-    """The events of these names in the logs; lines that cannot be read are left out.
-
-    unread: called with a log that cannot be opened, such as a link.
-    """
-    marks = [f'"{name}"'.encode() for name in names]
-    for path in logs:
-        try:
-            with open_untrusted(path) as log:
-                for line in iter(partial(log.readline, MAX_EVENT_BYTES), b""):
-                    if any(mark in line for mark in marks):  # the cheap test first: a log has many other events
-                        with contextlib.suppress(codec.DecodeError):
-                            if (event := codec.decode(line, fields)).event in names:
-                                yield event
-        except OSError as error:
-            unread(path, error)
-
 
 MAX_FIELD_CHARS = 2000
 """Longest string of an event, in characters; `…` marks a cut."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from harness.runs.layout import RunFolder, log_events
+from harness.runs.layout import RunFolder
+from harness.runs.log_events import log_events
 
 STOPPED_BY_BUDGET = "stopped by the budget"
 """The reason for the end of a session begins so if its budget ended it."""

@@ -44,7 +44,8 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL
-from harness.runs.layout import RunFolder, log_events
+from harness.runs.layout import RunFolder
+from harness.runs.log_events import log_events
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
 """Characters at the beginning and the end of a longer text that are examined; faults show at the end."""

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.records import Grade
-from harness.runs.layout import RunFolder, log_events
+from harness.runs.layout import RunFolder
+from harness.runs.log_events import log_events
 from harness.scoring.observed import Observed, Rows
 from harness.scoring.stats import Estimate, sampling_limits
 

@@ -89,7 +89,7 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     parts.append(f"{duration(progress.elapsed_s)} so far")
     if ending := _ending(progress):
         parts.append(ending)
-    elif progress.eta is not None and progress.done < progress.total:
+    elif progress.eta is not None and progress.done < progress.total and (not present or len(troubled) < len(present)):
         parts.append(f"{time_range(progress.eta)} left")
     return " · ".join(parts)
 
@@ -145,9 +145,13 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     if progress.finished:
         tokens += f" · {progress.truncated / progress.finished:.1%}{_of_session(progress)} truncated"
     tokens += f" · {progress.in_flight}/{progress.concurrency} in flight"
+    present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
+    troubled = [endpoint for endpoint in present if endpoint.state != "open"]
     left = "too early to say when it ends"
     if progress.stopping or progress.paused or progress.done >= progress.total:
         left = ""
+    elif present and len(troubled) == len(present):
+        left = "no endpoint is asked at present"  # A pace is no forecast while a server says when to come back.
     elif progress.eta is not None:
         left = f"{time_range(progress.eta)} left"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
@@ -175,7 +179,6 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         facts.append([Span("failures  ", "label"), Span(text, "given up")])
     if (n := len(progress.failed) - MAX_FAILURES) > 0:
         facts.append([Span("failures  ", "label"), Span(f"{n} other kinds", "given up")])
-    troubled = [endpoint for endpoint in progress.endpoints if endpoint.state not in ("open", "left")]
     for endpoint in troubled[:MAX_FAILURES]:
         wait = f", asked again in {endpoint.wait_s:.0f} s" if endpoint.wait_s > 0 else ""
         why = f": {visible(endpoint.why, MAX_CAUSE_CHARS)}" if endpoint.why else ""

@@ -7,18 +7,18 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.asking.options import JudgeOptions, RunOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
-from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.options import COMMAS, Option, options_of
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
-from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
+from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, sampling_fields
 from harness.runs import questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, BenchmarkRecord, Manifest
 from harness.scoring.score import Score

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.asking.options import AuditOptions
+from harness.asking.options.finished import AuditOptions
 from harness.core.errors import NotWritable, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName

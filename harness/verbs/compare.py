@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from harness.asking.options import CompareOptions, VerifyOptions
+from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun

@@ -11,7 +11,7 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
+    from harness.asking.options.run import RunOptions
     from harness.asking.session import Ran
     from harness.asking.watching import Watcher
     from harness.presets.grading import GradingOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.asking.options import ExportOptions
+from harness.asking.options.finished import ExportOptions
 from harness.benchmarks import catalogue, questions
 from harness.core.errors import UsageError
 from harness.exports import Written

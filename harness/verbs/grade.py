@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.asking.options import GradeOptions
+from harness.asking.options.finished import GradeOptions
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules

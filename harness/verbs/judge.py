@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from harness.asking import servers
-from harness.asking.options import JudgeOptions
+from harness.asking.options.judge import JudgeOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.asking.options import JudgeOptions, ScoreOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.asker import Asker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.asking.options import MergeOptions
+from harness.asking.options.finished import MergeOptions
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
 from harness.runs.merging import merge as merge_folders

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.asking.options import OutputsOptions, ScoreOptions
+from harness.asking.options.score import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.about import __version__
 from harness.core.errors import StoreError

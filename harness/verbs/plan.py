@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from harness.asking.options import PlanOptions
+from harness.asking.options.deciding import PlanOptions
 from harness.asking.prices import prices_of
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asking import session
-from harness.asking.options import RaceRules, RunOptions
+from harness.asking.options.deciding import RaceRules
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import Prepared, default_folder, prepare
 from harness.asking.watching import Watcher
 from harness.core import codec

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options import ReportOptions
+from harness.asking.options.finished import ReportOptions
 from harness.core.inert import visible
 from harness.reports.report import Report
 from harness.reports.report import report as report_of

@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from harness.answers.words import is_sentence
-from harness.asking.options import JudgeOptions, RunOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher

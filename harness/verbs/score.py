@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, ScoreOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import JudgingCosts, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import (
     EXIT_COMPLETE,
@@ -20,6 +21,7 @@ from harness.core.errors import (
     UsageError,
 )
 from harness.core.inert import visible
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.merging import join_shards
 from harness.scoring.pipeline import OnGraded, grade_run, score_run

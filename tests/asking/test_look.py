@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from harness.asking import servers
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import ServerError
-from tests.faults.server import FaultServer, Pause, Request, Step, http, models
+from harness.testing import FakeServer, Pause, Request, Step, http, models
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -36,7 +36,7 @@ def well(request: Request) -> Iterable[Step]:
 @contextlib.contextmanager
 def options(*answers: object) -> Iterator[RunOptions]:
     with contextlib.ExitStack() as stack:
-        urls = [stack.enter_context(FaultServer(answer)).base_url for answer in answers]  # type: ignore[arg-type]
+        urls = [stack.enter_context(FakeServer(answer)).base_url for answer in answers]  # type: ignore[arg-type]
         yield RunOptions(base_url=urls, model="m")
 
 
@@ -104,7 +104,7 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
         def answer(request: Request) -> Iterable[Step]:
             return [models("m", *(f"m{i}" for i in range(n))) if request.path.endswith("/models") else http(404)]
 
-        with FaultServer(answer) as server:
+        with FakeServer(answer) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
             servers.look(servers.find(run_options), run_options, Warned())
             return len(server.requests)
@@ -116,7 +116,7 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
 def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of_what_it_serves(
     engine: str, model: str
 ) -> None:
-    with FaultServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
+    with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
         unnamed = RunOptions(base_url=(server.base_url,))
         reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
         assert servers.look(reached, unnamed, Warned()).model == model

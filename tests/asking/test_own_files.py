@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.asking import prepare
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.asking import prepare
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.core.errors import UsageError
 
 pytestmark = pytest.mark.slow  # Each import has a process of its own.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.asking import servers
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.session import ServedHere
 from harness.client.address.endpoint import Endpoint
 from server_launchers.keeping import processes

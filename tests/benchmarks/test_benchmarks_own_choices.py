@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import questions_of
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError

@@ -18,9 +18,9 @@ from harness.benchmarks import card, catalogue, data, questions
 from harness.benchmarks.card import Card, HubSource
 from harness.benchmarks.sources import web
 from harness.core.errors import UsageError
+from harness.testing import FakeServer, Request, Step, http
 from tests.benchmarks.hub_server import Dataset, Hub
 from tests.benchmarks.made_up import LAYOUTS
-from tests.faults.server import FaultServer, Request, Step, http
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_a_download_follows_redirects_and_survives_a_bad_moment(
             return [http(302, location="/elsewhere")]
         return [http(503)] if request.number == 2 else [http(200, payload)]
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         loaded = web_card(hub, payload)
         source = loaded.source.model_copy(update={"url": f"{server.base_url}/set.jsonl"})
         assert questions.build(loaded.model_copy(update={"source": source})).questions[0].references == ("2",)

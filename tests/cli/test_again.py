@@ -12,41 +12,34 @@ import msgspec
 import pytest
 
 import harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunCommand, RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prepare import prepare
-from harness.cli.flags import with_server
-from harness.cli.run import command
+from harness.cli.flags import command_of, options_typed, run_given
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
+from harness.testing import FakeServer
 from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, run_command
-from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
 
 OLD_RUNS = sorted(path for path in FOLDERS.glob("*/*") if path.is_dir())
 
 
-def parsed(line: str) -> dict[str, Any]:
-    """The parameters of `harness run …`, as the command would get them."""
+def parsed(line: str) -> RunOptions:
+    """The options of the run that `harness run …` would make."""
     words = shlex.split(line)
     assert words[:2] == ["harness", "run"]
-    context = command.make_context("run", words[2:])
-    return {
-        name: value
-        for name, value in context.params.items()
-        if name not in ("dry_run", "scores", "progress", "quiet", "as_json")
-    }
+    return RunOptions(**run_given(options_typed(command_of("run").make_context("run", words[2:]), RunCommand)))
 
 
-def identity(given: dict[str, Any], name: str, fitted: int | None) -> dict[str, Any]:
-    """What makes the samples that these parameters ask for, of a server that stands for the one of old."""
-    with FaultServer(answer) as server:
-        options = RunOptions.of(**with_server({**given, "base_url": (server.base_url,)}, given.pop("serve", None)))
-        return _identity(options, name, fitted)
+def identity(given: RunOptions, name: str, fitted: int | None) -> dict[str, Any]:
+    """What makes the samples that these options ask for, of a server that stands for the one of old."""
+    with FakeServer(answer) as server:
+        return _identity(given.but(base_url=(server.base_url,)), name, fitted)
 
 
 def _identity(options: RunOptions, name: str, fitted: int | None) -> dict[str, Any]:
@@ -64,8 +57,8 @@ def test_the_command_has_the_identity_of_the_run_that_it_repeats(old: Path) -> N
     fitted = record.identity["fitted_max_tokens"]
     given = parsed(run_command(options))
     assert differences(record.identity, identity(given, name, fitted)) == []
-    assert given["benchmarks"] == f"{name}:{record.plan.samples}"
-    assert (given["ids"] or None) == (record.plan.question_ids and ",".join(record.plan.question_ids))
+    assert given.benchmarks == (f"{name}:{record.plan.samples}",)
+    assert (given.ids or None) == (record.plan.question_ids and tuple(record.plan.question_ids))
 
 
 def test_a_file_of_ones_own_that_an_earlier_version_did_not_record_is_named_by_a_stand_in() -> None:
@@ -94,7 +87,7 @@ def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with
     column = given.get("question_key", "question")
     lines = [json.dumps({column if key == "asked" else key: value for key, value in row.items()}) for row in rows]
     data.write_text("\n".join(lines), "utf-8")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         asked = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
         made = harness.run(out=tmp_path / "run", **asked, **given)
         (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
@@ -107,7 +100,7 @@ def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with
     }
     first, second = (Manifest.load(RunFolder(run.path)).benchmarks["my sums"] for run in (made, repeated))
     assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
-    assert parsed(command)["data"] == str(data)
+    assert parsed(command).data == str(data)
 
 
 CARD = {
@@ -124,7 +117,7 @@ def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (tmp_path / "own.yaml").write_text(json.dumps(CARD), "utf-8")
     monkeypatch.chdir(tmp_path)
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         made = harness.run(f"{typed}:2", out=tmp_path / "run", max_tokens=512, base_url=server.base_url)
         (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
         repeated = harness.run(**{**options, "benchmarks": ",".join(options["benchmarks"]), "out": tmp_path / "again"})
@@ -215,7 +208,7 @@ def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
         monkeypatch.setenv("MY_KEY", "sk-of-mine-0123456789")
     data = tmp_path / "sums.jsonl"
     data.write_text('{"id": "a", "question": "1 + 1?", "answer": "2"}', "utf-8")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         given = {"data": data, "samples": 1, "max_tokens": 512, "base_url": server.base_url, "api_key_env": "MY_KEY"}
         made = harness.run(out=tmp_path / "run", header={"X-Org": "mine-0123456789"}, **given)
     *_, line, _ = lines_again(Manifest.load(RunFolder(made.path)), "run", [])

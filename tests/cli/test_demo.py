@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import demo
-from tests.faults.server import STALL, FaultServer, Request, Step, completion, models
+from harness.testing import STALL, FakeServer, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import environment, harness
 
@@ -44,7 +44,7 @@ def test_a_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         n_asked += 1
         return [STALL] if n_asked > 5 else list(completion("4"))
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         child = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, server.base_url],
             cwd=tmp_path,

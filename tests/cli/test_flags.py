@@ -2,90 +2,74 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-from harness.asking.options import RunOptions
-from harness.asking.options.verbs import VERBS
+from harness.asking import servers
+from harness.asking.options.run import RunCommand, RunOptions
 from harness.asking.servers import spec_without_download
-from harness.cli.flags import described_server, judge_of
-from harness.cli.run import command as run
-from harness.core.errors import UsageError
-from harness.core.options import SEED, options_of
-from tests.cli.test_verbs_options import command_of
+from harness.asking.verbs import VERBS, all_options, options_class
+from harness.cli.flags import command_of, described_server, judge_of, options_typed
+from harness.core.errors import ServerError, UsageError
+from harness.core.options import Options, options_of
 
-WORDS = {
-    "run": [],
-    "race": [],
-    "sweep": [],
-    "score": ["run"],
-    "plan": ["run"],
-    "compare": ["run"],
-    "verify": ["run"],
+WORDS: dict[str, list[str]] = {
+    **{verb: [] for verb in ("run", "race", "sweep", "status", "view", "gate", "doctor", "probe")},
+    **{verb: ["run"] for verb in ("score", "plan", "compare", "verify", "report", "audit", "show")},
     "merge": ["run", "--out", "joined"],
-    "report": ["run"],
     "export": ["run", "--to", "trl"],
-    "audit": ["run"],
     "grade": ["1", "1"],
-    "probe": ["http://127.0.0.1:9"],
 }
 """Verb → the least that its command must be given."""
 
-COMMANDS = [(command_of(verb), VERBS[verb].options, words) for verb, words in WORDS.items()]
-OF_RUN = set(options_of(RunOptions))
 CASES = [
-    (command, name, words)
-    for command, declared, words in COMMANDS
+    (verb, name)
+    for verb, declared in all_options().items()
     for name, option in options_of(declared).items()
-    if not option.argument and (declared in (RunOptions, VERBS["run"].options) or name not in OF_RUN)
+    if not option.argument and (verb == "run" or name not in options_of(RunOptions))
 ]
 """The flags of a run are the same for every verb that makes runs: they are tried once."""
 
 
-def test_every_verb_with_declared_options_is_tried() -> None:
-    assert list(WORDS) == list(VERBS)
+def parsed(verb: str, words: list[str]) -> Options:
+    """The options of a command line."""
+    return options_typed(command_of(verb).make_context(verb, list(words)), options_class(verb))
 
 
-def parsed(command: click.Command, words: list[str]) -> dict[str, Any]:
-    """The parameters of a command line."""
-    return dict(command.make_context(str(command.name), list(words)).params)
+@pytest.mark.parametrize("verb", [verb for verb, row in VERBS.items() if row.options])
+def test_what_is_not_typed_is_not_set(verb: str) -> None:
+    table = options_of(options_class(verb))
+    named = {name for name in parsed(verb, WORDS[verb]).given if not table[name].argument}
+    assert named == {name for name, option in table.items() if option.default is ... and not option.argument}
 
 
-@pytest.mark.parametrize(("command", "name", "words"), CASES, ids=[f"{one.name}-{name}" for one, name, _ in CASES])
-def test_an_option_that_is_not_typed_is_not_set(command: click.Command, name: str, words: list[str]) -> None:
-    declared = next(options for one, options, _ in COMMANDS if one is command)
-    option = options_of(declared)[name]
-    if option.default is not ...:
-        assert parsed(command, words)[name] in ((option.default,) if option.kind is SEED else (None, ()))
-
-
-@pytest.mark.parametrize(("command", "name", "words"), CASES, ids=[f"{one.name}-{name}" for one, name, _ in CASES])
-def test_a_flag_sets_its_option_and_says_what_the_declaration_says(
-    command: click.Command, name: str, words: list[str]
-) -> None:
-    declared = next(options for one, options, _ in COMMANDS if one is command)
-    option = options_of(declared)[name]
-    (parameter,) = (one for one in command.params if one.name == name)
+@pytest.mark.parametrize(("verb", "name"), CASES, ids=[" ".join(case) for case in CASES])
+def test_a_flag_sets_its_option_and_says_what_the_declaration_says(verb: str, name: str) -> None:
+    option = options_of(options_class(verb))[name]
+    (parameter,) = (one for one in command_of(verb).params if one.name == name)
     assert isinstance(parameter, click.Option)
-    assert parameter.help
-    if name != "to":  # an export's, which lists the formats that ship
-        assert parameter.help.split()[0] == option.help.split()[0]
+    assert (parameter.help or "").split()[0] == option.help.split()[0]
+
+    def value(*typed: str) -> Any:
+        context = command_of(verb).make_context(verb, [*WORDS[verb], *typed])
+        return context.params[name]
+
     if option.type is bool:
-        assert parsed(command, [*words, parameter.opts[0]])[name] is (option.default is not True)
+        assert value(parameter.opts[-1]) is (option.default is not True)
         if option.default is None:
-            assert parsed(command, [*words, parameter.secondary_opts[0]])[name] is False
+            assert value(parameter.secondary_opts[0]) is False
     else:
         typed = option.choices[0] if option.choices else "7"
-        value = parsed(command, [*words, parameter.opts[0], typed])[name]
-        assert value in (typed, 7, 7.0, (typed,), (7,))
+        assert value(parameter.opts[-1], typed) in (typed, 7, 7.0, (typed,), (7,))
 
 
 def test_what_may_be_repeated_is_kept_whole() -> None:
-    given = parsed(run, ["--header", "A:1", "--header", "B:2", "--drop", "top_p", "--drop", "top_k"])
-    assert [name for name, _ in RunOptions.of(header=given["header"]).header] == ["A", "B"]
-    assert given["drop"] == ("top_p", "top_k")
+    given = parsed("run", ["--header", "A:1", "--header", "B:2", "--drop", "top_p", "--drop", "top_k"])
+    assert isinstance(given, RunCommand)
+    assert ([name for name, _ in given.header], given.drop) == (["A", "B"], ("top_p", "top_k"))
 
 
 def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
@@ -115,6 +99,18 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
 )
 def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
     for keys, votes in (("", 1), (",votes=3,prompt=limo", 3)):
-        judge = judge_of(parsed(run, ["demo", "--judge", f"{typed}{keys}"])["judge"])
+        judge = judge_of(f"{typed}{keys}")
         assert judge is not None
         assert (judge.model, judge.base_url, judge.votes) == (model, address, votes)
+
+
+def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path))
+    monkeypatch.delenv(servers.URL_VARIABLE, raising=False)
+    judge = judge_of("m@noserver")
+    for who, flag in ((judge, "--judge MODEL@URL"), (RunOptions(model="m"), "--base-url URL")):
+        assert who is not None
+        with pytest.raises(ServerError, match=f"no server is known: give .*{flag}"):
+            servers.find(who)

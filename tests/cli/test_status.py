@@ -25,8 +25,8 @@ from harness.runs.layout import RunLog
 from harness.scoring import pipeline
 from harness.scoring.score import Score
 from harness.showing.running_score import RunningScores
+from harness.testing import FakeServer
 from tests.faults.holding import SAID, Holding, going, until
-from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
 from tests.runs.parts import sampled, write
@@ -35,7 +35,7 @@ from tests.system.command import harness, interrupted, start
 
 def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server) as run:
+    with FakeServer(holding) as server, going(tmp_path, server) as run:
         facts = until(server, tmp_path, lambda facts: facts.arrived >= 4 * SAID)
         assert (facts.done, facts.finished, facts.in_flight, facts.arrived) == (0, 0, 4, 4 * SAID)
         assert facts.tokens_per_s is not None
@@ -68,7 +68,7 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
 
 def test_a_watched_run_is_followed_to_its_end(tmp_path: Path) -> None:
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server):
+    with FakeServer(holding) as server, going(tmp_path, server):
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         watching = start(tmp_path, ["status", "--watch", "--json"])
         try:
@@ -88,7 +88,7 @@ def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> N
     (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     cells = [{"name": name, "data": "sums.jsonl", "samples": 1} for name in ("one", "two")]
     lost = {"name": "lost", "data": "missing.jsonl"}
-    with FaultServer(holding) as server:
+    with FakeServer(holding) as server:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "id_key": "id"}
         content = {"models": ["test-model"], "benchmarks": [lost, *cells], "run": run}
         (tmp_path / "s.yaml").write_text(json.dumps(content), encoding="utf-8")
@@ -128,7 +128,7 @@ def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path
 
 
 def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
-    with FaultServer(Holding()) as server, going(tmp_path, server) as run:
+    with FakeServer(Holding()) as server, going(tmp_path, server) as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
@@ -155,7 +155,7 @@ def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str,
 
 
 def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:
-    with FaultServer(Holding()) as server, going(tmp_path, server) as run:
+    with FakeServer(Holding()) as server, going(tmp_path, server) as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         os.kill(run.pid, signal.SIGSTOP)
         (tmp_path / "results" / "run" / "status.json").unlink()
@@ -178,10 +178,10 @@ def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where:
 def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_path: Path) -> None:
     holding = Holding()
     holding.let_go.set()
-    with FaultServer(holding) as server, going(tmp_path, server, "--quiet") as run:
+    with FakeServer(holding) as server, going(tmp_path, server, "--quiet") as run:
         assert run.communicate(timeout=PATIENCE_SECONDS) == ("", "")
         assert run.returncode == 0
-    with FaultServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
+    with FakeServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         err = interrupted(run)
         assert err.startswith("harness: stopped by SIGINT")
@@ -217,10 +217,10 @@ def test_an_old_score_says_how_many_samples_it_does_not_count(tmp_path: Path) ->
 def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Path) -> None:
     first = Holding()
     first.let_go.set()
-    with FaultServer(first) as server, going(tmp_path, server) as run:
+    with FakeServer(first) as server, going(tmp_path, server) as run:
         run.communicate(timeout=PATIENCE_SECONDS)
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server, "--samples", "3"):
+    with FakeServer(holding) as server, going(tmp_path, server, "--samples", "3"):
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         scoring = start(tmp_path, ["score", "results/run", "--follow", "--workers", "1"])
         try:
@@ -240,7 +240,7 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
 
 def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tables(tmp_path: Path) -> None:
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server, "--score") as run:
+    with FakeServer(holding) as server, going(tmp_path, server, "--score") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         holding.let_go.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
@@ -253,7 +253,7 @@ def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tab
 
 def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Path) -> None:
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server, "--score", "--json") as run:
+    with FakeServer(holding) as server, going(tmp_path, server, "--score", "--json") as run:
         scores, link = tmp_path / "results" / "run" / "sums" / "scores.json", tmp_path / "link"
         until(server, tmp_path, lambda facts: facts.in_flight == 4 and scores.exists())  # it waits for samples now
         (tmp_path / "elsewhere").mkdir()
@@ -299,7 +299,7 @@ def scorings(run: Path) -> list[int]:
 
 def test_a_run_whose_scoring_ended_too_early_is_scored_again_at_its_end(tmp_path: Path) -> None:
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server, "--score") as run:
+    with FakeServer(holding) as server, going(tmp_path, server, "--score") as run:
         until(server, tmp_path, lambda _: bool(scorings(tmp_path)))
         os.kill(scorings(tmp_path)[0], signal.SIGKILL)
         until(server, tmp_path, lambda _: not scorings(tmp_path))
@@ -309,7 +309,7 @@ def test_a_run_whose_scoring_ended_too_early_is_scored_again_at_its_end(tmp_path
 
 
 def test_a_run_that_breaks_off_leaves_no_scoring_behind(tmp_path: Path) -> None:
-    with FaultServer(Holding()) as server, going(tmp_path, server, "--score") as run:
+    with FakeServer(Holding()) as server, going(tmp_path, server, "--score") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         interrupted(run)
     assert not scorings(tmp_path)

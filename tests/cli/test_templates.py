@@ -16,8 +16,8 @@ import yaml
 
 from harness import rewards as harness_rewards
 from harness.benchmarks import catalogue
+from harness.testing import FakeServer, completion, models
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, completion, models
 from tests.system.command import harness
 
 TEMPLATES = CHECKOUT / "datasets" / "templates"
@@ -29,7 +29,7 @@ PLAIN = {"bool": bool, "int": int, "float": (int, float), "str": str, "list": li
 
 def test_a_table_of_questions_is_asked_as_it_stands(tmp_path: Path) -> None:
     shutil.copy(TEMPLATES / "questions.csv", tmp_path)
-    with FaultServer(lambda r: [models("m")] if r.method == "GET" else completion("42")) as server:
+    with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("42")) as server:
         words = ("--data", "questions.csv", "--base-url", server.base_url, "--out", "run", "--no-canary")
         ran = harness(tmp_path, "run", *words)
     assert ran.code == 0, ran.err
@@ -97,7 +97,7 @@ def test_each_template_is_a_sweep_that_can_be_planned(tmp_path: Path, kind: str)
 
 
 def test_a_file_of_variables_names_the_server(tmp_path: Path) -> None:
-    with FaultServer(lambda r: [models("m")] if r.method == "GET" else completion("4")) as server:
+    with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("4")) as server:
         (tmp_path / "mine.env").write_text(f"# mine\nexport OPENAI_BASE_URL='{server.base_url}'\n")
         words = ("run", "demo:1", "--limit", "2", "--no-canary", "--env-file", "mine.env", "--out", "run")
         elsewhere = harness(tmp_path, *words, extra={"OPENAI_BASE_URL": "http://127.0.0.1:9"})

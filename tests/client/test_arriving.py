@@ -13,7 +13,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving, Deadlines
 from harness.client.loop import new_event_loop
 from harness.client.transport import open_transport
-from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream
+from harness.testing import FakeServer, Pause, Request, Step, delta, event_stream
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -30,7 +30,7 @@ def test_tokens_are_counted_before_the_reply_has_ended(name: Literal["http", "op
             yield Pause(0.01)
         yield from events[tokens:]
 
-    async def ask(server: FaultServer) -> tuple[int, int]:
+    async def ask(server: FakeServer) -> tuple[int, int]:
         transport = open_transport(name)
         arriving = Arriving()
         assert arriving.count() == 0
@@ -49,7 +49,7 @@ def test_tokens_are_counted_before_the_reply_has_ended(name: Literal["http", "op
         await transport.close()
         return seen, reply.timing.events or 0
 
-    with FaultServer(answer) as server, asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with FakeServer(answer) as server, asyncio.Runner(loop_factory=new_event_loop) as runner:
         seen, events = runner.run(asyncio.wait_for(ask(server), PATIENCE_SECONDS))
     assert events == tokens + 1
     assert tokens <= seen <= 1.02 * tokens + 1

@@ -10,7 +10,7 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import Pages, describe, find_model
-from tests.faults.server import STALL, FaultServer, Pause, Request, Step, http, models
+from harness.testing import STALL, FakeServer, Pause, Request, Step, http, models
 
 ROUTED = {"workers": [{"url": "http://w1:8000", "model_id": "m", "is_healthy": True, "bootstrap": "secret"}]}
 
@@ -31,7 +31,7 @@ class Counted:
             yield from page or [http(404, {})]
 
 
-def looked_at(server: FaultServer, model: str = "m") -> tuple[Endpoint, Pages]:
+def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
     endpoint, pages = Endpoint.parse(server.base_url), Pages()
     find_model(endpoint, model, pages=pages)
     return endpoint, pages
@@ -47,14 +47,14 @@ def looked_at(server: FaultServer, model: str = "m") -> tuple[Endpoint, Pages]:
     ],
 )
 def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: set[str]) -> None:
-    with FaultServer(Counted(models("m", owned_by=owner, max_model_len=9), {})) as server:
+    with FakeServer(Counted(models("m", owned_by=owner, max_model_len=9), {})) as server:
         describe([looked_at(server)], "m")
     paths = [request.path for request in server.requests]
     assert sorted(paths) == sorted({"/v1/models", *pages})
 
 
 def test_a_router_is_known_by_its_workers() -> None:
-    with FaultServer(Counted(models("unknown"), {"/workers": ROUTED})) as server:
+    with FakeServer(Counted(models("unknown"), {"/workers": ROUTED})) as server:
         endpoint, pages = looked_at(server)
         (facts,) = describe([(endpoint, pages)], "m")
     assert facts.host["workers"] == [{"url": "http://w1:8000", "model_id": "m", "is_healthy": True}]
@@ -62,7 +62,7 @@ def test_a_router_is_known_by_its_workers() -> None:
 
 def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
     slow = Counted(models("m", owned_by="vllm", root="r"), {"/version": [STALL], "/server_info": [Pause(60)]})
-    with FaultServer(slow) as one, FaultServer(slow) as second:
+    with FakeServer(slow) as one, FakeServer(slow) as second:
         servers = [looked_at(one), looked_at(second)]
         begun = time.monotonic()
         told = describe(servers, "m", seconds=0.5)
@@ -72,7 +72,7 @@ def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
 
 
 def test_somebody_elses_service_is_not_asked_for_pages_of_its_own() -> None:
-    with FaultServer(Counted(models("m", canonical_slug="m-2026-01", context_length=9), {})) as server:
+    with FakeServer(Counted(models("m", canonical_slug="m-2026-01", context_length=9), {})) as server:
         (facts,) = describe([looked_at(server)], "m", own_pages=False)
     assert facts.model == {"canonical_slug": "m-2026-01"}
     assert [request.path for request in server.requests] == ["/v1/models"]
@@ -81,7 +81,7 @@ def test_somebody_elses_service_is_not_asked_for_pages_of_its_own() -> None:
 def test_the_template_of_llama_cpp_is_told_by_its_checksum() -> None:
     def facts(template: str) -> Any:
         props = {"chat_template": template, "model_path": "/m.gguf", "total_slots": 4}
-        with FaultServer(Counted(models("m", meta={"n_params": 7}), {"/props": props})) as server:
+        with FakeServer(Counted(models("m", meta={"n_params": 7}), {"/props": props})) as server:
             return describe([looked_at(server)], "m")[0].model
 
     assert facts("{{ a }}")["chat_template"].startswith("sha256:")

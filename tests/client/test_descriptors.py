@@ -18,7 +18,7 @@ from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
-from tests.faults.server import FaultServer, Pause, Request, Step, completion
+from harness.testing import FakeServer, Pause, Request, Step, completion
 
 OPEN = Path("/proc/self/fd")
 
@@ -77,7 +77,7 @@ def test_a_full_table_of_descriptors_is_told_by_its_cure(
             released.set()
             await transport.close()
 
-    with FaultServer(held) as server, asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with FakeServer(held) as server, asyncio.Runner(loop_factory=new_event_loop) as runner:
         failure = runner.run(twice(Endpoint.parse(server.base_url)))
     assert failure.kind == "connect"
     assert failure.retryable

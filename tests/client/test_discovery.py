@@ -24,17 +24,17 @@ from harness.client.facts.discovery import (
 )
 from harness.client.facts.page import NoAnswer
 from harness.core.errors import ServerError
-from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http, models
+from harness.testing import CLOSE, STALL, FakeServer, Pause, Request, Step, http, models
 
 KEY = "sk-canary-0123456789"
 
 
 @pytest.fixture
 def serve() -> Iterator[Any]:
-    started: list[FaultServer] = []
+    started: list[FakeServer] = []
 
     def start(pages: dict[str, bytes]) -> Endpoint:
-        server = FaultServer(lambda request: [pages.get(request.path, http(404, {"detail": "Not Found"}))])
+        server = FakeServer(lambda request: [pages.get(request.path, http(404, {"detail": "Not Found"}))])
         started.append(server.__enter__())
         return Endpoint.parse(server.base_url, KEY)
 
@@ -106,14 +106,14 @@ def test_a_named_model_needs_no_list_and_an_unnamed_one_does(serve: Any, form: s
     ],
 )
 def test_what_is_no_model_list_is_one_clear_sentence(page: bytes, words: str) -> None:
-    with FaultServer(lambda _: [page, CLOSE]) as server, pytest.raises(ServerError) as caught:
+    with FakeServer(lambda _: [page, CLOSE]) as server, pytest.raises(ServerError) as caught:
         list_models(Endpoint.parse(server.base_url, KEY))
     assert words in str(caught.value)
     assert KEY not in str(caught.value)
 
 
 def test_a_missing_key_names_its_variable_for_a_named_model_too() -> None:
-    with FaultServer(lambda _: [http(401, {"error": "Unauthorized"})]) as server:
+    with FakeServer(lambda _: [http(401, {"error": "Unauthorized"})]) as server:
         for model in (None, "toy"):
             with pytest.raises(ServerError, match=r"no key was sent.*OPENAI_API_KEY"):
                 find_model(Endpoint.parse(server.base_url), model)
@@ -134,7 +134,7 @@ def test_an_address_without_a_server_is_one_sentence(url: str, words: str) -> No
 
 
 def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
-    with FaultServer(lambda _: [models("m")]) as server, pytest.raises(ServerError) as caught:
+    with FakeServer(lambda _: [models("m")]) as server, pytest.raises(ServerError) as caught:
         list_models(Endpoint.parse(server.base_url, "sk-live-abcdef\nsecondhalf"))
     assert "Authorization" in str(caught.value)
     assert "secondhalf" not in str(caught.value)
@@ -143,7 +143,7 @@ def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
 
 def test_a_unix_socket_is_asked_and_one_where_nobody_listens_is_told_and_closed(tmp_path: Path) -> None:
     path = str(tmp_path / "s.sock")
-    with FaultServer(lambda _: [models("m")], unix=path) as server:
+    with FakeServer(lambda _: [models("m")], unix=path) as server:
         endpoint = Endpoint.parse(server.base_url)
         assert list_models(endpoint) == [ModelInfo("m")]
     with warnings.catch_warnings(record=True) as leaks:
@@ -176,7 +176,7 @@ def endless(*again: Step) -> Any:
     ],
 )
 def test_a_look_at_a_server_ends_whatever_it_sends(again: tuple[Step, ...]) -> None:
-    with FaultServer(endless(*again)) as server, pytest.raises(ServerError):
+    with FakeServer(endless(*again)) as server, pytest.raises(ServerError):
         list_models(Endpoint.parse(server.base_url), timeout=0.3)
 
 

@@ -16,7 +16,7 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import Transport as HttpTransport
-from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http
+from harness.testing import CLOSE, STALL, FakeServer, Pause, Request, Step, http
 from tests.patience import PATIENCE_SECONDS
 
 Answer = Callable[[Request], Iterable[Step]]
@@ -65,7 +65,7 @@ def asked(
             await asyncio.sleep(wait(number))
         await transport.close()
 
-    with FaultServer(noted) as server:
+    with FakeServer(noted) as server:
         asyncio.run(main(server.base_url))
     return told
 

@@ -19,11 +19,11 @@ from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
-from tests.faults.server import (
+from harness.testing import (
     DONE,
     END,
     HEAD,
-    FaultServer,
+    FakeServer,
     Request,
     Step,
     chunk,
@@ -77,7 +77,7 @@ def test_long_streams_in_any_segments_are_read_alike_by_both_transports(seed: in
             yield stream[at : at + size]
             at += size
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         ours = complete(HttpTransport(), server.base_url)
         theirs = complete(OpenaiTransport(), server.base_url)
     extra = "" if seed != 3 else "ABCD"
@@ -86,7 +86,7 @@ def test_long_streams_in_any_segments_are_read_alike_by_both_transports(seed: in
 
 
 def test_a_prompt_larger_than_all_socket_buffers_is_sent_whole() -> None:
-    with FaultServer(lambda request: completion(str(len(request.body)))) as server:
+    with FakeServer(lambda request: completion(str(len(request.body)))) as server:
         body = json.dumps({"model": "m", "messages": "x" * 20_000_000, "stream": True}).encode()
         assert complete(HttpTransport(), server.base_url, body).text == str(len(body))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -63,7 +63,7 @@ GROQ = ("--provider", "groq", "--model", "qwen/qwen3-32b")
 
 
 def test_a_dry_run_shows_the_request_as_it_would_be_sent(run: Run) -> None:
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         code, out, _ = run(*GROQ, "--base-url", server.base_url, "--dry-run", "--thinking", "on", "--seed", "none")
         assert code == 0
     shown = json.loads(next(line for line in out.splitlines() if ": request" in line).partition("request")[2])
@@ -81,7 +81,7 @@ def test_a_dry_run_shows_the_request_as_it_would_be_sent(run: Run) -> None:
 
 def test_azures_key_goes_into_its_own_header(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-azure")
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         words = ("--provider", "azure", "--model", "my-gpt", "--base-url", server.base_url, "--drop", "top_p")
         code, _, err = run(*words)
         assert code == 0, err
@@ -90,7 +90,7 @@ def test_azures_key_goes_into_its_own_header(run: Run, monkeypatch: pytest.Monke
 
 
 def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: Run) -> None:
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         words = ("--provider", "azure", "--model", "o3-mini", "--base-url", server.base_url)
         code, _, err = run(*words, "--header", "api-key:sk-azure", "--samples", "2")
         assert code == 2
@@ -100,7 +100,7 @@ def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: 
 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         words = ("--base-url", server.base_url, "--drop", "top_p", "--prices", "1,10")
         code, _, err = run(*GROQ, *words, "--rpm", "6000")
         assert code == 0, err
@@ -113,7 +113,7 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
 def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text("qwen/qwen3-32b: {in: 1, out: 10}\nother: {in: 0, out: 0.5}\n")
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         words = (*GROQ, "--base-url", server.base_url, "--drop", "top_p", "--prices", str(prices))
         code, _, err = run(*words, "--budget-usd", "1")
     assert code == 0, err
@@ -132,7 +132,7 @@ def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
 )
 def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "prices.yaml").write_text(text)
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         code, _, err = run(*GROQ, "--base-url", server.base_url, "--prices", "prices.yaml")
     assert (code, expected in " ".join(err.split())) == (2, True), err
 
@@ -160,7 +160,7 @@ def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Pa
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         code, _, err = run(*(part for word in words for part in at(word, server.base_url)))
     assert (code, expected in err) == (2, True), err
 
@@ -170,7 +170,7 @@ def at(word: str, url: str) -> tuple[str, ...]:
 
 
 def test_a_name_that_a_provider_does_not_list_is_a_warning(run: Run) -> None:
-    with FaultServer(strict_provider) as server:
+    with FakeServer(strict_provider) as server:
         words = ("--provider", "groq", "--model", "qwen/qwen3", "--base-url", server.base_url, "--drop", "top_p")
         code, _, err = run(*words)
     assert code == 0
@@ -185,7 +185,7 @@ def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pyte
             yield from completion()
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant")
-    with FaultServer(without_list) as server:
+    with FakeServer(without_list) as server:
         code, _, err = run("--provider", "anthropic", "--model", "claude", "--base-url", server.base_url)
     assert code == 0, err
     assert "ignores seeds" in err

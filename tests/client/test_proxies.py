@@ -24,7 +24,7 @@ from harness.client.loop import new_event_loop
 from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.errors import ServerError, UsageError
-from tests.faults.server import FaultServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, Step, completion, models
 
 
 class Tunnel:
@@ -95,18 +95,18 @@ def authority(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hosted(authority: Path) -> Iterator[FaultServer]:
+def hosted(authority: Path) -> Iterator[FakeServer]:
     """The server that answers as `HOST`, over TLS."""
     signer = trustme.CA()
     signer.cert_pem.write_to_path(str(authority))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     signer.issue_cert(HOST).configure_cert(context)
-    with FaultServer(answer, tls=context) as server:
+    with FakeServer(answer, tls=context) as server:
         yield server
 
 
 @pytest.fixture
-def tunnel(hosted: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
+def tunnel(hosted: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
     for name in ("HTTP_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     with Tunnel(hosted.port) as proxy:
@@ -116,7 +116,7 @@ def tunnel(hosted: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tun
 
 @pytest.mark.parametrize("name", ["http", "openai"])
 def test_https_goes_through_a_tunnel_that_never_sees_the_key(
-    name: TransportName, hosted: FaultServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
+    name: TransportName, hosted: FakeServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
 
@@ -142,7 +142,7 @@ def test_https_goes_through_a_tunnel_that_never_sees_the_key(
 
 
 def test_the_list_of_models_goes_through_the_tunnel(
-    hosted: FaultServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
+    hosted: FakeServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint = Endpoint.parse(f"https://{HOST}", KEY)
     with monkeypatch.context() as patched:
@@ -156,7 +156,7 @@ def test_the_list_of_models_goes_through_the_tunnel(
 
 
 def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FaultServer(answer) as proxy:
+    with FakeServer(answer) as proxy:
         monkeypatch.setenv("http_proxy", proxy.base_url.replace("//", "//user:pa%3Ass@").removesuffix("/v1"))
         assert [one.id for one in list_models(Endpoint.parse(f"http://{HOST}:8000"))] == ["m"]
     (request,) = proxy.requests
@@ -205,7 +205,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
 
 
 def test_a_proxy_that_is_gone_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FaultServer(answer) as proxy:
+    with FakeServer(answer) as proxy:
         port = proxy.port
     monkeypatch.setenv("https_proxy", f"http://user:geheim@127.0.0.1:{port}")
     with pytest.raises(ServerError, match=f"{HOST}:443 through the proxy 127.0.0.1:{port}") as caught:

@@ -14,7 +14,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines, Transport
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import Transport as HttpTransport
-from tests.faults.server import CLOSE, HEAD, RESET, FaultServer, Request, Step, completion, http
+from harness.testing import CLOSE, HEAD, RESET, FakeServer, Request, Step, completion, http
 
 N_FAILURES = 1000
 OPEN = Path("/proc/self/fd")
@@ -61,5 +61,5 @@ def test_descriptors_and_tasks_return_to_where_they_began(make: Callable[[], Tra
         await transport.complete(Endpoint.parse(url), "/chat/completions", BODY, Deadlines(), 1 << 20)
         await transport.close()
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         asyncio.run(main(server.base_url, "http://127.0.0.1:1/v1"))

@@ -32,8 +32,7 @@ from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
-from tests.budget import share_of
-from tests.faults.server import (
+from harness.testing import (
     CLOSE,
     DONE,
     END,
@@ -41,7 +40,7 @@ from tests.faults.server import (
     RESET,
     STALL,
     Answer,
-    FaultServer,
+    FakeServer,
     Pause,
     Request,
     Step,
@@ -52,6 +51,7 @@ from tests.faults.server import (
     event_stream,
     http,
 )
+from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -116,7 +116,7 @@ def ask(make: Maker, answer: Answer, deadlines: Deadlines = PATIENT) -> Outcome:
         async with opened(make) as transport:
             return await outcome_of(transport, url, deadlines)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         outcome = run(make, main(server.base_url))
         assert len(server.requests) <= 1, "no transport asks again by itself"
         return outcome  # type: ignore[no-any-return]
@@ -156,13 +156,13 @@ def test_the_query_of_an_address_goes_with_each_request_and_a_key_in_it_is_hidde
             assert "api-version=2024&key=[hidden]" in message
 
     asked: list[str] = []
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         run(make, main(server.base_url))
     assert asked == [f"/v1/chat/completions?api-version=2024&key={KEY}"]
 
 
 def test_a_reply_comes_whole_with_its_facts(make: Maker) -> None:
-    with FaultServer(lambda _: completion("forty-two")) as server:
+    with FakeServer(lambda _: completion("forty-two")) as server:
 
         async def main() -> Reply:
             async with opened(make) as transport:
@@ -188,7 +188,7 @@ def socket_path() -> Iterator[str]:
 
 
 def test_a_unix_socket_is_an_endpoint_like_another(socket_path: str) -> None:
-    with FaultServer(lambda _: completion("forty-two"), unix=socket_path) as server:
+    with FakeServer(lambda _: completion("forty-two"), unix=socket_path) as server:
 
         async def main() -> None:
             for url in (server.base_url, f"http+unix://{quote(socket_path, safe='')}/v1"):
@@ -210,7 +210,7 @@ def test_many_requests_at_once_each_get_their_own_reply(make: Maker) -> None:
             yield Pause(0.001)
         yield chunk(delta(finish="stop") + DONE) + END
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
 
         async def main() -> list[Outcome]:
             async with opened(make) as transport:
@@ -257,7 +257,7 @@ def test_loopback_is_asked_past_any_proxy_and_on_the_addresses_where_it_listens(
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
-    with FaultServer(lambda _: completion()) as server:
+    with FakeServer(lambda _: completion()) as server:
         assert replied(asked_at(make, f"http://localhost:{server.port}/v1")).text == "42"
 
 
@@ -273,7 +273,7 @@ def test_connections_are_kept_between_requests_and_a_closed_one_is_replaced(make
                 replied(await outcome_of(transport, url))
 
     for hangs_up in (False, True) if make is not MAKERS["openai"] else (False,):
-        with FaultServer(answer) as server:
+        with FakeServer(answer) as server:
             run(make, main(server.base_url))
             assert len(server.requests) == 5 + hangs_up
             # The openai package uses each connection once.
@@ -281,7 +281,7 @@ def test_connections_are_kept_between_requests_and_a_closed_one_is_replaced(make
 
 
 def test_a_redirect_is_not_followed_and_named(make: Maker) -> None:
-    with FaultServer(lambda _: completion()) as second_server:
+    with FakeServer(lambda _: completion()) as second_server:
         target = f"{second_server.base_url}/chat/completions"
         failure = failed(ask(make, steps(http(307, location=target))))
         assert failure.kind == "refused"
@@ -414,7 +414,7 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(make: 
                 for outcome in await asyncio.gather(*(outcome_of(transport, url, body=b) for b in bodies[i : i + 50]))
             ]
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         outcomes = run(make, main(server.base_url))
     for at, outcome in zip(cuts, outcomes, strict=True):
         if at >= FINISHED_AT:
@@ -444,7 +444,7 @@ def test_tokens_extend_the_idle_deadline(make: Maker) -> None:
 
 
 def test_cancelling_closes_the_connection(make: Maker) -> None:
-    with FaultServer(steps(HEAD, chunk(delta("x")), STALL)) as server:
+    with FakeServer(steps(HEAD, chunk(delta("x")), STALL)) as server:
 
         async def main() -> None:
             async with opened(make) as transport:
@@ -465,7 +465,7 @@ def test_a_connection_that_failed_is_not_used_again(make: Maker) -> None:
             return [HEAD, chunk(delta("x")), chunk(event(b"{broken")), Pause(0.05), chunk(delta("late", finish="stop"))]
         return completion()
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
 
         async def main() -> None:
             async with opened(make) as transport:
@@ -485,10 +485,10 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def https(authority: trustme.CA) -> Iterator[FaultServer]:
+def https(authority: trustme.CA) -> Iterator[FakeServer]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with FaultServer(lambda _: completion(), tls=context) as server:
+    with FakeServer(lambda _: completion(), tls=context) as server:
         yield server
 
 
@@ -503,11 +503,11 @@ def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_named_authority_is_trusted(https: FaultServer) -> None:
+def test_a_named_authority_is_trusted(https: FakeServer) -> None:
     assert replied(secure(https.base_url)).text == "42"
 
 
-def test_an_unknown_authority_is_refused_with_the_way_out(https: FaultServer) -> None:
+def test_an_unknown_authority_is_refused_with_the_way_out(https: FakeServer) -> None:
     failure = failed(secure(https.base_url))
     assert failure.kind == "refused"
     assert "SSL_CERT_FILE" in failure.message
@@ -517,12 +517,12 @@ def test_an_unknown_authority_is_refused_with_the_way_out(https: FaultServer) ->
 def test_a_certificate_for_another_host_is_refused(authority: trustme.CA) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("elsewhere.example").configure_cert(context)
-    with FaultServer(lambda _: completion(), tls=context) as server:
+    with FakeServer(lambda _: completion(), tls=context) as server:
         assert failed(secure(server.base_url)).kind == "refused"
 
 
 def test_a_request_through_a_proxy_reaches_the_proxy_with_the_full_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FaultServer(lambda _: completion()) as proxy:
+    with FakeServer(lambda _: completion()) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
         assert replied(secure("http://api.example.com/v1")).text == "42"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
-from tests.faults.server import FaultServer, Request, Step, delta, event_stream, models
+from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.system.command import harness
 
 WORDS = ["let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "prime", "factor", "divides", "one"]
@@ -140,7 +140,7 @@ def test_run_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Pa
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ends = {}
     for name, most, seed in (("cut", 40, "1"), ("whole", 4000, "2")):
-        with FaultServer(Limited(most, reason)) as server:
+        with FakeServer(Limited(most, reason)) as server:
             words = ("run", "--data", "q.jsonl", "--samples", "2", "--max-tokens", "8000", "--base-url")
             more = ("--no-canary", "--no-fingerprint", "--seed", seed, "--out", name)
             ends[name] = harness(tmp_path, *words, server.base_url, *more)

@@ -11,12 +11,12 @@ import pytest
 from harness.core import http_get
 from harness.core.http_get import ATTEMPTS, MAX_WAIT_SECONDS, Page
 from harness.core.limits import MAX_ERROR_BODY_BYTES
-from tests.faults.server import CLOSE, RESET, STALL, FaultServer, Request, Step, http
+from harness.testing import CLOSE, RESET, STALL, FakeServer, Request, Step, http
 
 CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab"
 
 
-def get(server: FaultServer, waits: list[float] | None = None, **bounds: float) -> Page:
+def get(server: FakeServer, waits: list[float] | None = None, **bounds: float) -> Page:
     with httpx.Client(headers=http_get.HEADERS, timeout=5.0, trust_env=False) as client:
         most, seconds = int(bounds.get("max_bytes", 1000)), bounds.get("body_s", 60.0)
         slept = [] if waits is None else waits
@@ -38,7 +38,7 @@ def get(server: FaultServer, waits: list[float] | None = None, **bounds: float) 
 )
 def test_a_bad_moment_is_asked_again(bad_moment: list[Step]) -> None:
     waits: list[float] = []
-    with FaultServer(lambda r: bad_moment if r.number < ATTEMPTS else [http(200, b"fine")]) as server:
+    with FakeServer(lambda r: bad_moment if r.number < ATTEMPTS else [http(200, b"fine")]) as server:
         assert get(server, waits) == Page(200, b"fine", True, "")
         assert len(server.requests) == ATTEMPTS
     assert len(waits) == ATTEMPTS - 1
@@ -47,17 +47,17 @@ def test_a_bad_moment_is_asked_again(bad_moment: list[Step]) -> None:
 
 @pytest.mark.parametrize("status", [200, 302, 400, 401, 404, 500, 501])
 def test_an_answer_that_is_meant_is_taken_at_once(status: int) -> None:
-    with FaultServer(lambda _: [http(status, b"so it is")]) as server:
+    with FakeServer(lambda _: [http(status, b"so it is")]) as server:
         page = get(server)
         assert (page.status, page.body, page.whole) == (status, b"so it is", True)
         assert len(server.requests) == 1
 
 
 def test_a_bad_moment_that_lasts_is_told_as_it_is() -> None:
-    with FaultServer(lambda _: [http(503, b"still loading")]) as server:
+    with FakeServer(lambda _: [http(503, b"still loading")]) as server:
         assert get(server).body == b"still loading"
         assert len(server.requests) == ATTEMPTS
-    with FaultServer(lambda _: [CUT, CLOSE]) as server:
+    with FakeServer(lambda _: [CUT, CLOSE]) as server:
         with pytest.raises(httpx.RemoteProtocolError):
             get(server)
         assert len(server.requests) == ATTEMPTS
@@ -65,7 +65,7 @@ def test_a_bad_moment_that_lasts_is_told_as_it_is() -> None:
 
 def test_who_refuses_or_says_nothing_is_not_asked_again() -> None:
     waits: list[float] = []
-    with FaultServer(lambda _: [STALL]) as server, httpx.Client(timeout=0.1, trust_env=False) as client:
+    with FakeServer(lambda _: [STALL]) as server, httpx.Client(timeout=0.1, trust_env=False) as client:
         with pytest.raises(httpx.ReadTimeout):
             http_get.get(client, server.base_url, max_bytes=10, body_s=10, sleep=waits.append)
         assert len(server.requests) == 1
@@ -82,7 +82,7 @@ def endless(status: int) -> Iterator[Step]:
 
 @pytest.mark.parametrize(("status", "most"), [(200, 1_000_000), (404, MAX_ERROR_BODY_BYTES)])
 def test_a_body_without_end_is_cut_at_its_bound(status: int, most: int) -> None:
-    with FaultServer(lambda _: endless(status)) as server:
+    with FakeServer(lambda _: endless(status)) as server:
         page = get(server, max_bytes=1_000_000, body_s=float("inf"))
     assert len(page.body) == most
     assert not page.whole
@@ -90,7 +90,7 @@ def test_a_body_without_end_is_cut_at_its_bound(status: int, most: int) -> None:
 
 def test_a_body_that_comes_too_slowly_is_cut_at_its_time() -> None:
     # The clock ticks once at the head, once at each piece.
-    with FaultServer(lambda _: endless(200)) as server:
+    with FakeServer(lambda _: endless(200)) as server:
         page = get(server, max_bytes=1 << 40, body_s=3)
     assert 0 < len(page.body) <= 5 * 65536
     assert not page.whole
@@ -103,8 +103,8 @@ def test_a_redirect_tells_where_it_points_and_a_compressed_page_is_not_unpacked(
         requests.append(request)
         return [http(307, location="https://elsewhere/v1")]
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         assert get(server).location == "https://elsewhere/v1"
     assert requests[0].headers["accept-encoding"] == "identity"
-    with FaultServer(lambda _: [http(200, b"\x1f\x8b...", **{"Content-Encoding": "gzip"})]) as server:
+    with FakeServer(lambda _: [http(200, b"\x1f\x8b...", **{"Content-Encoding": "gzip"})]) as server:
         assert get(server).body == b"\x1f\x8b..."

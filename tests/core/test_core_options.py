@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from harness.asking.options import GradingOptions, OutputsOptions, RunOptions
+from harness.asking.options.run import RunOptions
+from harness.asking.options.score import OutputsOptions
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
+from harness.presets.grading import GradingOptions
 
 
 class Place(Options):

@@ -16,8 +16,8 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import score_benchmark
 from harness.scoring.stats import Estimate, Interval
+from harness.testing import FakeServer
 from tests.docs.pages import DOCS
-from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
@@ -73,7 +73,7 @@ def test_the_page_quotes_the_warnings_of_a_comparison(tmp_path: Path) -> None:
     texts = [r"\boxed{\text{plants making sugar}}", r"\boxed{\text{plants that rest}}"]
     run = write_run(tmp_path / "run", {"q1": (PROSE, texts), "q2": ("4", [r"\boxed{4}"] * 2)})
     score_run(write_run(tmp_path / "first", {"q1": (PROSE, texts), "q2": ("4", [r"\boxed{4}"] * 2)}), GradingOptions())
-    with FaultServer(ruling_by({"making": True})) as server:
+    with FakeServer(ruling_by({"making": True})) as server:
         judge_run(run, serve(server))
     done = harness(tmp_path, "compare", "first", "run")
     shown = masked(done.out + done.err)

@@ -19,9 +19,9 @@ import yaml
 
 from harness.benchmarks import catalogue
 from harness.cli.main import LazyGroup, main
+from harness.testing import FakeServer, Request, Step, http, models
 from server_launchers.embedded import weights
 from tests.docs.pages import ROOT, Typed
-from tests.faults.server import FaultServer, Request, Step, http, models
 
 ROW = {
     "problem": "What is 1 + 1?",
@@ -132,7 +132,7 @@ def bench(cards_of_one_question: Path, tmp_path: Path, monkeypatch: pytest.Monke
     # An empty file is the model of a dry run: nothing is downloaded, and the machine's own cache is not needed.
     (tmp_path / "model.gguf").touch()
     monkeypatch.setattr(weights, "fetch", lambda name, _progress=None: weights.KNOWN[name] and tmp_path / "model.gguf")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         benches.append(Bench(work, server.base_url, monkeypatch))
         yield benches[0]

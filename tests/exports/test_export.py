@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.cli.export import command
+from harness.cli.flags import command_of
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key
@@ -288,7 +288,7 @@ def test_a_large_run_goes_through_in_small_pieces(tmp_path: Path) -> None:
 
 
 def invoked(*words: object) -> Any:
-    return CliRunner().invoke(command, [str(word) for word in words])
+    return CliRunner().invoke(command_of("export"), [str(word) for word in words])
 
 
 def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_path: Path) -> None:

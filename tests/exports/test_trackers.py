@@ -17,14 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.cli.score import command
+from harness.cli.flags import command_of
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked, destination_of
 from harness.runs import RunFolder
 from harness.runs.sweep_cell import one_sender
+from harness.testing import FakeServer
 from tests.exports.graded_runs import sample, varied, write_run
-from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as in_folder
 from tests.verbs.test_sweep_runs import answering, questions
@@ -148,7 +148,7 @@ def test_names_are_such_as_every_tracker_takes(tmp_path: Path, sent: list[Tracke
 
 def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
-    done = CliRunner().invoke(command, [str(run.path), "--track", "notes", "--json", "--workers", "1"])
+    done = CliRunner().invoke(command_of("score"), [str(run.path), "--track", "notes", "--json", "--workers", "1"])
     assert done.exit_code == 0
     assert [score["benchmark"] for score in json.loads(done.stdout)] == ["own"]
     assert "sent the scores to notes: over there" in done.stderr
@@ -187,7 +187,7 @@ def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path,
 def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
     tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with FaultServer(answering("able")) as server:
+    with FakeServer(answering("able")) as server:
         questions(tmp_path, "a", 2, 3)
         run = {"base_url": server.base_url, "model": "able", "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps({"benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}))

@@ -25,9 +25,9 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import RunLock
 from harness.scoring.pipeline import grade_run, score_run
+from harness.testing import FakeServer
 from tests.budget import rounds
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
 from tests.runs.parts import NAME, sampled, write
 from tests.system.command import harness as command
 
@@ -70,19 +70,19 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with FaultServer(able(0.6)) as running:
+def server() -> Iterator[FakeServer]:
+    with FakeServer(able(0.6)) as running:
         yield running
 
 
-def asked(folder: Path, server: FaultServer) -> dict[str, Any]:
+def asked(folder: Path, server: FakeServer) -> dict[str, Any]:
     return {
         "data": sums(folder, N), "id_key": "id", "samples": M, "model": "test-model", "base_url": server.base_url,
         "canary": False, "fingerprint": False,
     }  # fmt: skip
 
 
-def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer) -> None:
+def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) -> None:
     alone = harness.run(**asked(tmp_path, server), out=tmp_path / "alone")
     run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
     assert (run.path, run.model, run.complete) == (tmp_path / "run", "test-model", True)
@@ -116,7 +116,7 @@ def test_what_means_nothing_to_several_clients_is_refused(tmp_path: Path, given:
 
 
 def test_a_shard_waits_for_the_lock_of_a_lost_one(
-    tmp_path: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = asked(tmp_path, server) | {"data": str(tmp_path / "sums.jsonl"), "out": str(tmp_path / "part")}
     monkeypatch.setattr(sampling, "FREED_SECONDS", 0.0)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.faults.server import Request, Step, completion, models
+from harness.testing import Request, Step, completion, models
 
 
 def able(chance: float, shift: int = 0, *, deaf: bool = False) -> Callable[[Request], Iterator[Step]]:

@@ -1,7 +1,7 @@
-"""A provider that speaks the batch protocol (`/v1/files`, `/v1/batches`), scripted by the test; for `FaultServer`.
+"""A provider that speaks the batch protocol (`/v1/files`, `/v1/batches`), scripted by the test; for `FakeServer`.
 
 provider = BatchProvider()
-with FaultServer(provider.answer) as server:
+with FakeServer(provider.answer) as server:
     ...  # provider.batches, provider.asked()
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.faults.server import CLOSE, Request, Step, http
+from harness.testing import CLOSE, Request, Step, http
 
 Line = dict[str, Any]
 

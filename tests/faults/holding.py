@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.generation.network.control import progress_of
 from harness.runs import RunFolder
-from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream, models
+from harness.testing import FakeServer, Pause, Request, Step, delta, event_stream, models
 from tests.system.command import start
 
 SAID = 20
@@ -38,7 +38,7 @@ class Holding:
 
 
 @contextmanager
-def going(folder: Path, server: FaultServer, *words: str) -> Iterator[subprocess.Popen[str]]:
+def going(folder: Path, server: FakeServer, *words: str) -> Iterator[subprocess.Popen[str]]:
     """`harness run` of 12 samples, 4 in flight, in the folder results/run."""
     rows = [{"id": f"q{n}", "problem": f"What is {n}?", "answer": "1"} for n in range(6)]
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -52,7 +52,7 @@ def going(folder: Path, server: FaultServer, *words: str) -> Iterator[subprocess
         run.communicate()
 
 
-def until(server: FaultServer, folder: Path, held: Callable[[Any], bool]) -> Any:
+def until(server: FakeServer, folder: Path, held: Callable[[Any], bool]) -> Any:
     """The run's progress as soon as `held` says so."""
     seen: list[Any] = []
 

@@ -20,7 +20,7 @@ from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
 from harness.presets.sampling import Sampling
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
-from tests.faults.server import Request, completion
+from harness.testing import Request, completion
 
 QUICK = Patience(start_up=1.0, outage=5.0, first_wait=0.01, longest_wait=0.05, grace=20.0, term_grace=20.0)
 

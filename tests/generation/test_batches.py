@@ -25,9 +25,9 @@ import harness
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
 from harness.runs import RunFolder, read_samples
+from harness.testing import FakeServer, Request, http
 from tests import warm
 from tests.faults.batch_server import BatchProvider, Line, Outcome, all_answered, answered, encoded, expired, refused
-from tests.faults.server import FaultServer, Request, http
 from tests.patience import PATIENCE_SECONDS
 
 N, M = 3, 2
@@ -71,7 +71,7 @@ def times(provider: BatchProvider) -> Counter[str]:
 
 def test_samples_come_from_a_batch_and_are_as_those_of_streams(asked: dict[str, Any]) -> None:
     provider = BatchProvider(pending=1)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         run = harness.run(base_url=server.base_url, **asked)
         again = harness.run(base_url=server.base_url, **asked)
     assert run.complete
@@ -104,7 +104,7 @@ def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked:
         )
 
     provider = BatchProvider(outcome)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         run = harness.run(base_url=server.base_url, **asked)
     assert not run.complete
     assert run.outcome.n_owed == 1
@@ -119,7 +119,7 @@ def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked:
 
 def test_what_always_fails_is_given_up_after_so_many_attempts(asked: dict[str, Any]) -> None:
     provider = BatchProvider(lambda lines, _: Outcome(errors=[expired(line) for line in lines]))
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         run = harness.run(base_url=server.base_url, attempts=2, **asked)
     assert run.outcome.n_owed == N * M
     assert set(times(provider).values()) == {2}
@@ -139,7 +139,7 @@ def test_hostile_results_change_nothing(asked: dict[str, Any]) -> None:
         return Outcome(output=[*junk, *twice, *[answered(line) for line in lines[1:]]])
 
     provider = BatchProvider(outcome)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         run = harness.run(base_url=server.base_url, **asked)
     assert run.complete
     stored = texts(run.path)
@@ -160,7 +160,7 @@ def test_a_reply_that_is_none_is_asked_again(asked: dict[str, Any]) -> None:
         return Outcome(output=[encoded(one) for one in whole])
 
     provider = BatchProvider(outcome)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         assert harness.run(base_url=server.base_url, **asked).complete
     assert sorted(times(provider).values()) == [1, 1, 2, 2, 2, 2]
 
@@ -173,7 +173,7 @@ def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monk
     generic = load("generic").model_copy(update={"batches": small})
     monkeypatch.setattr("harness.client.address.providers.load", lambda name: generic)
     provider = BatchProvider()
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         assert harness.run(base_url=server.base_url, **asked).complete
     assert [batch["request_counts"]["total"] for batch in provider.batches.values()] == [4, 2]
 
@@ -190,7 +190,7 @@ def test_batches_of_a_known_provider_are_spelt_as_it_wants_them(
 ) -> None:
     monkeypatch.setenv(variable, "k")
     provider = BatchProvider(pending=1)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         address = server.base_url.removesuffix("/v1")
         assert harness.run(base_url=address, provider=name, **asked).complete
     handed = [request for request in server.requests if request.method == "POST"]
@@ -203,7 +203,7 @@ def test_batches_of_a_known_provider_are_spelt_as_it_wants_them(
 def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words(asked: dict[str, Any]) -> None:
     ways = iter([Outcome("failed", words="Enqueued token limit reached")])
     provider = BatchProvider(lambda lines, number: next(ways, None) or all_answered(lines, number))
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         with pytest.raises(harness.ServerError, match=r"Enqueued token limit reached.*concurrency"):
             harness.run(base_url=server.base_url, **asked)
         assert harness.run(base_url=server.base_url, **asked).complete, "the same command asks anew"
@@ -215,11 +215,11 @@ def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status:
         return http(status, {"error": {"message": message}}) if request.method == "POST" else None
 
     with (
-        FaultServer(BatchProvider(instead=instead).answer) as server,
+        FakeServer(BatchProvider(instead=instead).answer) as server,
         pytest.raises(harness.ServerError, match=f"no batch can be made: HTTP {status}: {message}"),
     ):
         harness.run(base_url=server.base_url, **asked)
-    with FaultServer(BatchProvider().answer) as server:
+    with FakeServer(BatchProvider().answer) as server:
         assert harness.run(base_url=server.base_url, **asked).complete, "nothing had been handed in"
 
 
@@ -233,14 +233,14 @@ def test_an_answer_that_is_lost_begins_no_second_batch(asked: dict[str, Any]) ->
         return None
 
     provider = BatchProvider(instead=instead)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         assert harness.run(base_url=server.base_url, **asked).complete
     assert len(provider.batches) == 1
 
 
 def test_more_requests_than_may_be_under_way_are_found_in_the_batch_that_asks_them(asked: dict[str, Any]) -> None:
     provider = BatchProvider(looks=0)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "sums" / "samples.jsonl").unlink()
         run = harness.run(base_url=server.base_url, concurrency=2, **asked)
@@ -250,7 +250,7 @@ def test_more_requests_than_may_be_under_way_are_found_in_the_batch_that_asks_th
 
 def test_a_batch_that_the_provider_has_forgotten_is_named_with_the_way_out(asked: dict[str, Any]) -> None:
     provider = BatchProvider(looks=0)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "sums" / "samples.jsonl").unlink()
         provider.batches.clear()
@@ -269,7 +269,7 @@ def test_results_that_break_off_are_read_once_more(asked: dict[str, Any]) -> Non
         return None
 
     provider = BatchProvider(instead=instead)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         run = harness.run(base_url=server.base_url, **asked)
     assert run.complete
     assert set(texts(run.path)) == KEYS
@@ -281,7 +281,7 @@ def test_a_key_reaches_no_message_and_no_file(asked: dict[str, Any], monkeypatch
     key = "sk-0123456789abcdefghij"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     provider = BatchProvider(lambda lines, _: Outcome(output=[refused(line, 400, f"bad key {key}") for line in lines]))
-    with FaultServer(provider.answer) as server, pytest.raises(harness.ServerError) as failed:
+    with FakeServer(provider.answer) as server, pytest.raises(harness.ServerError) as failed:
         harness.run(base_url=server.base_url, **asked)
     assert "bad key" in str(failed.value)
     assert key not in str(failed.value)
@@ -293,7 +293,7 @@ def test_the_openai_package_speaks_to_the_same_provider() -> None:
     provider = BatchProvider(looks=0)
     line = {"custom_id": "a-0", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "seed": 3}}
     with (
-        FaultServer(provider.answer) as server,
+        FakeServer(provider.answer) as server,
         openai.OpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client,
     ):
         file = client.files.create(file=("a.jsonl", encoded(line) + b"\n"), purpose="batch")
@@ -309,10 +309,10 @@ def test_the_openai_package_speaks_to_the_same_provider() -> None:
 
 def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str, Any]) -> None:
     provider = BatchProvider(lambda lines, _: Outcome(output=[answered(line) for line in lines[:-1]]))
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         harness.run(base_url=server.base_url, attempts=1, **asked)
     with (
-        FaultServer(BatchProvider().answer) as other,
+        FakeServer(BatchProvider().answer) as other,
         pytest.raises(harness.ServerError, match=f"were sent in batches to {server.base_url}"),
     ):
         harness.run(base_url=other.base_url, **asked)
@@ -327,7 +327,7 @@ def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_p
         with pytest.raises((harness.UsageError, harness.ServerError), match=message):
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})
     with (
-        FaultServer(BatchProvider().answer) as server,
+        FakeServer(BatchProvider().answer) as server,
         pytest.raises(harness.UsageError, match="batches of deepseek are not supported"),
     ):
         harness.run(base_url=server.base_url, provider="deepseek", **asked)
@@ -347,7 +347,7 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
         return False
 
     provider = BatchProvider(looks=10**9, pending=10**9 if "files" in page else 0, touched=touched)
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         words = ["--data", str(asked["data"]), "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
         words += ["--samples", str(M), "--model", "m", "--base-url", server.base_url, "--out", "run", "--no-canary"]
         process = warm.started(["harness", "run", *words, "--batch"], cwd=tmp_path, stderr=subprocess.PIPE)
@@ -364,7 +364,7 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
 
 def test_a_paused_session_hands_in_no_more_until_it_goes_on(asked: dict[str, Any]) -> None:
     provider, folder = BatchProvider(looks=10**9), RunFolder(asked["out"])
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         session = threading.Thread(target=lambda: harness.run(base_url=server.base_url, concurrency=2, **asked))
         session.start()
         assert server.wait_for(lambda: bool(provider.batches))
@@ -407,7 +407,7 @@ class Deaths:
 def test_death_at_every_request_loses_nothing_and_hands_nothing_in_twice(asked: dict[str, Any], tmp_path: Path) -> None:
     """A child of a process without threads is needed to fork: so the loop itself runs in one of its own."""
     provider = BatchProvider(half_first, touched=Deaths())
-    with FaultServer(provider.answer) as server:
+    with FakeServer(provider.answer) as server:
         program = (
             f"from tests.generation.test_batches import die_everywhere as d; d({str(tmp_path)!r}, {server.base_url!r})"
         )

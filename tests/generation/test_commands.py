@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.asking.options.reading import StatusCommand
 from harness.cli.forecast import forecast_lines
 from harness.cli.main import main
-from harness.cli.status import command as status
 from harness.core.money import Prices
+from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
 from harness.runs import RunFolder, read_samples
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 from tests.generation.small_runs import expected_keys
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -99,7 +100,7 @@ def test_a_price_of_one_token_is_doubted(
     tmp_path: Path, harness: ControlCommand, prices: str, unusual: str | None
 ) -> None:
     data = write_questions(tmp_path, 1)
-    with FaultServer(answering(0.5)) as server:
+    with FakeServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
         done = harness(*words, "--prices", prices)
     assert done.code == 0, done.err
@@ -112,7 +113,7 @@ def test_a_refused_key_names_no_other_variable(
 ) -> None:
     data = write_questions(tmp_path, 1)
     monkeypatch.setenv("PROVIDER_KEY", "sk-wrong")
-    with FaultServer(lambda _: [http(401, {"error": {"message": "Incorrect API key"}})]) as server:
+    with FakeServer(lambda _: [http(401, {"error": {"message": "Incorrect API key"}})]) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
         refused = harness(*words, "--api-key-env", "PROVIDER_KEY")
     assert refused.code == 2
@@ -135,7 +136,7 @@ def judge(answer, question):
 
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
-    with FaultServer(answering(0.9)) as server:
+    with FakeServer(answering(0.9)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
         done = harness(*words, "--target-error", "4")
         assert done.code == 0, done.err
@@ -159,7 +160,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
 
 def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
-    with FaultServer(answering(0.5)) as server:
+    with FakeServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "10")
         done = harness(*words, "--target-error", "1")
     assert done.code == 4
@@ -191,7 +192,7 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
         given = ["run", "./sums.yaml:7", "--out", "run"]
     else:
         given = run_words(data, *words)
-    with FaultServer(answering(0.5)) as server:
+    with FakeServer(answering(0.5)) as server:
         done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
         assert (done.code, server.requests) == (2, [])
         expected = (
@@ -204,7 +205,7 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
 
 def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
-    with FaultServer(answering(1.0)) as server:
+    with FakeServer(answering(1.0)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "64")
         done = harness(*words, "--target-error", "2")
     assert done.code == 0, done.err
@@ -231,7 +232,7 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
             return iter([models("test-model")])
         return completion(f"I would rather not say ({'abcdefgh'[request.json['seed'] % 8]}).")
 
-    with FaultServer(mute) as server:
+    with FakeServer(mute) as server:
         words = run_words(write_questions(tmp_path, 10), "--base-url", server.base_url, "--samples", "10")
         stopped = harness(*words)
         assert stopped.code == 4
@@ -266,7 +267,7 @@ def test_loops_and_repetitions_are_one_line_each(
             return iter([models("test-model")])
         return completion(text)
 
-    with FaultServer(stuck) as server:
+    with FakeServer(stuck) as server:
         words = run_words(write_questions(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
         done = harness(*words)
     assert done.code == 0
@@ -276,7 +277,7 @@ def test_loops_and_repetitions_are_one_line_each(
 
 
 def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:
-    with FaultServer(answering(0.9)) as sound, FaultServer(answering(0.1)) as broken:
+    with FakeServer(answering(0.9)) as sound, FakeServer(answering(0.1)) as broken:
         (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} weight=1 # new\n", encoding="utf-8")
         words = run_words(write_questions(tmp_path, 12), "--samples", "12", "--concurrency", "8")
         done = harness(*words, "--base-url", "nodes")
@@ -297,9 +298,9 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
 
 def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 3)
-    with FaultServer(answering(0.9)) as down:
+    with FakeServer(answering(0.9)) as down:
         pass
-    with FaultServer(answering(0.9)) as up:
+    with FakeServer(answering(0.9)) as up:
         words = run_words(data, "--base-url", down.base_url, "--samples", "2")
         done = harness(*words, "--base-url", up.base_url)
         assert done.code == 0, done.err
@@ -310,7 +311,7 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
 
 
 def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand) -> None:
-    with FaultServer(answering(1.0)) as server:
+    with FakeServer(answering(1.0)) as server:
         assert harness(*run_words(write_questions(tmp_path, 6), "--base-url", server.base_url)).code == 0
     ended = harness("status", "run", "--pause")
     assert (ended.code, "no run is going on in" in ended.err) == (3, True)
@@ -320,7 +321,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
 
 def test_the_page_and_the_command_know_every_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
-    options = {parameter.name for parameter in status.params} - {"run", "as_json", "watch", "json_schema", "help_all"}
+    options = {*options_of(StatusCommand)} - {"run", "as_json", "watch"}
     assert set(re.findall(r"harness status results/\S+ --(\w+)", page)) - {"watch", "json"} == options
 
 
@@ -384,7 +385,7 @@ def test_a_forecast_gives_one_time_where_both_read_the_same(
 
 def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 4)
-    with FaultServer(answering(1.0)) as server:
+    with FakeServer(answering(1.0)) as server:
         ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
     assert ran.code == 0, ran.err
     lags = [sample.timing.lag for sample in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))]

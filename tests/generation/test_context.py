@@ -17,7 +17,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
-from tests.faults.server import FaultServer, Request, http, models
+from harness.testing import FakeServer, Request, http, models
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.system.command import harness
 
@@ -79,13 +79,13 @@ def test_what_nobody_gave_may_be_lowered_and_what_was_given_only_by_the_option(
     assert not may_lower({"temperature": "default"}, fit_context=False)
 
 
-def server_with(context: int, model: str = "test-model") -> FaultServer:
+def server_with(context: int, model: str = "test-model") -> FakeServer:
     def answer(request: Request) -> object:
         if request.method == "GET":
             return [models(model, max_model_len=context) if request.path == "/v1/models" else http(404)]
         return well(request)
 
-    return FaultServer(answer)  # type: ignore[arg-type]
+    return FakeServer(answer)  # type: ignore[arg-type]
 
 
 def test_a_run_that_cannot_fit_ends_before_its_first_sample_and_binds_nothing(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_refusal_for_good_is_not_met_by_the_same_command_again(tmp_path: Path)
     words = "This model's maximum context length is 8192 tokens. However, you requested 8230 tokens."
     for code, again in (("context_length_exceeded", False), ("server_error", True)):
         refusal = http(500 if again else 400, {"error": {"message": words, "code": code}})
-        with FaultServer(lambda asked, reply=refusal: [models("m") if asked.method == "GET" else reply]) as server:
+        with FakeServer(lambda asked, reply=refusal: [models("m") if asked.method == "GET" else reply]) as server:
             more = ("--max-tokens", "8192", "--attempts", "1", "--out", str(tmp_path / code))
             done = harness(tmp_path, *own_questions(tmp_path, server.base_url, *more))
         assert done.code == 1

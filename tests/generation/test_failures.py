@@ -25,8 +25,8 @@ from harness.core.money import Prices
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import FIRST_SAMPLES, ends_in_loop
 from harness.runs.layout import RunFolder
+from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event_stream, http
 from tests.budget import examples
-from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 BROKEN = http(500, {"error": {"message": "out of memory"}})
@@ -50,7 +50,7 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
             return faults[seed // 2 % len(faults)]
         return well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=4)
         outcome = run(settings, question_set(tmp_path, 10))
     assert outcome.complete
@@ -72,7 +72,7 @@ def test_a_sample_that_always_fails_stays_owed_with_its_cause_and_the_rest_is_do
     def answer(request: Request) -> Iterable[Step]:
         return [BROKEN] if question_of(request) == "q3" else well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, attempts=2))
         outcome = run(settings, question_set(tmp_path, 8))
     assert not outcome.complete
@@ -87,7 +87,7 @@ def test_a_question_that_always_breaks_the_server_does_not_end_the_run_for_the_o
     def answer(request: Request) -> Iterable[Step]:
         return [BROKEN] if question_of(request) == "q3" else well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=30, patience=replace(QUICK, outage=20))
         outcome = run(settings, question_set(tmp_path, 6))
     assert outcome.stopped == ""
@@ -96,7 +96,7 @@ def test_a_question_that_always_breaks_the_server_does_not_end_the_run_for_the_o
 
 
 def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         pass
     settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, start_up=0.2))
     with pytest.raises(ServerError, match=f"127.0.0.1:{server.port}"):
@@ -113,7 +113,7 @@ def test_a_refusal_says_what_is_stored_what_it_cost_and_how_to_resume_if_that_ma
     def answer(request: Request) -> Iterable[Step]:
         return well(request) if next(numbers) < n_paid else [empty]
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=prices)
         with pytest.raises(ServerError, match=f"refuses: HTTP {status}: insufficient balance") as refused:
             run(settings, question_set(tmp_path, 10), resume_command="harness run sums")
@@ -142,7 +142,7 @@ def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_
         yield from refusal if sound == "never" else well(request)
         came["reply"].set()
 
-    with FaultServer(refused) as one, FaultServer(other) as two:
+    with FakeServer(refused) as one, FakeServer(other) as two:
         settings = run_settings(tmp_path / "run", one.base_url, two.base_url)
         if sound == "never":
             with pytest.raises(ServerError, match="refuses: HTTP 401: wrong key"):
@@ -159,7 +159,7 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
             return [http(400, {"error": {"message": words}})]
         return well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=6, concurrency=1)
         outcome = run(settings, question_set(tmp_path, 4))
         assert not outcome.complete
@@ -180,7 +180,7 @@ def test_what_is_missing_for_good_is_asked_again_without_accept_missing(tmp_path
             return [http(400, {"error": {"message": "prompt is too long"}})]
         return well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, accept_missing=True)
         first = run(settings, question_set(tmp_path, 4))
         allowed.set()
@@ -195,7 +195,7 @@ def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_st
         steps = list(well(request))
         return [s.replace(b"test-model", b"evil-model") for s in steps] if request.number > 8 else steps
 
-    with FaultServer(renamed) as server:
+    with FakeServer(renamed) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=5, concurrency=2)
         with pytest.raises(StoppedByRule, match="evil-model"):
             run(settings, question_set(tmp_path, 5))
@@ -216,7 +216,7 @@ def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_st
 )
 def test_a_broken_set_up_is_stopped_by_its_first_samples(tmp_path: Path, reply: Iterable[bytes], reason: str) -> None:
     steps = list(reply)
-    with FaultServer(lambda _: steps) as server:
+    with FakeServer(lambda _: steps) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=20)
         with pytest.raises(StoppedByRule, match=reason):
             run(settings, question_set(tmp_path, 10))
@@ -245,7 +245,7 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
     def cached(request: Request) -> Iterable[Step]:
         return completion(f"The answer to {question_of(request)} is what one gets. " * 3)
 
-    with FaultServer(cached) as server:
+    with FakeServer(cached) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=4)
         outcome = run(settings, question_set(tmp_path, 6))
     assert outcome.tally.duplicates == 18
@@ -255,7 +255,7 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
 
 
 def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:
-    with FaultServer(lambda _request: completion("the " * 200)) as server:
+    with FakeServer(lambda _request: completion("the " * 200)) as server:
         settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
         outcome = run(settings, question_set(tmp_path, 6))
     assert (outcome.tally.duplicates, outcome.tally.loops) == (0, 24)
@@ -288,7 +288,7 @@ def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row
             raise ZeroDivisionError("a bug")
         return real(*args, **more)
 
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=3)
         with monkeypatch.context() as patch:
             patch.setattr(place, name, sometimes)
@@ -312,7 +312,7 @@ def test_a_journal_that_fails_stops_asking(tmp_path: Path) -> None:
             journal.unlink()
         return well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         with pytest.raises(StoreError, match="removed"):
             run(run_settings(tmp_path / "run", server.base_url, samples=50), question_set(tmp_path, 20))
         assert len(server.requests) < 1000

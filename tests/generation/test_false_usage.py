@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
-from tests.faults.server import FaultServer, Request, Step, delta, event_stream, models
+from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.system.command import harness
 
 
@@ -45,7 +45,7 @@ def test_run_and_score_name_a_usage_of_half_the_tokens(tmp_path: Path, stated: i
         return event_stream(delta(role="assistant"), *words, delta(finish="stop", usage=usage))
 
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "problem": "1 + 1 = ?", "answer": "2"}) + "\n")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
         done = harness(tmp_path, *words, "--no-canary", "--no-fingerprint", "--temperature", "1")
     assert done.code == 0, done.err

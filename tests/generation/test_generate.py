@@ -24,7 +24,7 @@ from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
-from tests.faults.server import FaultServer, delta, event_stream, http
+from harness.testing import FakeServer, delta, event_stream, http
 from tests.generation.small_runs import (
     expected_keys,
     keys_of,
@@ -38,7 +38,7 @@ from tests.generation.small_runs import (
 
 def test_the_same_command_again_asks_nothing_and_needs_no_server(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 3)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         run(settings, questions)
     again = run(settings, questions, context_of=refuse_contact, transport_factory=refuse_contact)
@@ -48,7 +48,7 @@ def test_the_same_command_again_asks_nothing_and_needs_no_server(tmp_path: Path)
 
 def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 3)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1)
         run(settings, questions)
         more = run_settings(tmp_path / "run", server.base_url, samples=4)
@@ -62,17 +62,17 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
 
 def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 4)
-    with FaultServer(lambda _: [http(400, {"error": {"message": "temperature is out of range"}})]) as server:
+    with FakeServer(lambda _: [http(400, {"error": {"message": "temperature is out of range"}})]) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         with pytest.raises(ServerError, match="temperature is out of range"):
             run(settings, questions)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         second = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
         assert run(second, questions).complete
 
 
 def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         run(settings, question_set(tmp_path, 2))
         folder = RunFolder(settings.out)
@@ -87,7 +87,7 @@ def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> 
 
 def test_what_may_change_between_sessions_changes_and_is_recorded_without_secrets(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 2)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         secret = Endpoint.parse(server.base_url, "sk-canary", (("X-Key", "sk-other"),))
         settings = run_settings(tmp_path / "run", server.base_url, samples=1, endpoints=(secret,))
         run(settings, questions)
@@ -100,7 +100,7 @@ def test_what_may_change_between_sessions_changes_and_is_recorded_without_secret
 
 def test_a_sample_says_how_it_came_about(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 2)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, seed=7)
         run(settings, questions)
     by_id = {q.question_id: q for q in questions.questions}
@@ -121,7 +121,7 @@ def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tm
         "first": BenchmarkSettings(samples=3, sampling=Sampling(temperature=0.6, max_tokens=100)),
         "second": BenchmarkSettings(samples=1, sampling=Sampling(temperature=0.0)),
     }
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks)
         outcome = run(settings, *sets)
     assert outcome.complete
@@ -133,7 +133,7 @@ def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tm
 
 
 def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -> None:
-    with FaultServer(lambda _: event_stream(delta(reasoning_content="hm"), delta(finish="length"))) as server:
+    with FakeServer(lambda _: event_stream(delta(reasoning_content="hm"), delta(finish="length"))) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         outcome = run(settings, question_set(tmp_path, 3))
     assert outcome.complete
@@ -147,7 +147,7 @@ def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) 
     def broken(progress: Progress) -> None:
         raise ValueError("no terminal")
 
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=50)
         with pytest.raises(ValueError, match="no terminal"):
             run(settings, question_set(tmp_path, 8), on_progress=broken, interval=0.01)
@@ -161,7 +161,7 @@ def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:
     def gone(progress: Progress) -> None:
         raise BrokenPipeError
 
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=100)
         with pytest.raises(Interrupted, match="SIGPIPE") as caught:
             run(settings, question_set(tmp_path, 10), on_progress=gone, interval=0.01)

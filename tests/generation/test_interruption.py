@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from harness.generation.machine_limits import SPARE_DESCRIPTORS
+from harness.testing import STALL, FakeServer, Pause, Request, Step
 from tests import warm
 from tests.budget import rounds
-from tests.faults.server import STALL, FaultServer, Pause, Request, Step
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, well
 from tests.patience import PATIENCE_SECONDS
 
@@ -53,7 +53,7 @@ def unhurried(request: Request) -> Iterator[Step]:
             yield Pause(0.002)
 
 
-def more_requests(server: FaultServer, n: int) -> bool:
+def more_requests(server: FakeServer, n: int) -> bool:
     """Wait for `n` requests from now on."""
     before = len(server.requests)
     return server.wait_for(lambda: len(server.requests) >= before + n)
@@ -69,7 +69,7 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
         yield Pause(0.4)
         yield from steps[2:]
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         child = start(tmp_path, 10, 10, server.base_url)
         code, stderr = ended(child)
         n_asked = len(server.requests)
@@ -93,7 +93,7 @@ def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
     tmp_path: Path, signums: tuple[signal.Signals, ...]
 ) -> None:
     chance = random.Random(55)
-    with FaultServer(unhurried) as server:
+    with FakeServer(unhurried) as server:
         for moment in range(MOMENTS):
             folder = tmp_path / str(moment)
             folder.mkdir()
@@ -121,7 +121,7 @@ def stalls_after_20(request: Request) -> Iterable[Step]:
 
 @pytest.mark.parametrize(("grace", "signals"), [(0.1, 1), (60.0, 2)], ids=["grace over", "second signal"])
 def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float, signals: int) -> None:
-    with FaultServer(stalls_after_20) as server:
+    with FakeServer(stalls_after_20) as server:
         child = start(tmp_path, 10, 10, server.base_url, grace=grace)
         assert server.wait_for(lambda: len(server.requests) >= 28)
         for _ in range(signals):
@@ -129,13 +129,13 @@ def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float,
             time.sleep(0.1)
         code, stderr = ended(child)
         assert (code, "20 of 100 samples" in stderr) == (130, True)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         goes_on_to_its_end(tmp_path, 10, 10, server.base_url)
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
 def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         child = start(tmp_path, 5, 4, server.base_url, limits={resource.RLIMIT_NOFILE: SPARE_DESCRIPTORS + 3})
         assert ended(child) == (0, "")
         assert server.connections <= 3 + 1

@@ -23,7 +23,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.runs import Manifest, RunFolder, setting_names
 from harness.runs.recorded_settings import settings_by_path
-from tests.faults.server import FaultServer
+from harness.testing import FakeServer
 from tests.generation.small_runs import changed, question_set, run, run_settings, well
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
@@ -136,7 +136,7 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
 def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> None:
     asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
     asked = shards.part(asked, Shard(1, 1))
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
         assert run(settings, asked, context_of=lambda endpoint, model: 5000).complete
         before = (settings.out / "manifest.json").read_bytes()
@@ -157,7 +157,7 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
 
 def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) -> None:
     asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
         run(settings, shards.part(asked, Shard(1, 1)), context_of=lambda endpoint, model: 5000)
     by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])

@@ -14,7 +14,7 @@ from harness.generation.settings import RunSettings
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions
 from harness.scoring.pipeline import score_run
-from tests.faults.server import FaultServer, completion
+from harness.testing import FakeServer, completion
 from tests.generation.small_runs import question_set, run, run_settings
 from tests.system.command import harness
 
@@ -22,7 +22,7 @@ from tests.system.command import harness
 @pytest.fixture
 def settings(tmp_path: Path) -> RunSettings:
     """A finished run of 20 questions."""
-    with FaultServer(lambda _: completion(r"\boxed{1}")) as server:
+    with FakeServer(lambda _: completion(r"\boxed{1}")) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
         assert run(settings, question_set(tmp_path, 20)).complete
     return settings
@@ -97,7 +97,7 @@ def test_a_run_of_an_older_version_says_no_digest_and_is_scored(settings: RunSet
 
 
 def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Path) -> None:
-    with FaultServer(lambda _: completion(r"\boxed{1}")) as server:
+    with FakeServer(lambda _: completion(r"\boxed{1}")) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
         for limit in (3, 5, 2):
             assert run(settings, question_set(tmp_path, 9, limit=limit)).complete

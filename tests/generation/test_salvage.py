@@ -37,8 +37,8 @@ from harness.generation.settings import RunSettings
 from harness.runs import inflight
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
+from harness.testing import CLOSE, END, FAULTS, HEAD, RESET, FakeServer, Pause, Request, Step, chunk, event, http
 from tests.budget import thinned
-from tests.faults.server import CLOSE, END, FAILING, HEAD, RESET, FaultServer, Pause, Request, Step, chunk, event, http
 from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
@@ -105,7 +105,7 @@ class Model:
         return head, tail
 
 
-class TokenServer(FaultServer):
+class TokenServer(FakeServer):
     """engine: as which it lists its model; only vLLM states ids. cut_after: how many events of a stream come before it
     breaks; a number for each request, by its place. pause: seconds between events. onward: what becomes of requests
     over token ids, in place of an answer; n_onward counts those. held_at: behind this many tokens a stream waits, and
@@ -422,13 +422,13 @@ SILENCE = Deadlines(first_token=2.0, idle=2.0)
 """Short, where a silent server must be given up; a busy machine may take so long for a right answer, too."""
 
 
-@pytest.mark.parametrize("kind", thinned(FAILING))
+@pytest.mark.parametrize("kind", thinned(FAULTS))
 def test_a_run_whose_continuations_all_fail_is_asked_anew_to_its_end(tmp_path: Path, kind: str) -> None:
     """In a session that begins with half-written answers only, and needs no other."""
     n = 8
     with half_written(tmp_path, Model(shortest=200, longest=400), n) as (server, settings):
         begun = inflight.read(RunFolder(settings.out)).partials
-        server.onward = FAILING[kind]
+        server.onward = FAULTS[kind]
         patient = replace(QUICK, start_up=PATIENCE_SECONDS, outage=PATIENCE_SECONDS)
         deadlines = SILENCE if kind == "silence" else settings.asker.deadlines
         outcome = run(

@@ -21,7 +21,7 @@ from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
-from tests.faults.server import FaultServer, Request, delta, event_stream
+from harness.testing import FakeServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 
 PRICES = Prices(1.0, 10.0)
@@ -34,7 +34,7 @@ def silent(request: Request) -> Iterator[bytes]:
 
 def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: Path) -> None:
     benchmarks = {"sums": BenchmarkSettings(samples=2, sampling=Sampling(max_tokens=30))}
-    with FaultServer(silent) as server:
+    with FakeServer(silent) as server:
         settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks)
         outcome = run(settings, question_set(tmp_path, 3))
         bodies = [request.body for request in server.requests if request.method == "POST"]
@@ -56,7 +56,7 @@ def broken_off(request: Request) -> Iterator[bytes]:
 def test_a_reply_that_breaks_off_is_billed(tmp_path: Path) -> None:
     benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
     numbers = itertools.count()
-    with FaultServer(lambda request: broken_off(request) if next(numbers) < 2 else well(request)) as server:
+    with FakeServer(lambda request: broken_off(request) if next(numbers) < 2 else well(request)) as server:
         settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks, concurrency=1)
         spent = run(settings, question_set(tmp_path, 3)).spent
     assert spent.n_unstated == 2
@@ -65,7 +65,7 @@ def test_a_reply_that_breaks_off_is_billed(tmp_path: Path) -> None:
 
 
 def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, samples=1)
         first = run(settings, question_set(tmp_path, 3))
         assert first.spent_before == Spent()
@@ -82,7 +82,7 @@ def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
 
 def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:
     benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(
             tmp_path / "run", server.base_url, prices=Prices(20.0, 2.0), budget_usd=0.001, benchmarks=benchmarks
         )
@@ -100,7 +100,7 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
     def cut(request: Request) -> Iterator[bytes]:
         return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="length"))
 
-    with FaultServer(cut) as server:
+    with FakeServer(cut) as server:
         settings = run_settings(
             tmp_path / "run", server.base_url, budget_tokens=30, benchmarks=benchmarks, fingerprint=True, canary=False
         )
@@ -113,7 +113,7 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
 
 def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:
     each = PRICES.usd(9, 7)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(
             tmp_path / "run", server.base_url, samples=10, concurrency=3, prices=PRICES, budget_usd=each * 5 * 4
         )

@@ -25,7 +25,7 @@ from harness.generation.runner import Outcome
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
-from tests.faults.server import FaultServer, Pause, Request, Step, http
+from harness.testing import FakeServer, Pause, Request, Step, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.generation.test_interruption import ended, start
 
@@ -107,7 +107,7 @@ def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
 
 def test_the_progress_is_stated_and_gone_at_the_end(tmp_path: Path) -> None:
     gate = Gate()
-    with FaultServer(gate) as server:
+    with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 5)) as outcome:
             wait_until(lambda: progress(settings).in_flight == 8)
@@ -120,7 +120,7 @@ def test_the_progress_is_stated_and_gone_at_the_end(tmp_path: Path) -> None:
 
 def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
     gate = Gate()
-    with FaultServer(gate) as server:
+    with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=10)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
@@ -137,7 +137,7 @@ def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
 
 def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
     gate = Gate()
-    with FaultServer(gate) as server:
+    with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
@@ -153,7 +153,7 @@ def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
 
 def test_a_drained_run_ends_with_what_was_in_flight_and_resumes(tmp_path: Path) -> None:
     gate = Gate()
-    with FaultServer(gate) as server:
+    with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
@@ -167,7 +167,7 @@ def test_a_drained_run_ends_with_what_was_in_flight_and_resumes(tmp_path: Path) 
 def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text('{"draining": true}', encoding="utf-8")
     gate = Gate()
-    with FaultServer(gate) as server:
+    with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         settings.out.mkdir()
         (settings.out / "control.json").write_text('{"draining": true}', encoding="utf-8")
@@ -201,7 +201,7 @@ def listing(path: Path, *lines: str) -> EndpointsFile:
 
 def test_endpoints_join_and_leave_as_the_file_changes(tmp_path: Path) -> None:
     gates = [Gate() for _ in range(3)]
-    with FaultServer(gates[0]) as one, FaultServer(gates[1]) as two, FaultServer(gates[2]) as three:
+    with FakeServer(gates[0]) as one, FakeServer(gates[1]) as two, FakeServer(gates[2]) as three:
         file = listing(tmp_path / "nodes", f"{one.base_url}  # the first", "", f"{two.base_url} weight=1")
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
         with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:
@@ -223,7 +223,7 @@ def test_servers_register_in_a_folder_and_sign_off_while_a_run_goes_on(tmp_path:
     gates = [Gate() for _ in range(2)]
     place = tmp_path / "endpoints"
     place.mkdir()
-    with FaultServer(gates[0]) as one, FaultServer(gates[1]) as two:
+    with FakeServer(gates[0]) as one, FakeServer(gates[1]) as two:
         with pytest.raises(UsageError, match="no server has registered"):
             EndpointsFile(place).read()
         (place / "0.url").write_text(f"{one.base_url}\n")
@@ -251,7 +251,7 @@ def test_a_broken_line_of_a_registered_server_names_its_file(tmp_path: Path) -> 
 
 def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
     gate = Gate()
-    with FaultServer(gate) as server:
+    with FakeServer(gate) as server:
         file = listing(tmp_path / "nodes", server.base_url)
         settings = run_settings(tmp_path / "run", endpoints=file.read())
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
@@ -296,7 +296,7 @@ def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
         return gate(request)
 
     wrong = http(status, {"error": {"message": message}})
-    with FaultServer(closes_itself) as server, FaultServer(lambda _: [wrong]) as wrong_server:
+    with FakeServer(closes_itself) as server, FakeServer(lambda _: [wrong]) as wrong_server:
         file = listing(tmp_path / "nodes", server.base_url)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
@@ -323,7 +323,7 @@ def test_descriptors_that_run_out_on_the_way_lose_no_sample(tmp_path: Path) -> N
             gate.open.clear()
         return gate(request)
 
-    with FaultServer(closes_itself) as server:
+    with FakeServer(closes_itself) as server:
         child = start(tmp_path, 12, 40, server.base_url)
         settings = run_settings(tmp_path / "run")
         try:

@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.testing import CLOSE, END, RESET, STALL, Pause, Step, chunk
 from tests.client.test_believed import BENDS, Lines, right, wire
-from tests.faults.server import CLOSE, END, RESET, STALL, Pause, Step, chunk
 
 MODEL = "test-model"
-"""As the sound replies of tests/faults/server.py name it: two models would end a run."""
+"""As the sound replies of harness/testing.py name it: two models would end a run."""
 
 ESCAPES = b"\x1b]52;c;aGk=\x07\x1b[2J\xc2\x9b31m\xe2\x80\xae"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tests.faults.server import (
+from harness.testing import (
     CLOSE,
     DONE,
     END,

@@ -19,8 +19,8 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
+from harness.testing import FakeServer, Request, Step
 from tests.client.test_believed import BENDS
-from tests.faults.server import FaultServer, Request, Step
 from tests.hostile.generated import ENDS, FRAMES, HEADS, Mode, mode
 
 MODES = 300
@@ -45,7 +45,7 @@ def outcome(make: Callable[[], Transport], hostile: Mode) -> Reply | RequestFail
         finally:
             await transport.close()
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         return asyncio.run(main(server.base_url))
 
 

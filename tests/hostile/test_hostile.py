@@ -25,7 +25,7 @@ from harness.__main__ import main
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER
 from harness.generation.dispatch.retry import fault_of
-from tests.faults.server import CLOSE, DONE, HEAD, RESET, STALL, FaultServer, Pause, chunk, delta, event, http
+from harness.testing import CLOSE, DONE, HEAD, RESET, STALL, FakeServer, Pause, chunk, delta, event, http
 from tests.hostile.generated import mode
 from tests.hostile.replies import (
     DEEP,
@@ -289,7 +289,7 @@ def attacked(folder: Path, hostile: Hostile, transport: str, *, deadline_seconds
     if hostile.reply is not None:
         # A bomb is packed here: on a busy machine that takes longer than a client waits.
         next(iter(hostile.reply()), None)
-    with FaultServer(hostile.answer, greeting=hostile.greeting) as server:
+    with FakeServer(hostile.answer, greeting=hostile.greeting) as server:
         words += ["--base-url", server.base_url]
         child = _PROCESSES.Process(target=_command, args=(folder, words, variables))
         child.start()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.runs import RunFolder, read_samples
+from harness.testing import FakeServer, Request, Step
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer, Request, Step
 from tests.on_ray.conftest import NODES, Nodes
 
 SEEDS = int(os.environ.get("HARNESS_RAY_SEEDS", "3"))
@@ -23,9 +23,9 @@ N, M = 24, 4
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
+def server() -> Iterator[FakeServer]:
     """A model of known ability, slow enough to be interrupted: every reply waits."""
-    with FaultServer(slow(able(0.6))) as running:
+    with FakeServer(slow(able(0.6))) as running:
         yield running
 
 
@@ -38,7 +38,7 @@ def slow(answer: Callable[[Request], Iterator[Step]]) -> Callable[[Request], Ite
     return later
 
 
-def words(folder: Path, server: FaultServer, out: str = "run") -> list[str]:
+def words(folder: Path, server: FakeServer, out: str = "run") -> list[str]:
     data = sums(folder, N)
     return [
         "run", "--data", str(data), "--id-key", "id", "--samples", str(M), "--model", "test-model", "--base-url",
@@ -71,7 +71,7 @@ def until(fact: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_killed_workers_and_nodes_cost_nothing(nodes: Nodes, server: FaultServer, tmp_path: Path, seed: int) -> None:
+def test_killed_workers_and_nodes_cost_nothing(nodes: Nodes, server: FakeServer, tmp_path: Path, seed: int) -> None:
     chosen = random.Random(seed)
     alone = nodes.harness(tmp_path, *words(tmp_path, server, "alone"), "--concurrency", "16")
     assert ended(alone)[0] == 0
@@ -95,7 +95,7 @@ def test_killed_workers_and_nodes_cost_nothing(nodes: Nodes, server: FaultServer
     assert (tmp_path / "run/sums/grades.jsonl").read_bytes() == here
 
 
-def test_grades_of_a_cluster_are_those_made_here(nodes: Nodes, server: FaultServer, tmp_path: Path) -> None:
+def test_grades_of_a_cluster_are_those_made_here(nodes: Nodes, server: FakeServer, tmp_path: Path) -> None:
     assert ended(nodes.harness(tmp_path, *words(tmp_path, server), "--concurrency", "16"))[0] == 0
     assert ended(nodes.harness(tmp_path, "score", "run"))[0] == 0
     place = tmp_path / "run/sums"
@@ -117,7 +117,7 @@ print(len(seen[0]))
 
 @pytest.mark.parametrize("through_client", [False, True])
 def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
-    nodes: Nodes, server: FaultServer, tmp_path: Path, through_client: bool
+    nodes: Nodes, server: FakeServer, tmp_path: Path, through_client: bool
 ) -> None:
     on = nodes.client_address if through_client else "ray"
     command = [*words(tmp_path, server), "--on", on]

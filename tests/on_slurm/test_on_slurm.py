@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.testing import FakeServer, Request
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer, Request
 
 pytestmark = pytest.mark.usefixtures("slurm")
 
@@ -42,7 +42,7 @@ def test_the_job_of_the_guide_ends_in_order_at_its_signal_and_goes_on(tmp_path: 
         yield from able(0.6)(request)
 
     (script,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    with FaultServer(slow) as server:
+    with FakeServer(slow) as server:
         words = ["run", "--data", str(data), "--id-key", "id", "--samples", "4", "--model", "test-model"]
         words += ["--base-url", server.base_url, "--no-canary", "--concurrency", "1", "--out", "results/qwq"]
         command = f"{sys.executable} -m harness"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.faults.server import Answer, Request, Step, delta, event_stream, http
+from harness.testing import Answer, Request, Step, delta, event_stream, http
 
 ENGINES: Mapping[str, Mapping[str, Any]] = {
     "plain": {"/v1/models": {"data": [{"id": "pinned", "object": "model"}]}},

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.faults.server import Answer, FaultServer, Request
+from harness.testing import Answer, FakeServer, Request
 from tests.system import command
 
 OWN_VARIABLES = ("OPENAI_", "HARNESS_", "HF_", "SSL_", "NO_COLOR", "COLUMNS", "LINES", "TZ", "LANG", "LC_")
@@ -121,13 +121,13 @@ class Stage:
 
     # ---- servers
 
-    def server(self, name: str, answer: Answer) -> FaultServer:
+    def server(self, name: str, answer: Answer) -> FakeServer:
         """Start a server that stops with the scene; in the steps its address is `<NAME>`."""
-        server = self._servers.enter_context(FaultServer(answer))
+        server = self._servers.enter_context(FakeServer(answer))
         self._names[f"127.0.0.1:{server.port}"] = f"<{name}>"
         return server
 
-    def requests(self, *servers: FaultServer, pages: bool = False) -> None:
+    def requests(self, *servers: FakeServer, pages: bool = False) -> None:
         """Pin what reached the servers since the last look. pages: also which of their pages were read."""
         for server in servers:
             name = self._names[f"127.0.0.1:{server.port}"].strip("<>")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import harness
-from tests.faults.server import FaultServer, Request, Step, http, models
+from harness.testing import FakeServer, Request, Step, http, models
 from tests.pins.held import hold, read
 from tests.pins.stage import alone
 
@@ -57,7 +57,7 @@ def content(question: dict[str, Any]) -> list[Any]:
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     """The address of a server that answers no question."""
-    with alone(tmp_path), FaultServer(refusing) as server:
+    with alone(tmp_path), FakeServer(refusing) as server:
         yield server.base_url
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tests.faults.server import END, HEAD, Answer, Request, Step, chunk, event, http
+from harness.testing import END, HEAD, Answer, Request, Step, chunk, event, http
 from tests.pins.server import ENGINES
 
 CONTEXT = 3000

@@ -10,17 +10,17 @@ from typing import Any, get_type_hints
 import pytest
 
 from harness.asking.keywords import RunKeywords
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.benchmarks import card as cards
-from harness.cli.run import command as run_command
+from harness.cli.flags import command_of
 from harness.client.address.providers import DROPPABLE
-from harness.client.asker import SERVER_FILLED, neutral_fields, unset_fields
+from harness.client.asker import neutral_fields, unset_fields
 from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.generation.continuing import objection
 from harness.presets.preset import SourcedSampling
-from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
+from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, Sampling, resolve, sampling_fields
 from harness.reports.settings import by_weight
 from harness.verbs.sweep.schema import json_schema
 from server_launchers.engines import table as engines
@@ -43,7 +43,7 @@ def test_a_field_is_everywhere(name: str) -> None:
     assert RunOptions(**{name: value}).given == {name: value}
     assert name in options_of(RunOptions)
     assert name in get_type_hints(RunKeywords)
-    assert name in {one.name for one in run_command.params}
+    assert name in {one.name for one in command_of("run").params}
     assert name in json_schema()["$defs"]["SamplingVariant"]["properties"]
     assert name in DROPPABLE
     assert by_weight((name, value)) < by_weight(("unknown", value))

@@ -16,7 +16,7 @@ from harness.runs import Journal, RunFolder
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
-from tests.faults.server import FaultServer, completion, models
+from harness.testing import FakeServer, completion, models
 from tests.programs.sandboxed import needs_sandbox
 from tests.system.command import harness
 
@@ -113,7 +113,7 @@ def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
         monkeypatch.setattr(sandboxes, "name_of", lambda *_: "bwrap python3")
     else:
         monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
-    with FaultServer(
+    with FakeServer(
         lambda request: iter([models("m")]) if request.method == "GET" else completion("print(1)", tokens=5)
     ) as server:
         words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-fingerprint"]

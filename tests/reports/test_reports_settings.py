@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.asking.options import CompareOptions
+from harness.asking.options.deciding import CompareOptions
 from harness.core.records import ServerFacts
 from harness.reports.history import read_history
 from harness.reports.scored import read_runs

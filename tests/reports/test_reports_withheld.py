@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.benchmarks import catalogue
-from harness.cli.report import command
+from harness.cli.flags import command_of
 from harness.reports.report import Report, report
 from harness.runs.layout import RunFolder
 from tests.reports.run_folders import write_run
@@ -49,7 +49,7 @@ def test_the_option_of_an_export_is_answered_by_why_a_report_needs_none(tmp_path
 
 def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    done = CliRunner().invoke(command, [str(folder.path), "--plots", str(tmp_path / "plots")])
+    done = CliRunner().invoke(command_of("report"), [str(folder.path), "--plots", str(tmp_path / "plots")])
     assert done.exit_code == 0
     assert {file.suffix for file in (tmp_path / "plots").iterdir()} == {".svg", ".png", ".csv"}
     assert f"plots: {len(list((tmp_path / 'plots').glob('*.csv')))} in " in done.output

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.runs import Manifest, RunFolder, RunLock
+from harness.testing import FakeServer
 from tests.budget import rounds
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
 from tests.faults.snapshots import State, every_state, put
 from tests.runs.test_runs_opening import run, texts
 from tests.system.command import harness
@@ -40,7 +40,7 @@ def test_a_folder_copied_while_the_run_went_on_opens_or_says_why_not(tmp_path: P
     sums(tmp_path, 4)
     seed = random.randrange(2**32)
     chance = random.Random(seed)
-    with FaultServer(able(0.5)) as server:
+    with FakeServer(able(0.5)) as server:
         words = [*run(tmp_path, server.base_url), "--concurrency", "1"]
         with every_state(tmp_path / "out") as states:
             assert harness(tmp_path, *words).code == 0

@@ -17,9 +17,9 @@ from harness.core.records import Key
 from harness.runs import Manifest, RunFolder
 from harness.runs.lock import hold
 from harness.runs.merging import merge
+from harness.testing import FakeServer
 from tests.budget import rounds, thinned
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
 from tests.faults.snapshots import State, every_state, put, shape
 from tests.runs.recorded import intact_texts
 from tests.system.command import harness
@@ -85,7 +85,7 @@ def telling(states: Sequence[State]) -> list[State]:
 def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> None:
     sums(tmp_path, 2)
     out = tmp_path / "out"
-    with FaultServer(able(0.5)) as server:
+    with FakeServer(able(0.5)) as server:
         with every_state(out) as states:
             quiet = harness(tmp_path, *words(tmp_path, server.base_url))
         expected = texts(out)

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from harness.runs import RunFolder, questions, record
+from harness.testing import FakeServer
 from harness.viewer.library import Library
 from tests.budget import examples
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness
 
@@ -263,13 +263,13 @@ COMMANDS: dict[str, Sequence[str]] = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[FaultServer]:
-    with FaultServer(able(0.5)) as running:
+def server() -> Iterator[FakeServer]:
+    with FakeServer(able(0.5)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def whole(server: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A secret, and an intact run twice."""
     path = tmp_path_factory.mktemp("strangers")
     (path / "secret").write_bytes(SECRET)
@@ -299,7 +299,7 @@ def words_of(command: str, url: str) -> Sequence[str]:
     return COMMANDS[command]
 
 
-def meet(workspace: Path, forgery: Forgery, command: str, server: FaultServer) -> Result:
+def meet(workspace: Path, forgery: Forgery, command: str, server: FakeServer) -> Result:
     """Have the command meet the forgery. It must end soon, in a way of ours, and take nothing out of the secret."""
     forged(workspace, forgery)
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -341,14 +341,14 @@ EVERY = [*COMMANDS, "view"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", EVERY)
-def test_an_intact_run_is_read(command: str, workspace: Path, server: FaultServer) -> None:
+def test_an_intact_run_is_read(command: str, workspace: Path, server: FakeServer) -> None:
     done = meet(workspace, Forgery("nothing", lambda _: None), command, server)
     assert done.code == {"verify": 2, "steer": 3}.get(command, 0), done
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_file_in_another_shape_is_answered(workspace: Path, server: FaultServer) -> None:
+def test_a_file_in_another_shape_is_answered(workspace: Path, server: FakeServer) -> None:
     pairs = [(forgery, command) for forgery in shapes() for command in EVERY]
     for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
         meet(workspace, forgery, command, server)
@@ -356,7 +356,7 @@ def test_a_file_in_another_shape_is_answered(workspace: Path, server: FaultServe
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_size_that_no_run_has_is_answered(workspace: Path, server: FaultServer) -> None:
+def test_a_size_that_no_run_has_is_answered(workspace: Path, server: FakeServer) -> None:
     pairs = [(forgery, command) for forgery in sizes() for command in EVERY]
     for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
         meet(workspace, forgery, command, server)
@@ -364,7 +364,7 @@ def test_a_size_that_no_run_has_is_answered(workspace: Path, server: FaultServer
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_hostile_value_is_answered(workspace: Path, server: FaultServer) -> None:
+def test_a_hostile_value_is_answered(workspace: Path, server: FakeServer) -> None:
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     for _ in range(examples(40)):
@@ -387,7 +387,7 @@ NOT_READ = {"report": [f"{NAME}/samples.jsonl"], "diff": [f"{NAME}/samples.jsonl
 @pytest.mark.parametrize("command", ["score", "report", "merge", "compare", "export trl", "doctor", "show", "diff"])
 @pytest.mark.parametrize("file", ["manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", NAME])
 def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
-    command: str, file: str, workspace: Path, server: FaultServer
+    command: str, file: str, workspace: Path, server: FakeServer
 ) -> None:
     done = meet(workspace, linked(file), command, server)
     if file in NOT_READ.get(command, ()):
@@ -401,7 +401,7 @@ def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
 @pytest.mark.parametrize("samples", [10**12, -5, 0])
 @pytest.mark.parametrize("command", ["merge", "score", "report", "status", "export trl", "run"])
 def test_a_plan_of_a_size_that_no_run_has_is_refused_before_any_work(
-    samples: int, command: str, workspace: Path, server: FaultServer
+    samples: int, command: str, workspace: Path, server: FakeServer
 ) -> None:
     forgery = next(candidate for candidate in sizes() if candidate.name == f"manifest.json: samples = {samples}")
     done = meet(workspace, forgery, command, server)
@@ -425,7 +425,7 @@ def with_other_questions(how: str) -> Forgery:
 @pytest.mark.parametrize("command", ["report", "compare", "export trl", "score", "doctor"])
 @pytest.mark.parametrize("how", ["cut", "edited", "gone"])
 def test_the_scores_of_other_questions_are_not_shown(
-    how: str, command: str, workspace: Path, server: FaultServer
+    how: str, command: str, workspace: Path, server: FakeServer
 ) -> None:
     done = meet(workspace, with_other_questions(how), command, server)
     assert done.code == 3
@@ -436,7 +436,7 @@ def test_the_scores_of_other_questions_are_not_shown(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["intact", "cut", "edited", "gone"])
 def test_neither_status_nor_the_overview_shows_the_score_of_other_questions(
-    how: str, workspace: Path, server: FaultServer
+    how: str, workspace: Path, server: FakeServer
 ) -> None:
     forgery = Forgery(how, lambda folder: None) if how == "intact" else with_other_questions(how)
     done = meet(workspace, forgery, "status", server)
@@ -468,7 +468,7 @@ NAMED = {
 @pytest.mark.slow
 @pytest.mark.timeout(PATIENCE_SECONDS)
 @pytest.mark.parametrize("what", NAMED)
-def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, workspace: Path, server: FaultServer) -> None:
+def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, workspace: Path, server: FakeServer) -> None:
     for name in ("PIPE", "PIPE.yaml", "PIPE.jsonl"):
         os.mkfifo(workspace / name)
     done = harness(workspace, *(word.replace("URL", server.base_url) for word in NAMED[what]))

@@ -11,7 +11,6 @@ import pytest
 
 from bench import simulate_race
 from harness.scoring.race import (
-    DRIFT_ERRORS,
     RaceState,
     RaceVerdict,
     boundaries,
@@ -164,9 +163,9 @@ def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int,
         else:
             assert answer.verdict == verdict
         answers[-sign * change / error if error else 0.0] = answer.verdict
-    assert {errors > DRIFT_ERRORS for errors in answers} == {True, False}
-    assert answers == {errors: "undecided" if errors > DRIFT_ERRORS else verdict for errors in answers}
-    assert any(DRIFT_ERRORS / 2 < errors < DRIFT_ERRORS for errors in answers)
+    assert {errors > 1.64 for errors in answers} == {True, False}
+    assert answers == {errors: "undecided" if errors > 1.64 else verdict for errors in answers}
+    assert any(1.64 / 2 < errors < 1.64 for errors in answers)
 
 
 def test_a_race_that_was_stopped_between_two_looks_goes_on_to_the_look_that_was_planned() -> None:

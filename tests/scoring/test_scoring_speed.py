@@ -96,7 +96,7 @@ def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1), 200 * (i + 1)) for i in range(3)], 3)
     (score,) = score_run(run, GradingOptions(workers=1))
     of_run = report([run])
-    for document in (of_run.markdown(), of_run.html(), of_run.latex()):
+    for document in (of_run.markdown(), of_run.html()):
         for title in ("Speed of one stream", "Accuracy within a budget", "Tokens of a sample"):
             assert title in document
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())

@@ -163,6 +163,13 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
     )
 
 
+def test_while_every_endpoint_waits_nothing_is_said_of_the_time_left() -> None:
+    waiting = tuple(msgspec.structs.replace(one, state="set aside") for one in progress().endpoints)
+    for shown in (line(progress(endpoints=waiting)), text(panel(progress(endpoints=waiting), 199, 40))):
+        assert "left" not in shown
+    assert "no endpoint is asked at present" in shown
+
+
 def test_a_resumed_run_says_of_which_samples_it_counts_the_truncated_ones() -> None:
     resumed = progress(finished=48, truncated=13)
     assert " · 13 of this session's 48 (27.1%) truncated · " in line(resumed)

@@ -14,14 +14,14 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator
 
-from tests.faults.server import (
+from harness.testing import (
     CLOSE,
     DONE,
     END,
-    FAILING,
+    FAULTS,
     HEAD,
     RESET,
-    FaultServer,
+    FakeServer,
     Pause,
     Request,
     Step,
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--trouble", type=float, default=0.0)
     parser.add_argument("--served-model", default=MODEL, help="name of the model")
     parser.add_argument("--api-key", help="taken as an engine takes it, and not looked at")
-    parser.add_argument("--continuations", choices=FAILING, help="as a vLLM whose gateway so fails prompts of tokens")
+    parser.add_argument("--continuations", choices=FAULTS, help="as a vLLM whose gateway so fails prompts of tokens")
     parser.add_argument(
         "--no-leftovers", action="store_true", help="nothing follows a reply, of which scores would warn"
     )
@@ -118,7 +118,7 @@ def main() -> None:
             )
             return
         if isinstance(request.json.get("prompt"), list):
-            yield from FAILING[arguments.continuations]
+            yield from FAULTS[arguments.continuations]
             return
         if not isinstance(request.json.get("messages"), list):
             yield http(404, {"error": {"message": "no such page"}})
@@ -141,7 +141,7 @@ def main() -> None:
             yield chunk(part)
         yield chunk(DONE) + END
 
-    with FaultServer(answer, port=arguments.port):
+    with FakeServer(answer, port=arguments.port):
         signal.pause()
 
 

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.runs import RunFolder, suite_file
+from harness.testing import FAULTS
 from server_launchers.keeping import processes
 from tests import warm
-from tests.faults.server import FAILING
 from tests.runs.recorded import intact_lines
 from tests.storms.campaigns import CAMPAIGNS, N_QUESTIONS, N_SAMPLES, OFTEN, Campaign, Line, prepare, run_line
 from tests.system.command import argv, environment
@@ -473,7 +473,7 @@ def played(name: str, seed: int, trouble: float) -> Iterator[Play]:
     with contextlib.ExitStack() as stack:
         play = Play(name, folder, random.Random(seed))
         if play.campaign.server:
-            gateway = ["--continuations", play.chance.choice(list(FAILING))] if play.campaign.gateway else []
+            gateway = ["--continuations", play.chance.choice(list(FAULTS))] if play.campaign.gateway else []
             play.url, play.restart = stack.enter_context(serving(seed, trouble, "--no-leftovers", *gateway))
         begin(play)
         yield play

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import COMMANDS
+from harness.asking.verbs import VERBS
 from harness.runs import record
 from tests import warm
 from tests.budget import thinned
@@ -32,7 +32,7 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
 
 def test_storms_play_every_command() -> None:
     played = set().union(*map(commands_of, CAMPAIGNS.values()))
-    assert played == set(COMMANDS) - {"gate", "view"}, "a gate runs and scores as they do, a view stores no sample"
+    assert played == set(VERBS) - {"gate", "view"}, "a gate runs and scores as they do, a view stores no sample"
     assert set(OFTEN) <= set(CAMPAIGNS)
 
 

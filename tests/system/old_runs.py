@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.server import FaultServer, Request, completion, http, models
+from harness.testing import FakeServer, Request, completion, http, models
 
 FOLDERS = Path(__file__).with_name("run_folders")
 MODEL = "test-model"
@@ -86,7 +86,7 @@ def answer(request: Request) -> Iterator[bytes]:
 
 def completion_stream(text: str) -> Iterator[bytes]:
     """A reply of the completions protocol."""
-    from tests.faults.server import event, event_stream
+    from harness.testing import event, event_stream
 
     choice = {"index": 0, "text": text, "finish_reason": "stop"}
     yield from event_stream(event({"model": MODEL, "choices": [choice], "usage": {"completion_tokens": 7}}))
@@ -110,7 +110,7 @@ def make(version: str) -> None:
     from tests.system.command import harness
 
     for name in COMMANDS:
-        with tempfile.TemporaryDirectory() as place, FaultServer(half) as server:
+        with tempfile.TemporaryDirectory() as place, FakeServer(half) as server:
             folder = Path(place)
             (folder / "questions.jsonl").write_text(QUESTIONS, encoding="utf-8")
             done = harness(folder, *words(name, server.base_url, name))

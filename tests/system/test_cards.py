@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from tests.faults.server import FaultServer, Request, Step, completion, http
+from harness.testing import FakeServer, Request, Step, completion, http
 from tests.system.command import harness as command
 
 
@@ -46,7 +46,7 @@ def asked(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("opens", [True, False])
 def test_a_template_that_opens_no_reasoning_is_warned_of_with_the_flag(tmp_path: Path, opens: bool) -> None:
     (tmp_path / "q.jsonl").write_text('{"id": "a", "problem": "1+1?", "answer": "2"}\n')
-    with FaultServer(LlamaCpp("deepseek-ai/DeepSeek-R1", opens=opens)) as server:
+    with FakeServer(LlamaCpp("deepseek-ai/DeepSeek-R1", opens=opens)) as server:
         done = command(
             tmp_path, "run", "--data", "q.jsonl", "--question-key", "problem", "--answer-key", "answer", "--samples",
             "1", "--base-url", server.base_url, "--no-canary", "--no-fingerprint", "--out", "run",
@@ -57,7 +57,7 @@ def test_a_template_that_opens_no_reasoning_is_warned_of_with_the_flag(tmp_path:
 
 
 def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(asked: dict[str, Any]) -> None:
-    with FaultServer(LlamaCpp("openai/gpt-oss-20b", opens=False)) as server:
+    with FakeServer(LlamaCpp("openai/gpt-oss-20b", opens=False)) as server:
         run = harness.run(base_url=server.base_url, **asked)
         body = json.loads(next(r for r in server.requests if r.path.endswith("/chat/completions")).body)
     warnings = " ".join(run.warnings)
@@ -68,7 +68,7 @@ def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(asked:
 
 
 def test_thinking_that_is_switched_by_hand_is_not_missed(asked: dict[str, Any]) -> None:
-    with FaultServer(LlamaCpp("deepseek-ai/DeepSeek-V3.2", opens=False)) as server:
+    with FakeServer(LlamaCpp("deepseek-ai/DeepSeek-V3.2", opens=False)) as server:
         by_hand = harness.run(base_url=server.base_url, chat_template_kwargs={"thinking": True}, **asked)
         missed = harness.run(base_url=server.base_url, **{**asked, "out": asked["out"].with_name("other")})
     assert not any("thinks only where" in one for one in by_hand.warnings)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.testing import STALL, FakeServer, Request, Step, completion, http
 from harness.verbs.graded import GradedRounds
 from tests.budget import thinned
-from tests.faults.server import STALL, FaultServer, Request, Step, completion, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness
 
@@ -47,7 +47,7 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
                 timeout=PATIENCE_SECONDS, check=False,
             ).returncode  # fmt: skip
 
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         words = ask(tmp_path, server.base_url)
         assert code(*words) == 0
         assert code(*words, "--temperature", "0.1") == 3
@@ -57,7 +57,7 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
 
 def test_a_warning_about_a_setting_stands_among_the_last_lines_of_the_run(tmp_path: Path) -> None:
     words = "harness: warning: q: temperature 6 is above 2, at which replies are nearly random and which many servers "
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         asked = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--temperature"]
         lines = harness(tmp_path, *asked, "6").err.splitlines()
         warned = [number for number, line in enumerate(lines) if line.startswith(words)]
@@ -71,7 +71,7 @@ def test_a_warning_about_a_setting_stands_among_the_last_lines_of_the_run(tmp_pa
 
 
 def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None:
-    with FaultServer(silent) as server:
+    with FakeServer(silent) as server:
         words = ask(tmp_path, server.base_url)
         terminal, side = pty.openpty()
         process = subprocess.Popen(
@@ -116,7 +116,7 @@ def of_verb(verb: str, folder: Path, url: str) -> list[str]:
 def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
     tmp_path: Path, verb: str, signum: signal.Signals, moment: str
 ) -> None:
-    with FaultServer(lambda _: [STALL]) as server:
+    with FakeServer(lambda _: [STALL]) as server:
         waits = {
             "start": lambda: time.sleep(0.1),
             "imports": lambda: time.sleep(0.4),
@@ -142,7 +142,7 @@ def test_a_signal_while_a_race_grades_ends_with_the_command_that_resumes(
         return grade(self, benchmark)
 
     monkeypatch.setattr(GradedRounds, "of", interrupted)
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         done = harness(tmp_path, *of_verb("race", tmp_path, server.base_url))
     assert done.code == 130
     assert done.err.splitlines()[-1].startswith("harness: stopped by SIGINT; what is stored counts. Resume with: ")
@@ -158,7 +158,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep other descriptors open")
 @pytest.mark.parametrize("limit", thinned([16, 12, 20]))
 def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: int) -> None:
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         done = subprocess.run(
             argv(*ask(tmp_path, server.base_url)), cwd=tmp_path, env=environment(tmp_path), capture_output=True,
             text=True, timeout=PATIENCE_SECONDS, check=False,

@@ -16,7 +16,7 @@ import pytest
 
 import harness
 from harness.generation import fingerprint
-from tests.faults.server import STALL, FaultServer, Request, Step, completion, http, models
+from harness.testing import STALL, FakeServer, Request, Step, completion, http, models
 from tests.system.command import harness as command
 
 
@@ -61,7 +61,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     path = tmp_path / "sums.jsonl"
     path.write_text('{"id": "q", "problem": "1+1?", "answer": "2"}\n')
 
-    def run(*servers: FaultServer, samples: int = 1, **more: Any) -> harness.Run:
+    def run(*servers: FakeServer, samples: int = 1, **more: Any) -> harness.Run:
         return harness.run(
             data=path, question_key="problem", answer_key="answer", base_url=[one.base_url for one in servers],
             samples=samples, canary=False, out=tmp_path / "run", **more,
@@ -80,7 +80,7 @@ def warned(run: harness.Run) -> list[str]:
 
 
 def test_other_weights_that_tell_nothing_of_themselves_are_named(ask: Any) -> None:
-    with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other:
+    with FakeServer(Engine("a")) as first, FakeServer(Engine("b")) as other:
         assert not warned(ask(first))
         with pytest.raises(harness.StoreError, match="0 of 8 replies at temperature 0") as refused:
             ask(other, samples=2)
@@ -94,7 +94,7 @@ def test_other_weights_that_tell_nothing_of_themselves_are_named(ask: Any) -> No
 
 
 def test_a_refused_extension_leaves_a_finished_run_as_it_was(ask: Any, tmp_path: Path) -> None:
-    with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other:
+    with FakeServer(Engine("a")) as first, FakeServer(Engine("b")) as other:
         ask(first)
         files = [file for file in sorted((tmp_path / "run").rglob("*.json*")) if file.name != "log.jsonl"]
         before = [file.read_bytes() for file in files]
@@ -115,7 +115,7 @@ def test_a_refused_extension_leaves_a_finished_run_as_it_was(ask: Any, tmp_path:
 
 @pytest.mark.parametrize(("odd", "named"), [(0, False), (4, False), (5, True)])
 def test_what_a_batch_may_do_is_no_warning(ask: Any, odd: int, named: bool) -> None:
-    with FaultServer(Engine()) as first, FaultServer(Engine(odd=odd)) as other:
+    with FakeServer(Engine()) as first, FakeServer(Engine(odd=odd)) as other:
         ask(first)
         run = ask(other, samples=2)
     assert same(run) == {other.base_url: 8 - odd}
@@ -126,7 +126,7 @@ PRICES = {"prices": (1.0, 10.0)}
 
 
 def test_what_a_fingerprint_costs_is_in_the_sessions_cost(ask: Any) -> None:
-    with FaultServer(Engine()) as server:
+    with FakeServer(Engine()) as server:
         run = ask(server, samples=2, **PRICES)
         without = ask(server, samples=4, fingerprint=False, **PRICES)
     spent = run.outcome.spent
@@ -144,7 +144,7 @@ def test_a_refused_request_leaves_an_endpoint_without_a_fingerprint(ask: Any) ->
         else:
             yield from engine(request)
 
-    with FaultServer(reply) as server:
+    with FakeServer(reply) as server:
         run = ask(server, **PRICES)
     assert run.outcome.complete
     assert same(run) == {}
@@ -166,7 +166,7 @@ def test_a_signal_during_the_fingerprint_keeps_the_most_that_it_can_cost(ask: An
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         yield STALL
 
-    with FaultServer(reply) as server:
+    with FakeServer(reply) as server:
         with pytest.raises(harness.Interrupted, match="stopped by SIGINT"):
             ask(server, **PRICES)
         again = ask(server, fingerprint=False, **PRICES)
@@ -175,21 +175,21 @@ def test_a_signal_during_the_fingerprint_keeps_the_most_that_it_can_cost(ask: An
 
 
 def test_a_session_with_a_budget_takes_none_and_says_so(ask: Any) -> None:
-    with FaultServer(Engine()) as server:
+    with FakeServer(Engine()) as server:
         run = ask(server, max_tokens=5, budget_tokens=5)
     assert not any(map(greedy, server.requests))
     assert [warning for warning in run.outcome.warnings if "a session with a budget takes no fingerprint" in warning]
 
 
 def test_one_of_several_endpoints_that_replies_otherwise_is_named(ask: Any) -> None:
-    with FaultServer(Engine()) as one, FaultServer(Engine()) as twin, FaultServer(Engine("b")) as other:
+    with FakeServer(Engine()) as one, FakeServer(Engine()) as twin, FakeServer(Engine("b")) as other:
         run = ask(one, twin, other)
     assert same(run) == {one.base_url: 8, twin.base_url: 8, other.base_url: 0}
     assert [other.base_url in warning for warning in warned(run)] == [True]
 
 
 def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(ask: Any) -> None:
-    with FaultServer(Engine()) as known, FaultServer(Engine(owner="somebody")) as unknown:
+    with FakeServer(Engine()) as known, FakeServer(Engine(owner="somebody")) as unknown:
         ask(unknown)
         ask(known, samples=2, fingerprint=False)
         assert not [r for r in (*known.requests, *unknown.requests) if greedy(r)]
@@ -204,7 +204,7 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
     ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fingerprint, "SECONDS", 0.3)
-    with FaultServer(Engine(stalls=True)) as server:
+    with FakeServer(Engine(stalls=True)) as server:
         run = ask(server)
     assert run.outcome.complete
     assert same(run) == {}
@@ -218,7 +218,7 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
 NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 
 
-def neutral_sent(server: FaultServer) -> list[dict[str, Any]]:
+def neutral_sent(server: FakeServer) -> list[dict[str, Any]]:
     """Of each greedy request, one value for all that are alike."""
     bodies = [{name: r.json[name] for name in NEUTRAL if name in r.json} for r in server.requests if greedy(r)]
     return [body for i, body in enumerate(bodies) if body not in bodies[:i]]
@@ -229,7 +229,7 @@ def kept(run: harness.Run) -> dict[str, Any]:
 
 
 def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_that(ask: Any, tmp_path: Path) -> None:
-    with FaultServer(Engine()) as server:
+    with FakeServer(Engine()) as server:
         ask(server, samples=40, target_error=5, fingerprint=True)
         asked = sum(greedy(request) for request in server.requests)
         (tmp_path / "run").rename(tmp_path / "target")
@@ -245,7 +245,7 @@ def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_t
 
 
 def test_another_penalty_in_a_servers_files_does_not_accuse_its_weights(ask: Any) -> None:
-    with FaultServer(Engine()) as first, FaultServer(Engine(penalty=1.05)) as other:
+    with FakeServer(Engine()) as first, FakeServer(Engine(penalty=1.05)) as other:
         assert kept(ask(first))["neutral"] == NEUTRAL
         run = ask(other, samples=2)
     assert neutral_sent(first) == neutral_sent(other) == [NEUTRAL]
@@ -266,7 +266,7 @@ def as_before(run: harness.Run) -> None:
 
 def test_a_fingerprint_from_before_is_compared_by_requests_as_they_were_then(ask: Any) -> None:
     assert fingerprint.version({}) == "7526db7c656d", "what all runs before have"
-    with FaultServer(Engine(penalty=1.05)) as server, FaultServer(Engine("b", penalty=1.05)) as other:
+    with FakeServer(Engine(penalty=1.05)) as server, FakeServer(Engine("b", penalty=1.05)) as other:
         as_before(ask(server))
         server.requests.clear()
         run = ask(server, samples=2)

@@ -25,10 +25,10 @@ import pytest
 
 from harness.client.address import providers
 from harness.grading.processes.pool import Pool
+from harness.testing import FakeServer, Request, Step, completion, models
 from server_launchers import isolated, spec
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system import command
 
@@ -321,8 +321,8 @@ def is_child(process: Process) -> bool:
 @pytest.mark.wide
 def test_no_child_of_any_command_imports_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
     with (
-        FaultServer(judge) as judging,
-        FaultServer(able(0.4)) as weak, FaultServer(able(0.9, shift=1)) as strong,
+        FakeServer(judge) as judging,
+        FakeServer(able(0.4)) as weak, FakeServer(able(0.9, shift=1)) as strong,
     ):  # fmt: skip
         urls = (judging.base_url, (weak.base_url, strong.base_url))
         decoys(tmp_path / "decoy", importable(), tmp_path / "marks")

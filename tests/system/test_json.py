@@ -16,11 +16,11 @@ import pytest
 
 from harness.cli.json_output import printing, schema
 from harness.cli.main import main
+from harness.testing import FakeServer
 from tests.docs.pages import DOCS
 from tests.embedded import RunningServer
 from tests.faults.able import able, sums
 from tests.faults.holding import Holding, going, until
-from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness
@@ -86,8 +86,8 @@ OF_EACH_BENCHMARK = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[FaultServer]:
-    with FaultServer(able(0.5)) as one:
+def server() -> Iterator[FakeServer]:
+    with FakeServer(able(0.5)) as one:
         yield one
 
 
@@ -159,14 +159,14 @@ def hold(command: str, value: Any) -> None:
 
 @pytest.mark.parametrize("command", [name for name in PRINTED if name not in ("plugins", "serve status", "sweep")])
 def test_the_output_is_of_its_schema_and_without_a_field_it_is_not(
-    folder: Path, server: FaultServer, command: str
+    folder: Path, server: FakeServer, command: str
 ) -> None:
     done, value = told(folder, server.base_url, command)
     assert done.code in (0, 1, 2, 4), done.err
     hold(command, value)
 
 
-def test_a_sweep_s_cells_and_means_are_of_their_schema(folder: Path, server: FaultServer) -> None:
+def test_a_sweep_s_cells_and_means_are_of_their_schema(folder: Path, server: FakeServer) -> None:
     done, value = told(folder, server.base_url, "sweep")
     assert done.code == 0, done.err
     hold("sweep", value)
@@ -186,7 +186,7 @@ def test_servers_are_of_their_schema(folder: Path, embedded_server: RunningServe
 
 def test_a_run_under_way_answers_in_json(tmp_path: Path) -> None:
     holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server) as run:
+    with FakeServer(holding) as server, going(tmp_path, server) as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         (looked,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
         refused = harness(tmp_path, "status", "results/run", "--concurrency", "many")

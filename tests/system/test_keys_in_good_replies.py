@@ -1,23 +1,20 @@
 """Keys that are mistyped, or that a text repeats, are hidden; ordinary words and names are not.
 
-For: harness.client.address.endpoint, harness.core.secret, harness.core.secret, server_launchers.shown.
+For: harness.client.address.endpoint, harness.core.secret, server_launchers.shown.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.client.address.endpoint import without_repeats
-from harness.core.errors import HarnessError
 from harness.core.secret import HIDDEN, Secret, looks_like_a_key, reveal_secrets, seal_secrets
 from server_launchers import shown
-from tests.faults.server import delta, event_stream
 from tests.system.command import harness
 
 KEY = "canary-5f0c9d2e71ab4c38-Zq81"
@@ -26,11 +23,6 @@ KEY = "canary-5f0c9d2e71ab4c38-Zq81"
 def leaks(text: str) -> bool:
     """Whether 16 characters of the key in a row stand in a text."""
     return any(KEY[at : at + 16] in text for at in range(len(KEY) - 15))
-
-
-def split(text: str) -> Iterator[bytes]:
-    """A character an event."""
-    return event_stream(*(delta(character) for character in f"\\boxed{{2}} {text}"), delta(finish="stop"))
 
 
 @pytest.mark.parametrize("words", ["EMPTY", "none", "x", "anything", "12345678", "password", "Bearer token"])
@@ -83,16 +75,12 @@ def test_keys_of_a_body_are_sealed_under_any_name_and_come_out_by_name() -> None
 
 SWEEP = "models: [m]\nbenchmarks: [{data: q.jsonl}]\n"
 MISTAKES: dict[str, tuple[list[str], str]] = {
-    "broken JSON": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'{{"api_key":"{KEY}"'], ""),
-    "JSON of another kind": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'"{KEY}"'], ""),
-    "broken JSON of a template": (["run", "demo:1", "--chat-template-kwargs", f"{{k: {KEY}}}"], ""),
     "a refused address": (["run", "demo:1", "--base-url", f"ftp://user:{KEY}@host/v1"], ""),
     "an impossible port": (["run", "demo:1", "--base-url", f"http://user:{KEY}@host:99999/v1"], ""),
     "a judge's": (["score", "r", "--judge", f"m,api_key_env={KEY}"], ""),
     "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
     "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),
     "a body that is a text": (["sweep", "s.yaml"], SWEEP + f"run: {{extra_body: [{KEY}]}}"),
-    "a header that is none": (["sweep", "s.yaml"], SWEEP + f"run: {{header: [[{KEY}]]}}"),
     "a key in place of a variable": (["serve", "vllm", "m", "--server-key-env", KEY], ""),
     "a variable without a name": (["serve", "vllm", "m", "--env", KEY], ""),
     "a variable of no name": (["serve", "vllm", "m", "--env", f"9-a={KEY}"], ""),
@@ -134,11 +122,3 @@ def test_a_key_shaped_value_of_a_variable_is_hidden_and_a_path_is_not() -> None:
     assert shown.is_secret("X", KEY)
     assert not shown.is_secret("X", "/opt/model-0123456789-abcdef")
     assert shown.secrets_of({"A_KEY": "abc", "B_KEY": "abcd"}) == ["abcd"]
-
-
-def test_errors_of_options_are_those_of_the_harness() -> None:
-    from harness.asking.options import RunOptions
-
-    with pytest.raises(HarnessError) as refused:
-        RunOptions.of(extra_body=f'{{"api_key": "{KEY}"')
-    assert not leaks(str(refused.value) + repr(refused.value.__cause__))

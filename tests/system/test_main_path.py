@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from harness.testing import FakeServer, Pause, Request, Step, completion, models
 from server_launchers.keeping.supervisor import RunningServer
 from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
-from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
 
@@ -56,7 +56,7 @@ def toy_server() -> Iterator[ToyServer]:
             yield Pause(0.1)
             yield from completion(rf"So \boxed{{{request.number}}}", tokens=5)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         yield ToyServer((server.base_url,), "toy")
 
 

@@ -21,10 +21,10 @@ from harness.cli import doctor
 from harness.cli.main import cli
 from harness.cli.serve_start import twin_sentence
 from harness.core.files import disk_error
+from harness.testing import FakeServer, completion, models
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from tests.faults.server import FaultServer, completion, models
 from tests.reports.run_folders import write_run
 from tests.system.command import harness, process
 
@@ -86,9 +86,9 @@ def test_a_preset_that_names_a_model_and_a_sampling_sets_both(tmp_path: Path, em
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
+def server() -> Iterator[FakeServer]:
     """It lists the model m and answers every question."""
-    with FaultServer(lambda request: [models("m")] if request.method == "GET" else completion("4")) as running:
+    with FakeServer(lambda request: [models("m")] if request.method == "GET" else completion("4")) as running:
         yield running
 
 
@@ -137,7 +137,7 @@ def test_a_place_that_is_another_thing_is_said_to_be_it(tmp_path: Path, words: s
     assert sentence in done.err
 
 
-def test_the_file_and_the_split_that_the_refusal_names_are_taken(tmp_path: Path, server: FaultServer) -> None:
+def test_the_file_and_the_split_that_the_refusal_names_are_taken(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "several").mkdir()
     for number, name in enumerate(("one", "two"), 1):
         (tmp_path / f"several/{name}.jsonl").write_text(f'{{"problem": "{number}+1?", "answer": "2"}}\n')
@@ -174,7 +174,7 @@ def test_the_embedded_server_asks_for_the_packages_of_its_extra() -> None:
 
 
 @pytest.mark.wide
-def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path: Path, server: FaultServer) -> None:
+def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "mine.py").write_text("def right(answer, question):\n    return {'no such answer': False}[answer]\n")
     card = {
         "name": "own", "title": "Own", "kind": "text", "prompt": "boxed",

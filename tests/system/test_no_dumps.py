@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from harness.testing import STALL, FakeServer, Request, Step, models
 from server_launchers.keeping import processes
 from tests.budget import thinned
-from tests.faults.server import STALL, FaultServer, Request, Step, models
 from tests.patience import PATIENCE_SECONDS
 from tests.server_launchers.test_signals_at_a_start import SLEEPS
 from tests.system.command import argv, environment
@@ -108,7 +108,7 @@ def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> No
 def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
     (tmp_path / "key").write_text(KEY)
-    with FaultServer(never_answers) as server:
+    with FakeServer(never_answers) as server:
         words = [*RUN, "--base-url", server.base_url, *WAYS[way].get("words", ())]
         child = start(tmp_path, argv(*words), WAYS[way].get("extra", {}))
         try:

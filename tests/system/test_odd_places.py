@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.server import FaultServer, completion, models
+from harness.testing import FakeServer, completion, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, process
 
@@ -21,7 +21,7 @@ def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
     plain = {"LC_ALL": "C", "LANG": "C"}
     rows = [{"id": f"é{i}", "problem": f"Was ist {i} – 0?", "answer": str(i)} for i in range(3)]
     (folder / "sätze.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    with FaultServer(lambda r: [models("m")] if r.method == "GET" else completion("ja: \\boxed{1} ≤ 😀")) as server:
+    with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("ja: \\boxed{1} ≤ 😀")) as server:
         words = ["run", "--data", "sätze.jsonl", "--id-key", "id", "--base-url", server.base_url, "--samples", "2"]
         for _ in range(2):
             done = process(folder, *words, "--out", "läufe/ein lauf", "--no-canary", extra=plain)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.server import FaultServer
+from harness.testing import FakeServer
 from tests.system.command import harness
 from tests.system.old_runs import COMMANDS, FOLDERS, QUESTIONS, answer, words
 
@@ -19,8 +19,8 @@ CASES = [(version, name) for version in VERSIONS for name in COMMANDS if (FOLDER
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with FaultServer(answer) as running:
+def server() -> Iterator[FakeServer]:
+    with FakeServer(answer) as running:
         yield running
 
 
@@ -42,7 +42,7 @@ def records(run: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("version", "name"), CASES)
 def test_an_old_run_is_resumed_by_the_command_that_began_it(
-    tmp_path: Path, server: FaultServer, version: str, name: str
+    tmp_path: Path, server: FakeServer, version: str, name: str
 ) -> None:
     run = left_behind(tmp_path, version, name)
     (samples,) = run.glob("*/samples.jsonl")
@@ -63,7 +63,7 @@ def test_an_old_run_is_resumed_by_the_command_that_began_it(
 
 @pytest.mark.parametrize(("version", "name"), CASES)
 def test_an_old_run_is_protected_from_other_settings(
-    tmp_path: Path, server: FaultServer, version: str, name: str
+    tmp_path: Path, server: FakeServer, version: str, name: str
 ) -> None:
     run = left_behind(tmp_path, version, name)
     before = {path: path.read_bytes() for path in run.glob("*/*.jsonl")}

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 import harness
-from harness.asking.options import JudgeOptions, ProbeOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.probing import ProbeOptions
 from harness.client.address import providers
 from harness.client.asker import Asker
 from harness.generation import fingerprint
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run, score_run
+from harness.testing import FakeServer, Request, Step, completion, http
 from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
 from harness.verbs.probe import probe
@@ -27,7 +29,6 @@ from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
 from tests.budget import thinned
 from tests.faults.able import sums
-from tests.faults.server import FaultServer, Request, Step, completion, http
 from tests.verbs.judged_runs import PROSE, write_run
 
 KEY = "sk-one-asker-0123456789"
@@ -149,14 +150,14 @@ BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "length", 
 """Checks that are about nothing but the sampling and the form of a reply."""
 
 
-def asked(server: FaultServer) -> list[Spelt]:
+def asked(server: FakeServer) -> list[Spelt]:
     """How the requests since the last look are written."""
     posted = [Spelt.of(one) for one in server.requests if one.path.endswith("/chat/completions")]
     server.requests.clear()
     return posted
 
 
-def which(kind: Kind, server: FaultServer) -> dict[str, Any]:
+def which(kind: Kind, server: FakeServer) -> dict[str, Any]:
     """Who is asked, for each of those that ask."""
     return {
         "model": kind.model, "base_url": server.base_url, "provider": kind.provider, "header": HEADER,
@@ -184,7 +185,7 @@ def folder(graded: Path, tmp_path: Path) -> Path:
     return shutil.copytree(graded, tmp_path / "graded")
 
 
-def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spelt]]:
+def ask_all(kind: Kind, server: FakeServer, folder: Path) -> dict[str, list[Spelt]]:
     """By who asks, how the requests are written."""
     who = which(kind, server)
     by_command: dict[str, list[Spelt]] = {}
@@ -212,7 +213,7 @@ def _around(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", thinned(KINDS))
 def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None:
     kind = KINDS[name]
-    with FaultServer(recording(kind)) as server:
+    with FakeServer(recording(kind)) as server:
         by_command = ask_all(kind, server, folder)
     (first,) = by_command["run"]
     assert KEY in "".join(first.headers.values())
@@ -239,7 +240,7 @@ def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pyte
         return dataclasses.replace(reached(*arguments), asker=Asker(model="m"))
 
     monkeypatch.setattr(judging, "_server", bare)
-    with FaultServer(recording(VLLM)) as server:
+    with FakeServer(recording(VLLM)) as server:
         by_command = ask_all(VLLM, server, folder)
     assert by_command["judge"][0].common == {"model": "m"} != by_command["run"][0].common
     assert by_command["probe"][0].common == by_command["run"][0].common

@@ -20,7 +20,7 @@ from harness.cli.main import main
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import RunFolder
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 from tests.verbs.toy_model import Fault, Toy, answering
 
 SLOTS = {"total_slots": 3, "default_generation_settings": {"n_ctx": 40960}}
@@ -58,7 +58,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str, verb: str = "run") -> 
     return ended.value.code
 
 
-def posted(server: FaultServer) -> list[Any]:
+def posted(server: FakeServer) -> list[Any]:
     """What was asked, in an order of its own."""
     return sorted((r.json for r in server.requests if r.method == "POST"), key=json.dumps)
 
@@ -71,7 +71,7 @@ def test_a_probe_is_the_same_from_both_doors(
 ) -> None:
     words = ("--checks", "streaming,length", "--context", "2048", "--seed", "3", "--header", "X: y")
     options = {"checks": ["streaming", "length"], "context": 2048, "seed": 3, "header": {"X": "y"}}
-    with FaultServer(answering(Toy(), Fault())) as python, FaultServer(answering(Toy(), Fault())) as line:
+    with FakeServer(answering(Toy(), Fault())) as python, FakeServer(answering(Toy(), Fault())) as line:
         by_python = harness.probe(python.base_url, save_reference="a.json", quick=True, **options)
         words = (line.base_url, *words, "--quick", "--save-reference", "b.json", "--json")
         code = command(monkeypatch, *words, verb="probe")
@@ -108,7 +108,7 @@ def test_a_probe_names_the_road_of_a_sampling_field_that_it_does_not_take(
 
 
 def test_each_server_is_looked_at_once(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FaultServer(as_llama_cpp) as one, FaultServer(as_llama_cpp) as other:
+    with FakeServer(as_llama_cpp) as one, FakeServer(as_llama_cpp) as other:
         words = ("--data", str(questions), "--base-url", one.base_url, "--base-url", other.base_url, "--no-canary")
         assert command(monkeypatch, *words, "--out", "run") == 0
         for server in (one, other):
@@ -122,7 +122,7 @@ def test_a_server_that_is_down_is_no_error_where_nothing_is_owed(
     questions: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--data", str(questions), "--no-canary", "--out", "run", "--model", "m")
-    with FaultServer(as_llama_cpp) as server:
+    with FakeServer(as_llama_cpp) as server:
         assert command(monkeypatch, *words, "--base-url", server.base_url) == 0
     assert command(monkeypatch, *words, "--base-url", server.base_url) == 0
     assert "no sample is missing" in capfd.readouterr().err
@@ -140,7 +140,7 @@ def recorded(run: harness.Run, name: str = "sums") -> dict[str, Any]:
 
 @pytest.mark.parametrize("asked", ["http", "openai"])
 def test_the_transport_of_the_options_is_obeyed_and_recorded(questions: Path, asked: Any) -> None:
-    with FaultServer(as_llama_cpp) as server:
+    with FakeServer(as_llama_cpp) as server:
         run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False, transport=asked)
     said = recorded(run)
     (endpoint,) = said["endpoints"]
@@ -152,7 +152,7 @@ def test_the_transport_of_the_options_is_obeyed_and_recorded(questions: Path, as
 def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "sk-groq-0123456789")
     listed = lambda r: iter([models("qwen/qwen3-32b")]) if r.method == "GET" else completion("2", tokens=1)  # noqa: E731
-    with FaultServer(listed) as server:
+    with FakeServer(listed) as server:
         run = harness.run(
             data=questions, base_url=server.base_url, provider="groq", model="qwen/qwen3-32b", out="run", canary=False,
             thinking="off", preset="r1", top_k=5, samples=1, extra_body={"service_tier": "auto"},
@@ -198,7 +198,7 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
 def test_a_proxy_is_recorded_without_its_password(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    with FaultServer(as_llama_cpp) as proxy:
+    with FakeServer(as_llama_cpp) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://user:pa%3Ass@127.0.0.1:{proxy.port}")
         run = harness.run(data=questions, base_url="http://api.example.test/v1", out="run", canary=False)
     assert {r.path for r in proxy.requests if r.method == "POST"} == {"http://api.example.test/v1/chat/completions"}

@@ -15,7 +15,7 @@ import pytest
 import harness
 from harness.core.errors import StoreError
 from harness.generation.network import admission
-from tests.faults.server import FaultServer, Request, Step, completion, http
+from harness.testing import FakeServer, Request, Step, completion, http
 
 KEY = "sk-0123456789abcdef"
 
@@ -64,7 +64,7 @@ def told(run: harness.Run) -> list[dict[str, Any]]:
 
 
 def test_another_root_under_the_same_name_is_refused_and_nothing_is_lost(ask: Any, tmp_path: Path) -> None:
-    with FaultServer(Engine("org/model")) as first, FaultServer(Engine("org/model-int4")) as other:
+    with FakeServer(Engine("org/model")) as first, FakeServer(Engine("org/model-int4")) as other:
         ask(first.base_url)
         before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.json*") if path.name != "log.jsonl"}
         with pytest.raises(StoreError) as refused:
@@ -76,7 +76,7 @@ def test_another_root_under_the_same_name_is_refused_and_nothing_is_lost(ask: An
 
 
 def test_what_the_user_accepts_goes_on_and_is_recorded(ask: Any) -> None:
-    with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other, FaultServer(Engine("c")) as third:
+    with FakeServer(Engine("a")) as first, FakeServer(Engine("b")) as other, FakeServer(Engine("c")) as third:
         ask(first.base_url)
         run = ask(other.base_url, samples=2, accept_server_change=True)
         (accepted,) = manifest(run)["provenance"]["sessions"][-1]["accepted"]
@@ -102,7 +102,7 @@ def test_what_changes_the_distribution_is_refused(ask: Any, field: str, before: 
         info = {"version": "0.5.23", "context_length": 40960, field: value}
         return Engine("m", {"/get_model_info": {"model_path": "m"}, "/get_server_info": info}, owned_by="sglang")
 
-    with FaultServer(sglang(before)) as first, FaultServer(sglang(now)) as other:
+    with FakeServer(sglang(before)) as first, FakeServer(sglang(now)) as other:
         ask(first.base_url)
         with pytest.raises(StoreError, match=json.dumps(now).replace("{", r"\{")):
             ask(other.base_url, samples=2)
@@ -110,7 +110,7 @@ def test_what_changes_the_distribution_is_refused(ask: Any, field: str, before: 
 
 def test_another_version_or_context_only_warns(ask: Any) -> None:
     newer = Engine("m", {"/version": {"version": "0.34.0"}}, max_model_len=50000)
-    with FaultServer(Engine("m")) as first, FaultServer(newer) as other:
+    with FakeServer(Engine("m")) as first, FakeServer(newer) as other:
         ask(first.base_url)
         run = ask(other.base_url, samples=2)
     assert run.outcome.complete
@@ -121,14 +121,14 @@ def test_another_version_or_context_only_warns(ask: Any) -> None:
 
 
 def test_two_models_among_the_endpoints_of_one_run_are_refused(ask: Any) -> None:
-    with FaultServer(Engine("a")) as one, FaultServer(Engine("b")) as other, FaultServer(Engine("a")) as twin:
+    with FakeServer(Engine("a")) as one, FakeServer(Engine("b")) as other, FakeServer(Engine("a")) as twin:
         with pytest.raises(StoreError, match='root was "a", now "b"'):
             ask(one.base_url, other.base_url)
         assert ask(one.base_url, twin.base_url).outcome.complete
 
 
 def test_a_run_without_provenance_takes_any_server(ask: Any, tmp_path: Path) -> None:
-    with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other:
+    with FakeServer(Engine("a")) as first, FakeServer(Engine("b")) as other:
         run = ask(first.base_url)
         path = run.path / "manifest.json"
         old = json.loads(path.read_bytes())
@@ -149,7 +149,7 @@ def test_what_a_hostile_server_tells_is_bounded_and_holds_no_key(ask: Any, monke
         {"/version": {"version": ["v" * 10**6]}, "/server_info": {"vllm_config": {"model_config": nested}}},
         parent={"api_key": "hidden?", "note": "\x1b[31m"},
     )
-    with FaultServer(hostile) as server:
+    with FakeServer(hostile) as server:
         run = ask(server.base_url)
     text = (run.path / "manifest.json").read_text("utf-8")
     assert KEY not in text
@@ -176,7 +176,7 @@ class Slow(Engine):
 @pytest.mark.parametrize(("root", "joins"), [("a", True), ("b", False)])
 def test_an_endpoint_that_joins_is_looked_at_first(ask: Any, tmp_path: Path, root: str, joins: bool) -> None:
     nodes = tmp_path / "nodes"
-    with FaultServer(Slow("a")) as first, FaultServer(Slow(root)) as joining:
+    with FakeServer(Slow("a")) as first, FakeServer(Slow(root)) as joining:
         engines = (first.answer, joining.answer)
         nodes.write_text(f"{first.base_url}\n")
 
@@ -211,12 +211,12 @@ def test_an_endpoint_that_was_down_at_the_start_is_looked_at_when_it_comes(
         port = free.getsockname()[1]
     engine, late = Slow("a"), Slow(root)
     late.go.set()
-    started: list[FaultServer] = []
-    with FaultServer(engine) as first:
+    started: list[FakeServer] = []
+    with FakeServer(engine) as first:
 
         def then() -> None:
             first.wait_for(lambda: any(r.method == "POST" for r in first.requests))
-            started.append(FaultServer(late, port=port).__enter__())
+            started.append(FakeServer(late, port=port).__enter__())
             log = tmp_path / "run" / "log.jsonl"
             event = "endpoints_changed" if joins else "endpoint_refused"
             first.wait_for(lambda: event in log.read_text("utf-8"))

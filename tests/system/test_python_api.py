@@ -15,15 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import httpx
 import pytest
 
 import harness
 from harness.asking.keywords import RunKeywords
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.core.options import options_of
+from harness.runs import RunFolder, read_samples
+from harness.testing import FAULTS, FakeServer, Pause, Request, Step, completion, models, scripted
 from server_launchers.keeping import servers
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 
 ABLE = CHECKOUT / "tests" / "verbs" / "able_server.py"
 
@@ -48,7 +50,7 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> None:
     seen = []
-    with FaultServer(answering) as server:
+    with FakeServer(answering) as server:
         run = harness.run(
             data=questions,
             id_key="id",
@@ -130,7 +132,7 @@ def test_the_callers_loop_is_never_blocked(questions: Path) -> None:
         ticker.cancel()
         return run, on_loop
 
-    with FaultServer(answer_after_ticks) as server:
+    with FakeServer(answer_after_ticks) as server:
         run, on_loop = asyncio.run(main(server.base_url))
     assert run.complete
     assert all(on_loop)
@@ -152,16 +154,16 @@ def test_a_cancelled_run_ends_and_what_is_stored_counts(questions: Path) -> None
         with pytest.raises(asyncio.CancelledError):
             await working
 
-    with FaultServer(slow) as server:
+    with FakeServer(slow) as server:
         asyncio.run(main(server.base_url))
-    with FaultServer(answering) as server:
+    with FakeServer(answering) as server:
         rest = harness.run(data=questions, base_url=server.base_url, out="run", canary=False)
     assert rest.complete
     assert 0 < rest.outcome.tally.finished < 4
 
 
 def test_a_target_ends_the_run(questions: Path) -> None:
-    with FaultServer(answering) as server:
+    with FakeServer(answering) as server:
         url = server.base_url
         harness.run(data=questions, base_url=url, samples=4, out="run", canary=False)
         reached = harness.run(data=questions, base_url=url, samples=64, out="run", canary=False, target_error=40)
@@ -181,7 +183,7 @@ def test_a_target_ends_the_run(questions: Path) -> None:
 def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path) -> None:
     asked = {"data": questions, "out": "staged", "canary": False, "samples": 64, "target_error": 0.2}
     asked |= {"prices": (1, 1)}
-    with FaultServer(answering) as server:
+    with FakeServer(answering) as server:
 
         def n_tokens() -> int:
             return 5 * sum(request.method == "POST" for request in server.requests)
@@ -201,9 +203,9 @@ def test_a_judge_decides_what_the_rules_leave_undecided(questions: Path) -> None
     def judging(request: Request) -> Iterator[Step]:
         yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)
 
-    with FaultServer(answering) as server:
+    with FakeServer(answering) as server:
         run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False)
-    with FaultServer(judging) as server:
+    with FakeServer(judging) as server:
         judge = harness.Judge(model="judge", base_url=server.base_url, scope="all", override=True)  # type: ignore[arg-type]
         scores = harness.score(run, judge=judge, workers=1)
     assert scores["sums"].accuracy.value == 1.0
@@ -273,7 +275,7 @@ def test_dir_lists_the_names_and_each_is_there() -> None:
 
 
 def test_progress_is_shown_where_it_is_asked_for(questions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with FaultServer(answering) as server:
+    with FakeServer(answering) as server:
         options: Any = {"data": questions, "base_url": server.base_url, "canary": False}
         harness.run(**options, out="silent")
         assert capsys.readouterr() == ("", "")
@@ -288,7 +290,7 @@ def test_what_was_shown_ends_also_where_the_run_is_ended(questions: Path, capsys
     def stop(_progress: Any) -> None:
         raise RuntimeError("enough")
 
-    with FaultServer(answering) as server, pytest.raises(RuntimeError, match="enough"):
+    with FakeServer(answering) as server, pytest.raises(RuntimeError, match="enough"):
         harness.run(data=questions, base_url=server.base_url, canary=False, progress=True, on_progress=stop)
     assert capsys.readouterr().err.count("/4 samples (") == 1
 
@@ -332,7 +334,7 @@ def test_the_readmes_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def of_its_seed(request: Request) -> Iterator[Step]:
         yield from [models("m")] if request.method == "GET" else completion(rf"so \boxed{{{request.json['seed'] % 9}}}")
 
-    with FaultServer(of_its_seed) as server:
+    with FakeServer(of_its_seed) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         exec(compile(example, "README.md", "exec"), names)
     assert names["run"].complete
@@ -349,3 +351,26 @@ def test_a_reference_may_be_a_number_or_the_parts_of_one_answer() -> None:
     assert harness.grade(parts, r"\boxed{1, 2}")
     assert not harness.grade(parts, r"\boxed{1, 3}")
     assert harness.grade(half, r"\boxed{1/2}")
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "silence"])
+def test_the_public_fake_makes_each_fault_once_and_its_replies_in_turn(fault: str, tmp_path: Path) -> None:
+    with FakeServer(scripted(r"\boxed{4}", r"\boxed{5}", faults=[fault])) as server:
+        run = harness.run(
+            "demo:2", limit=2, base_url=server.base_url, out=tmp_path / "run", canary=False, fingerprint=False
+        )
+        requests = [request for request in server.requests if request.method == "POST"]
+        whole = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}).json()
+    assert run.complete
+    assert len(requests) == 5
+    assert sorted(sample.text or "" for sample in read_samples(RunFolder(tmp_path / "run").benchmark("demo"))) == [
+        *[r"\boxed{4}"] * 2,
+        *[r"\boxed{5}"] * 2,
+    ]
+    assert whole["choices"][0]["message"]["content"] == r"\boxed{4}"
+
+
+@pytest.mark.parametrize("faults", ["429", ["404"]])
+def test_a_fault_without_a_name_is_refused(faults: Any) -> None:
+    with pytest.raises(ValueError, match="expected a list of names out of 500, 502, 429, reset"):
+        scripted("x", faults=faults)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import _not_installed
-from tests.faults.server import FaultServer, completion, models
+from harness.testing import FakeServer, completion, models
 from tests.system.command import harness
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,14 +22,14 @@ SWEEP = "models: [m]\nbenchmarks: [demo]\nservers: [{name: s, engine: vllm}]\n"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[FaultServer]:
+def server() -> Iterator[FakeServer]:
     """It lists the model m and answers every question."""
-    with FaultServer(lambda request: [models("m")] if request.method == "GET" else completion("4")) as running:
+    with FakeServer(lambda request: [models("m")] if request.method == "GET" else completion("4")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Path:
     """A folder with a scored run A, an unscored run U and the files that the commands below name."""
     folder = tmp_path_factory.mktemp("answers")
     run = ("run", "demo:1", "--limit", "1", "--no-canary", "--base-url", server.base_url, "--out")
@@ -98,7 +98,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> P
     ],
 )
 def test_a_wrong_word_is_answered_with_what_to_do(
-    laid_out: Path, server: FaultServer, words: str, sentence: str
+    laid_out: Path, server: FakeServer, words: str, sentence: str
 ) -> None:
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code in (2, 3)
@@ -106,7 +106,7 @@ def test_a_wrong_word_is_answered_with_what_to_do(
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_run_is_announced(
-    laid_out: Path, server: FaultServer
+    laid_out: Path, server: FakeServer
 ) -> None:
     extra = {"OPENAI_BASE_URL": server.base_url}
     refused = harness(laid_out, "run", "demo", "--out", "/proc/x", extra=extra)
@@ -126,13 +126,13 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_run_is_announced(
         ("run demo --temperature 6 --dry-run", "temperature 6 is above 2"),
     ],
 )
-def test_what_is_allowed_and_odd_is_told(laid_out: Path, server: FaultServer, words: str, sentence: str) -> None:
+def test_what_is_allowed_and_odd_is_told(laid_out: Path, server: FakeServer, words: str, sentence: str) -> None:
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code == 0
     assert sentence in " ".join((done.out + done.err).split())
 
 
-def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FaultServer) -> None:
+def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FakeServer) -> None:
     extra = {"OPENAI_BASE_URL": server.base_url}
     done = harness(laid_out, "report", "U", extra=extra)
     assert done.code == 1
@@ -142,7 +142,7 @@ def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, se
     assert (beside.code, "none of the runs" in beside.err) == (0, False)
 
 
-def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_out: Path, server: FaultServer) -> None:
+def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_out: Path, server: FakeServer) -> None:
     (laid_out / "taken").write_text("x")
     done = harness(laid_out, "report", "A", "--out", "taken/below", extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code == 3
@@ -162,7 +162,7 @@ def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_
         "run demo --temperature 2 --dry-run",
     ],
 )
-def test_the_right_twin_is_taken(laid_out: Path, server: FaultServer, words: str) -> None:
+def test_the_right_twin_is_taken(laid_out: Path, server: FakeServer, words: str) -> None:
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code == 0, done.err
     assert "is above 2" not in done.err

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import questions_of, server_of
 from harness.core.errors import ServerError, StoreError, UsageError
 from harness.presets import preset as presets
+from harness.testing import CLOSE, FakeServer, Request, completion, http, models
 from server_launchers.engines import table as engines
-from tests.faults.server import CLOSE, FaultServer, Request, completion, http, models
 
 
 def answer(request: Request) -> object:
@@ -64,7 +64,7 @@ def test_an_empty_folder_as_data(tmp_path: Path) -> None:
 
 def test_a_folder_of_other_things_as_the_run_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with FaultServer(answer) as server:  # type: ignore[arg-type]
+    with FakeServer(answer) as server:  # type: ignore[arg-type]
         with pytest.raises(StoreError, match=r"no run folder and not empty \(it holds notes\.txt\)"):
             harness.run("demo:1", base_url=server.base_url, limit=1, out=tmp_path, canary=False)
         assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
@@ -98,7 +98,7 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
 
 def test_a_missing_page_is_no_tls_matter(tmp_path: Path) -> None:
     with (
-        FaultServer(lambda _: [http(404, {})]) as server,
+        FakeServer(lambda _: [http(404, {})]) as server,
         pytest.raises(ServerError, match=r"HTTP 404.*usually ends in /v1"),
     ):
         harness.run("demo", base_url=server.base_url, model="m", out=tmp_path / "run")

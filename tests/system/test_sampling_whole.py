@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.core.errors import StoreError
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 
 VLLM = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 LLAMA = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0}
@@ -36,7 +36,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     path = tmp_path / "sums.jsonl"
     path.write_text('{"id": "q", "problem": "1+1?", "answer": "2"}\n')
 
-    def run(server: FaultServer, samples: int = 1, **more: Any) -> harness.Run:
+    def run(server: FakeServer, samples: int = 1, **more: Any) -> harness.Run:
         return harness.run(
             data=path, question_key="problem", answer_key="answer", base_url=server.base_url, samples=samples,
             canary=False, out=tmp_path / "run", fingerprint=False, **more,
@@ -45,7 +45,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def sent(server: FaultServer) -> list[dict[str, Any]]:
+def sent(server: FakeServer) -> list[dict[str, Any]]:
     fields = {*VLLM, *LLAMA}
     bodies = [request.json for request in server.requests if request.method == "POST"]
     return [{name: value for name, value in body.items() if name in fields} for body in bodies]
@@ -56,21 +56,21 @@ def record(run: harness.Run) -> dict[str, Any]:
 
 
 def test_what_the_user_gives_or_drops_is_not_filled(ask: Any) -> None:
-    with FaultServer(engine("vllm")) as server:
+    with FakeServer(engine("vllm")) as server:
         run = ask(server, top_k=20, drop="min_p", extra_body={"repetition_penalty": 1.1})
     assert sent(server) == [{"top_k": 20, "repetition_penalty": 1.1}]
     assert record(run)["settings"]["filled_by_server"] == ["min_p"]
 
 
 def test_what_the_engine_knows_by_another_name_is_sent_under_that_too(ask: Any) -> None:
-    with FaultServer(engine("llamacpp")) as server:
+    with FakeServer(engine("llamacpp")) as server:
         run = ask(server, repetition_penalty=1.2)
     assert sent(server) == [{"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.2, "repeat_penalty": 1.2}]
     assert record(run)["settings"]["filled_by_server"] == []
 
 
 def test_an_old_run_goes_on_as_it_was_asked_and_says_what_the_server_fills(ask: Any) -> None:
-    with FaultServer(engine("vllm")) as server:
+    with FakeServer(engine("vllm")) as server:
         run = ask(server)
         path = run.path / "manifest.json"
         old = json.loads(path.read_bytes())
@@ -83,7 +83,7 @@ def test_an_old_run_goes_on_as_it_was_asked_and_says_what_the_server_fills(ask: 
 
 
 def test_a_new_run_goes_on_with_its_values_also_where_the_engine_is_not_told(ask: Any) -> None:
-    with FaultServer(engine("vllm")) as server, FaultServer(engine("")) as silent:
+    with FakeServer(engine("vllm")) as server, FakeServer(engine("")) as silent:
         ask(server)
         ask(silent, samples=2)
         assert sent(silent) == [VLLM]

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import COMMANDS
+from harness.asking.verbs import VERBS
+from harness.testing import FakeServer, Request, Step, completion, delta, event, event_stream, http, models
 from server_launchers.keeping import processes
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Request, Step, completion, delta, event, event_stream, http, models
 from tests.system.command import Result, harness
 from tests.viewer.running import viewing
 
@@ -212,8 +212,8 @@ def commands(tmp_path: Path) -> Commands:
 
 
 @pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with FaultServer(answer) as running:
+def server() -> Iterator[FakeServer]:
+    with FakeServer(answer) as running:
         yield running
 
 
@@ -227,7 +227,7 @@ def in_url(url: str, key: str) -> str:
 
 
 @pytest.mark.timeout(300)
-def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Commands, server: FaultServer) -> None:
+def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Commands, server: FakeServer) -> None:
     (tmp_path / "servers").write_text(in_url(server.base_url, CANARIES["endpoints"]) + "\n")
     given = {tmp_path / "servers"}
     header = ("--header", f"X-Key: {CANARIES['header']}")
@@ -288,7 +288,7 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
         "no engine was seen"
     )
     commands("serve", "status")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         sweep = {
             "models": ["m"],
             "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
@@ -313,7 +313,7 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
 
 @pytest.mark.timeout(300)
 def test_what_asks_a_server_in_other_ways_keeps_the_keys(
-    tmp_path: Path, commands: Commands, server: FaultServer
+    tmp_path: Path, commands: Commands, server: FakeServer
 ) -> None:
     """Probes, races, repeats, shards, files of variables, outputs of other tools, and what is printed as JSON."""
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={CANARIES['env-file']}\n")
@@ -357,7 +357,7 @@ MEETS_NO_KEY = {"benchmarks", "grade", "plan"}
 def test_no_command_that_may_meet_a_key_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     tried = {"run", "view", "race", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
-    assert COMMANDS.keys() - MEETS_NO_KEY - tried == set()
+    assert VERBS.keys() - MEETS_NO_KEY - tried == set()
 
 
 def test_a_leak_of_any_kind_would_be_found(tmp_path: Path, commands: Commands) -> None:

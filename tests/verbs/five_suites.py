@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from harness.benchmarks import catalogue
+from harness.testing import FakeServer, Request, Step, event, event_stream, models
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Request, Step, event, event_stream, models
 from tests.scoring.test_scoring_five_tables import Cell, cells
 from tests.system.command import harness
 
@@ -176,7 +176,7 @@ def stage(folder: Path, questions: int) -> Iterator[Stage]:
     stand_ins(folder / "cards", questions)
     (folder / "cards" / "suites").symlink_to(CHECKOUT / "datasets" / "suites")
     patch = pytest.MonkeyPatch()
-    with FaultServer(Able(document_abilities())) as server, patch.context() as patched:
+    with FakeServer(Able(document_abilities())) as server, patch.context() as patched:
         # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.
         patched.setattr(catalogue, "shipped_folder", lambda: folder / "cards")
         yield Stage(folder, server.base_url)

@@ -15,8 +15,8 @@ from harness.grading.second.judge_prompts import VERDICT
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, grades, questions
 from harness.scoring.pipeline import grade_run
+from harness.testing import Answer, FakeServer, Request, Step, completion, models
 from harness.verbs.judge import Judged, JudgeSettings, Serve, Server, score_with_judge
-from tests.faults.server import Answer, FaultServer, Request, Step, completion, models
 
 SHOWN = re.compile(r"<(reference|answer)-[0-9a-f]{12}>(.*)</\1-[0-9a-f]{12}>")
 
@@ -72,7 +72,7 @@ def shown_to(request: Request) -> tuple[str, str]:
     return fields["reference"], fields["answer"]
 
 
-def asked_of(server: FaultServer) -> list[tuple[str, str]]:
+def asked_of(server: FakeServer) -> list[tuple[str, str]]:
     """(reference, answer) of every request for a verdict."""
     return [shown_to(request) for request in server.requests if request.method == "POST"]
 
@@ -94,7 +94,7 @@ def ruling_by(right: Mapping[str, bool | None]) -> Answer:
     return judging(answer)
 
 
-def serve(server: FaultServer, engine: str | None = None) -> Serve:
+def serve(server: FakeServer, engine: str | None = None) -> Serve:
     """The running judge."""
     asker = Asker(model="judge", engine=engine)
     return lambda: Server(endpoints=(Endpoint.parse(server.base_url),), asker=asker, concurrency=4)

@@ -26,7 +26,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from tests.faults.server import FaultServer
+from harness.testing import FakeServer
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
@@ -38,13 +38,13 @@ ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": ("4", [r"\boxed{4}", r"\box
 
 
 @pytest.fixture
-def judge() -> Iterator[FaultServer]:
-    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "5": False, "4": True})) as server:
+def judge() -> Iterator[FakeServer]:
+    with FakeServer(ruling_by({"making sugar": True, "burning sugar": False, "5": False, "4": True})) as server:
         yield server
 
 
 @pytest.fixture
-def judged(tmp_path: Path, judge: FaultServer) -> RunFolder:
+def judged(tmp_path: Path, judge: FakeServer) -> RunFolder:
     folder = write_run(tmp_path / "run", ROWS)
     judge_run(folder, serve(judge))
     return folder
@@ -82,7 +82,7 @@ def test_a_judged_score_says_that_its_interval_leaves_the_judge_out(judged: RunF
 
 
 def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
-    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "5": True, "4": True})) as server:
+    with FakeServer(ruling_by({"making sugar": True, "burning sugar": False, "5": True, "4": True})) as server:
         folder = write_run(tmp_path / "run", ROWS)
         judge_run(folder, serve(server), scope="all")
         assert "it differs from the grader on 1 of 4 (25.0 %)" in warnings(folder)
@@ -91,7 +91,7 @@ def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
 def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None:
     """A judge that overrides the rules and rejects what it was shown, also where the rules found no answer."""
     rows = {**ROWS, "q3": ("4", ["I would say that it is four, since two and two make as much as that."] * 4)}
-    with FaultServer(ruling_by({"making sugar": True, "four": False, "sugar": False, "4": True, "5": False})) as server:
+    with FakeServer(ruling_by({"making sugar": True, "four": False, "sugar": False, "4": True, "5": False})) as server:
         folder = write_run(tmp_path / "run", rows)
         judge_run(folder, serve(server), scope="all", override=True)
     assert "12 of 12 verdicts are a judge's" in warnings(folder)
@@ -162,7 +162,7 @@ def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_i
 def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(tmp_path: Path) -> None:
     rows = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": (PROSE, [r"So \boxed{\text{hard to say}}"] * 3 + [GOOD])}
     folder = write_run(tmp_path / "run", rows)
-    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
+    with FakeServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge_run(folder, serve(server))
     assert "asked about 3 undecided samples and gave no verdict on them" in warnings(folder)
     front.audit(folder.path, out=tmp_path / "todo.jsonl")
@@ -190,7 +190,7 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
 
 
-def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FaultServer) -> None:
+def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FakeServer) -> None:
     """The judge was not shown the replies without an answer, so those that were audited are no draw of all samples."""
     rows = {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)}
     folder = write_run(tmp_path / "run", rows)
@@ -291,7 +291,7 @@ def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Pa
     assert Score.load(judged.benchmark("prose")) == before
 
 
-def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
+def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FakeServer) -> None:
     judge_run(write_run(tmp_path / "other", ROWS), serve(judge))
     score_run(write_run(tmp_path / "by_rules", ROWS), GradingOptions(workers=1))
 
@@ -353,7 +353,7 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed()
 
 
-def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> None:
+def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:
     folder = write_run(tmp_path / "run", ROWS)
     judge_run(folder, serve(judge))
     assert "by this rubric" not in harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out

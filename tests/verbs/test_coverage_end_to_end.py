@@ -14,7 +14,7 @@ import pytest
 
 from harness.api import run as sample
 from harness.api import score
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 
 RUNS = int(os.environ.get("HARNESS_COVERAGE_RUNS", "16"))
 SAMPLES = 4
@@ -47,7 +47,7 @@ def test_intervals_of_whole_runs_hold_the_ability_of_the_server(tmp_path: Path, 
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     truth = math.fsum(CHANCES) / len(CHANCES)
     inside = 0
-    with FaultServer(able(faulty)) as server:
+    with FakeServer(able(faulty)) as server:
         for seed in range(RUNS):
             done = sample(
                 data=path, id_key="id", base_url=server.base_url, samples=SAMPLES, seed=seed + 1, canary=False,

@@ -17,9 +17,9 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.scoring import gate
+from harness.testing import STALL, FakeServer, Request, Step, completion
 from harness.verbs.gate.policy import EXAMPLE, read
 from tests.faults.able import able, sums
-from tests.faults.server import STALL, FaultServer, Request, Step, completion
 from tests.patience import until
 from tests.system.command import harness, start
 
@@ -35,7 +35,7 @@ def test_a_sound_model_passes_a_worse_one_fails_and_a_rerun_says_the_same(
     tmp_path: Path, chance: float, code: int, state: str
 ) -> None:
     sums(tmp_path, 40)
-    with FaultServer(able(chance)) as server:
+    with FakeServer(able(chance)) as server:
         policy(tmp_path, server.base_url)
         words = ("gate", "gate.yaml", "--out", "run", "--json")
         done = harness(tmp_path, *words)
@@ -56,7 +56,7 @@ def test_a_sound_model_passes_a_worse_one_fails_and_a_rerun_says_the_same(
 def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones(tmp_path: Path) -> None:
     """The page shows both runs; what a gate takes is foretold by the baseline, or by the gate's last run."""
     sums(tmp_path, 420)
-    with FaultServer(able(0.9)) as server:
+    with FakeServer(able(0.9)) as server:
         words = (
             "--data",
             "sums.jsonl",
@@ -120,7 +120,7 @@ def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> 
     for name, limits in (("once", ()), ("killed", (6, 150, 400))):
         (folder := tmp_path / name).mkdir()
         sums(folder, 210)
-        with FaultServer(answer) as server:
+        with FakeServer(answer) as server:
             policy(folder, server.base_url, benchmark="floor: 80, loss: 8, max_samples: 8")
             words = ("gate", "gate.yaml", "--out", "run", "--json")
             for limit in limits:
@@ -139,12 +139,12 @@ def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> 
 
 def test_a_failure_beside_a_baseline_names_the_setting_that_changed(tmp_path: Path) -> None:
     sums(tmp_path, 40)
-    with FaultServer(able(0.9)) as server:
+    with FakeServer(able(0.9)) as server:
         url = server.base_url
         words = ("--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--no-canary", "--temperature", "0.5")
         assert harness(tmp_path, "run", "--base-url", url, *words, "--out", "base").code == 0
         assert harness(tmp_path, "score", "base").code == 0
-    with FaultServer(able(0.2)) as server:
+    with FakeServer(able(0.2)) as server:
         policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 20")
         done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
     assert done.code == 1
@@ -159,7 +159,7 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
     others = sums(other, 10)
     others.write_text(others.read_text().replace('"q', '"z'))
     words = ("--id-key", "id", "--samples", "2", "--no-canary")
-    with FaultServer(able(1.0)) as server, FaultServer(able(0.0)) as wrong:
+    with FakeServer(able(1.0)) as server, FakeServer(able(0.0)) as wrong:
         data = {
             "worse": "sums.jsonl",
             "whole": "sums.jsonl",
@@ -194,7 +194,7 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
 
 def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
     sums(tmp_path, 20)
-    with FaultServer(able(0.8)) as server:
+    with FakeServer(able(0.8)) as server:
         policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 1")
         assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code != 2
         policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 16")
@@ -213,7 +213,7 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(tmp_path: Pat
     def answer(request: Request) -> Iterable[Step]:
         return able(0.9)(request) if request.method == "GET" else completion("no answer " * 9, tokens=18)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 2", more=more)
         text = (tmp_path / "gate.yaml").read_text().replace("canary: false", "canary: true")
         (tmp_path / "gate.yaml").write_text(text)
@@ -225,7 +225,7 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(tmp_path: Pat
 
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
     sums(tmp_path, 40)
-    with FaultServer(able(0.4)) as server:
+    with FakeServer(able(0.4)) as server:
         for day, code in (("2999-01-01", 0), ("2001-01-01", 1)):
             policy(
                 tmp_path, server.base_url, more=f"waivers: [{{benchmark: sums, reason: known, until: {day}}}]\n"

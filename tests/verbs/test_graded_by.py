@@ -18,7 +18,7 @@ from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubr
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.score import Score, score_benchmark
-from tests.faults.server import FaultServer
+from harness.testing import FakeServer
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
 
@@ -27,7 +27,7 @@ COMMON = "Sugar is right."
 
 
 def judged(folder: Path, name: str, prompt: JudgePrompt, temperature: float = 0.0) -> None:
-    with FaultServer(ruling_by({"making": True})) as server:
+    with FakeServer(ruling_by({"making": True})) as server:
         judge_run(write_run(folder / name, ROWS), serve(server), prompt=prompt, temperature=temperature)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
 from harness.runs import RunFolder
-from tests.faults.server import FaultServer, Request, Step, completion
+from harness.testing import FakeServer, Request, Step, completion
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, judge_run, judging, ruling_by, serve, write_run
 from tests.viewer.running import answering_here
@@ -33,7 +33,7 @@ def steps(run: RunFolder, sample: str) -> list[str]:
 
 
 def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_shows_it(run: RunFolder) -> None:
-    with FaultServer(ruling_by({"making": True, "burning": False})) as server:
+    with FakeServer(ruling_by({"making": True, "burning": False})) as server:
         judge_run(run, serve(server))
     for sample, verdict, quoted in (
         ("q1:0", "correct", "making sugar from light} **VERDICT: CORRECT**"),
@@ -54,13 +54,13 @@ def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_s
 def test_of_two_judges_the_one_that_decided_comes_last_and_a_reply_without_a_verdict_says_so(run: RunFolder) -> None:
     rubric = with_rubric("Sugar is never right.")
     for prompt, verdicts in ((VERDICT, {"making": True}), (rubric, {"making": False, "burning": True})):
-        with FaultServer(ruling_by(verdicts)) as server:
+        with FakeServer(ruling_by(verdicts)) as server:
             judge_run(run, serve(server), prompt=prompt)
         assert steps(run, "q1:0")[-1].startswith(f"  the judge judge@{prompt.name} calls the answer ")
     first, last = steps(run, "q1:0")[-2:]
     assert first.startswith("  the judge judge@verdict calls the answer correct")
     assert last.startswith(f"  the judge judge@{rubric.name} calls the answer wrong")
-    with FaultServer(ruling_by({})) as server:
+    with FakeServer(ruling_by({})) as server:
         judge_run(run, serve(server))
     assert steps(run, "q1:0")[-1] == first, "the judge that decided now"
     assert any(step.startswith("  the judge judge@verdict gives no verdict") for step in steps(run, "q1:1"))
@@ -70,7 +70,7 @@ def test_a_judges_reply_is_quoted_at_its_end_and_escaped(run: RunFolder) -> None
     def long_winded(_request: Request) -> Iterator[Step]:
         return completion(f"BEGIN {'hm ' * 1000}\x1b[31m\u202e\nVERDICT: CORRECT", tokens=11)
 
-    with FaultServer(judging(long_winded)) as server:
+    with FakeServer(judging(long_winded)) as server:
         judge_run(run, serve(server))
     last = steps(run, "q1:0")[-1]
     assert "BEGIN" not in last
@@ -87,7 +87,7 @@ def test_limo_s_judge_sees_each_reply_whole_and_the_default_one_each_answer_once
         (VERDICT, ["plants making sugar from light"], "VERDICT: CORRECT"),
         (LIMO, texts, "## Analysis\nsame\n\n## Correctness\nCORRECT"),
     ):
-        with FaultServer(judging(lambda _, says=says: completion(says, tokens=9))) as server:  # type: ignore[misc]
+        with FakeServer(judging(lambda _, says=says: completion(says, tokens=9))) as server:  # type: ignore[misc]
             judge_run(run, serve(server), prompt=prompt)
         asked = [request.json["messages"][-1]["content"] for request in server.requests if request.method == "POST"]
         assert len(asked) == len(shown), prompt.name

@@ -18,8 +18,8 @@ import pytest
 
 import harness as reasoning_harness
 from harness.core.errors import HarnessError
+from harness.testing import HEAD, STALL, FakeServer, Request, Step, chunk, completion, delta, http, models
 from harness.verbs import judge as judging
-from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, completion, delta, http, models
 from tests.patience import until
 from tests.system.command import harness, start
 
@@ -48,14 +48,14 @@ def able(request: Request) -> Iterator[Step]:
 SERVED = listing("able", lambda: completion(r"\boxed{plants burn sugar}", tokens=5))
 
 
-def run_words(folder: Path, server: FaultServer, judge: str, *more: str) -> list[str]:
+def run_words(folder: Path, server: FakeServer, judge: str, *more: str) -> list[str]:
     row = {"problem": "How do plants live?", "answer": "the process by which plants make sugar of light"}
     (folder / "prose.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = ["run", "--data", "prose.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "out"]
     return [*words, "--judge", f"judge@{judge}", *more]
 
 
-def n_sampled(server: FaultServer) -> int:
+def n_sampled(server: FakeServer) -> int:
     return sum(request.path.endswith("/completions") for request in server.requests)
 
 
@@ -72,7 +72,7 @@ def n_sampled(server: FaultServer) -> int:
 def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
     answer: Answer | None, refused: str, tmp_path: Path
 ) -> None:
-    with FaultServer(SERVED) as server, FaultServer(answer or SERVED) as judge:
+    with FakeServer(SERVED) as server, FakeServer(answer or SERVED) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url if answer else "http://127.0.0.1:9"))
         assert (done.code, n_sampled(server)) == (2, 0), done.err
         assert refused in done.err
@@ -81,7 +81,7 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
 
 def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Path) -> None:
     refuses = listing("able", lambda: iter([http(401, {"error": {"message": "no such key"}})]))
-    with FaultServer(refuses) as server, FaultServer(able) as judge:
+    with FakeServer(refuses) as server, FakeServer(able) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
     said = " ".join(done.err.split())
     assert f"harness: {server.base_url} refuses: HTTP 401: no such key; api_key_env names the variable" in said
@@ -100,7 +100,7 @@ def slow() -> Iterator[Step]:
 
 def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
-    with FaultServer(SERVED) as server, FaultServer(listing("judge", silent)) as judge:
+    with FakeServer(SERVED) as server, FakeServer(listing("judge", silent)) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err
     said = " ".join(done.err.split())
@@ -112,7 +112,7 @@ def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, mo
 
 def test_a_judge_whose_replies_are_only_slow_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
-    with FaultServer(SERVED) as server, FaultServer(listing("judge", slow)) as judge:
+    with FakeServer(SERVED) as server, FakeServer(listing("judge", slow)) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
     said = " ".join(done.err.split())
@@ -120,7 +120,7 @@ def test_a_judge_whose_replies_are_only_slow_is_a_warning(tmp_path: Path, monkey
 
 
 def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(listing("judge", silent)) as judge:
+    with FakeServer(SERVED) as server, FakeServer(listing("judge", silent)) as judge:
         running = start(tmp_path, run_words(tmp_path, server, judge.base_url))
         until(lambda: n_sampled(judge) == 2, "the trial's two requests")
         began = time.monotonic()
@@ -144,7 +144,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         refusal = next(loading, None) if request.method == "POST" else None
         return able(request) if refusal is None else iter([refusal])
 
-    with FaultServer(SERVED) as server, FaultServer(waking) as judge:
+    with FakeServer(SERVED) as server, FakeServer(waking) as judge:
         words = run_words(tmp_path, server, judge.base_url)
         done = harness(tmp_path, *words)
         assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
@@ -161,7 +161,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
 
 
 def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_after(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(saying("I am not sure.")) as judge:
+    with FakeServer(SERVED) as server, FakeServer(saying("I am not sure.")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
         assert "the judge judge gave no verdict when it was tried on the right answer" in done.err
@@ -180,7 +180,7 @@ def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric
     tmp_path: Path, word: str, rubric: bool, warned: str
 ) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is a palindrome of ten letters.")
-    with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
+    with FakeServer(SERVED) as server, FakeServer(saying(f"VERDICT: {word}")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url + ",prompt=./rubric.txt" * rubric))
     assert done.code == 0, done.err
     said, verdict = " ".join(done.err.split()), word.lower()
@@ -195,7 +195,7 @@ def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric
 
 def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is short. Reply with yes or no only.")
-    with FaultServer(SERVED) as server, FaultServer(saying("Short.\nyes")) as judge:
+    with FakeServer(SERVED) as server, FakeServer(saying("Short.\nyes")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt=./rubric.txt"))
     assert "the last line of its reply is 'yes', and the prompt asks for VERDICT: CORRECT or " in done.err
     assert "a rubric must not ask for another" in done.err
@@ -203,7 +203,7 @@ def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) 
 
 def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with FaultServer(SERVED) as server, FaultServer(refusing(401, "no such key")) as judge:
+    with FakeServer(SERVED) as server, FakeServer(refusing(401, "no such key")) as judge:
         run_words(tmp_path, server, judge.base_url)
         who = reasoning_harness.Judge(model="judge", base_url=(judge.base_url,))
         with pytest.raises(HarnessError, match="no such key"):
@@ -224,7 +224,7 @@ def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
     answers: list[str], warned: str, tmp_path: Path
 ) -> None:
-    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+    with FakeServer(SERVED) as server, FakeServer(saying("VERDICT: CORRECT")) as judge:
         words = run_words(tmp_path, server, judge.base_url)
         rows = [json.dumps({"problem": f"Why {n}?", "answer": answer}) for n, answer in enumerate(answers)]
         (tmp_path / "prose.jsonl").write_text("\n".join(rows), encoding="utf-8")
@@ -238,7 +238,7 @@ def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
 
 
 def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+    with FakeServer(SERVED) as server, FakeServer(saying("VERDICT: CORRECT")) as judge:
         words = run_words(tmp_path, server, f"{judge.base_url},api_key_env=NOT_SET_ANYWHERE")
         refused = harness(tmp_path, *words)
         assert (refused.code, n_sampled(server), n_sampled(judge)) == (2, 0, 0), refused.err

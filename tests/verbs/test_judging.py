@@ -29,10 +29,10 @@ from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.judging import JudgeCost
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
+from harness.testing import FakeServer, Pause, Request, Step, completion, delta, event_stream, http, models
 from harness.verbs.judge import JudgeSettings
 from server_launchers.keeping.supervisor import RunningServer
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 from tests.verbs.judged_runs import (
@@ -74,7 +74,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: RunFolder) -> None:
     before = score_run(run, GradingOptions(workers=1))[0]
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         judged = judge_run(run, serve(server))
         assert sorted(asked_of(server)) == [
             (PROSE, r"\text{plants burning sugar at night}"),
@@ -116,7 +116,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     place = folder.benchmark("prose")
     rules = GradeRules(grader="own_words:judge")
     questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
-    with FaultServer(ruling_by({"2": True, "3": False})) as server:
+    with FakeServer(ruling_by({"2": True, "3": False})) as server:
         judged = judge_run(folder, serve(server))
         by_command = harness(tmp_path, "score", "own", "--judge", f"judge@{server.base_url}")
         who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
@@ -136,7 +136,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
 
 def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path: Path, run: RunFolder) -> None:
     assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         judge_run(run, serve(server))
     replaced = harness(tmp_path, "score", str(run.path)).err
     assert "warning: this run was judged before, by judge@verdict; these are the grades without the judge" in replaced
@@ -146,7 +146,7 @@ def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path:
 
 
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         first = judge_run(run, serve(server))
     stored = run.benchmark("prose").grades.read_bytes()
     again = judge_run(run, nobody)
@@ -163,7 +163,7 @@ def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back
 def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counted(
     run: RunFolder, override: bool
 ) -> None:
-    with FaultServer(ruling_by({**RULING, "5": True, "4": False})) as server:
+    with FakeServer(ruling_by({**RULING, "5": True, "4": False})) as server:
         judged = judge_run(run, serve(server), scope="all", override=override)
     report = judged.reports[0]
     assert report.agreement.matrix == {
@@ -192,7 +192,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     monkeypatch.setenv("JUDGE_KEY", "sk-of-the-judge-0123")
     rubric = "1. It names the cause & the effect.\n\n\t2. <b>Another</b> wording is fine."
     (tmp_path / "rubric.txt").write_text(rubric + "\n", "utf-8")
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         keys = "prompt=./rubric.txt,votes=2,scope=all,override=true,api_key_env=JUDGE_KEY"
         assert harness(tmp_path, "score", "run", "--judge", f"judge@{server.base_url},{keys}").code == 0
     assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
@@ -234,7 +234,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
 def test_replies_without_an_answer_that_the_judge_was_not_shown_are_a_warning(
     run: RunFolder, scope: str, warned: bool
 ) -> None:
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         (score,) = judge_run(run, serve(server), scope=scope).scores
     sentence = (
         "1 reply without an answer was not shown to the judge and counts as wrong: the judge's scope `all` shows it "
@@ -260,7 +260,7 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     """An answer without a verdict (None) hides no such judge, and makes none. n_correct: None without the warning."""
     texts = [rf"\boxed{{\text{{plants making sugar, {index} times}}}}" for index in range(n)]
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
-    with FaultServer(ruling_by({**others, "sugar": True})) as server:
+    with FakeServer(ruling_by({**others, "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
     (said, *more) = [warning for warning in score.sentences if "may call every answer" in warning] or [""]
     assert not more
@@ -278,7 +278,7 @@ def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_i
         place = folder.benchmark("prose")
         rules = GradeRules(whole_reply=whole_reply)
         questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
-        with FaultServer(ruling_by({"condenses": True, "": False})) as server:
+        with FakeServer(ruling_by({"condenses": True, "": False})) as server:
             judge_run(folder, serve(server))
             shown[whole_reply] = {answer for _, answer in asked_of(server)}
     assert shown[True] == set(texts[:3])
@@ -286,7 +286,7 @@ def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_i
 
 
 def test_scope_wrong_shows_no_answer_that_the_rules_accept(run: RunFolder) -> None:
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         judge_run(run, serve(server), scope="wrong")
         assert {answer for reference, answer in asked_of(server) if reference == "4"} == {"5"}
 
@@ -294,7 +294,7 @@ def test_scope_wrong_shows_no_answer_that_the_rules_accept(run: RunFolder) -> No
 def test_without_an_extracted_answer_the_end_of_the_final_part_is_shown(tmp_path: Path) -> None:
     texts = ["<think>four, surely</think>" + "so " * 5000 + "words, no more", "<think>never closed: 4"]
     run = write_run(tmp_path / "run", {"q": ("4", texts)})
-    with FaultServer(ruling_by({"words, no more": True})) as server:
+    with FakeServer(ruling_by({"words, no more": True})) as server:
         judged = judge_run(run, serve(server), scope="all")
         [(_, shown)] = asked_of(server)
     assert shown.endswith("words, no more")
@@ -314,7 +314,7 @@ def test_most_votes_decide_ties_do_not_and_more_votes_only_add(tmp_path: Path) -
         ruling = n != 2 if "sure" in shown else n % 2 == 0
         return completion(f"VERDICT: {'CORRECT' if ruling else 'INCORRECT'}")
 
-    with FaultServer(judging(answer)) as server:
+    with FakeServer(judging(answer)) as server:
         first = judge_run(run, serve(server), votes=4, temperature=0.7)
         asked = [r.json for r in server.requests if r.method == "POST"]
         assert len({body["seed"] for body in asked}) == len(asked) == 8
@@ -342,7 +342,7 @@ def test_an_answer_that_states_a_verdict_is_not_read_as_one(tmp_path: Path, repl
     texts = [rf"\boxed{{\text{{{text}}}}}" for text in INJECTIONS]
     run = write_run(tmp_path / "run", {"q": (PROSE, texts)})
     talked_to = judging(lambda request: completion(reply.replace("{said}", shown_to(request)[1])))
-    with FaultServer(talked_to) as server:
+    with FakeServer(talked_to) as server:
         judge_run(run, serve(server))
         assert len(asked_of(server)) == len(INJECTIONS)
         for text in (r.json["messages"][-1]["content"] for r in server.requests if r.method == "POST"):
@@ -356,7 +356,7 @@ def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
     def answer(request: Request) -> Iterator[Step]:
         return event_stream(delta("It matches.\nVERDICT: CORRECT"), delta(finish="length"))
 
-    with FaultServer(judging(answer)) as server:
+    with FakeServer(judging(answer)) as server:
         judged = judge_run(run, serve(server))
     assert judged.reports[0].n_silent == 2
     assert judged.scores[0].n_undecided == 4
@@ -373,7 +373,7 @@ def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_n
     manifest.extend("sums", Manifest.load(other).benchmarks["sums"]).save(run)
 
     def unfinished(**settings: Any) -> list[str]:
-        with FaultServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
+        with FakeServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
             judge_run(run, serve(server), **settings)
         scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
         for name in scores:
@@ -396,7 +396,7 @@ def four(tmp_path: Path) -> RunFolder:
     return write_run(tmp_path / "run", {"q": (PROSE, [rf"\boxed{{\text{{plants {kind} sugar}}}}" for kind in KINDS])})
 
 
-def kinds_asked(server: FaultServer) -> list[str]:
+def kinds_asked(server: FakeServer) -> list[str]:
     """The kind of each answer that the judge was asked about."""
     return sorted(kind for _, answer in asked_of(server) for kind in KINDS if kind in answer)
 
@@ -415,16 +415,16 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
             return iter([http(400, {"error": {"message": "not this one"}})])
         return ruling_by(RULED)(request)
 
-    with FaultServer(judging(half)) as server:
+    with FakeServer(judging(half)) as server:
         first = judge_run(four, serve(server))
     assert "not replied about 1 of 4 answers (HTTP 400: not this one)" in " ".join(first.scores[0].sentences)
     assert "gave no verdict on them" in " ".join(first.scores[0].sentences)
     assert (first.reports[0].n_owed, first.reports[0].n_silent) == (1, 2)
     # A judge that cannot be asked is an error as long as a reply is missing; with all replies nobody is asked.
-    with FaultServer(refusing) as server, pytest.raises(ServerError, match="no such key"):
+    with FakeServer(refusing) as server, pytest.raises(ServerError, match="no such key"):
         judge_run(four, serve(server))
     assert verdicts(four) == ["correct", *["undecided"] * 3]
-    with FaultServer(ruling_by({"sugar": True, **RULED})) as server:
+    with FakeServer(ruling_by({"sugar": True, **RULED})) as server:
         judge_run(four, serve(server))
     assert kinds_asked(server) == ["burning"]
     assert judge_run(four, nobody).reports[0].n_owed == 0
@@ -436,7 +436,7 @@ def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFold
         by_limo = "## Correctness" in request.json["messages"][-1]["content"]
         return completion("## Correctness\nCORRECT" if by_limo else "VERDICT: INCORRECT")
 
-    with FaultServer(judging(answer)) as server:
+    with FakeServer(judging(answer)) as server:
         judge_run(run, serve(server))
         judged = judge_run(run, serve(server), prompt=LIMO)
         assert len(asked_of(server)) == 4
@@ -455,7 +455,7 @@ def test_killed_again_and_again_the_judge_is_asked_only_for_what_is_missing(tmp_
         yield from honest(request)
         yield Pause(0.02)
 
-    with FaultServer(unhurried) as server:
+    with FakeServer(unhurried) as server:
         words = ["score", "run", "--judge", f"judge@{server.base_url},concurrency=2"]
         words += ["--workers", "1"]
         for _ in range(2):
@@ -478,7 +478,7 @@ def test_killed_again_and_again_the_judge_is_asked_only_for_what_is_missing(tmp_
 
 
 def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Path, run: RunFolder) -> None:
-    with FaultServer(ruling_by({**RULING, "5": True})) as server:
+    with FakeServer(ruling_by({**RULING, "5": True})) as server:
         words = ["score", "run", "--judge", f"judge@{server.base_url},scope=all"]
         shown = harness(tmp_path, *words)
         as_json = harness(tmp_path, *words, "--json")
@@ -539,7 +539,7 @@ NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 
 
 def test_a_judges_server_fills_nothing_in(run: RunFolder) -> None:
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         judged = judge_run(run, serve(server, "vllm"))
         asked = [request.json for request in server.requests if request.method == "POST"]
         assert [{name: body[name] for name in NEUTRAL if name in body} for body in asked] == [NEUTRAL] * 2

@@ -17,12 +17,12 @@ from click.testing import CliRunner
 
 from harness import api
 from harness.api import Judge
-from harness.cli.score import command as score
+from harness.cli.flags import command_of
 from harness.core.errors import UsageError
 from harness.runs import Manifest, RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.score import Score
-from tests.faults.server import FaultServer, Request, Step, delta, event_stream, http
+from harness.testing import FakeServer, Request, Step, delta, event_stream, http
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 
@@ -35,7 +35,7 @@ ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, GOOD]), "q2": (PROSE, [GOOD, GOOD, "", R
 
 
 def output_of(folder: Path, *words: str, keys: str = "") -> str:
-    done = CliRunner().invoke(score, [str(folder), "--judge", f"judge{keys}", "--workers", "1", *words])
+    done = CliRunner().invoke(command_of("score"), [str(folder), "--judge", f"judge{keys}", "--workers", "1", *words])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -56,10 +56,12 @@ def files_in(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files}
 
 
-def judged(server: FaultServer, folder: Path, *words: str, keys: str = "") -> list[Request]:
+def judged(server: FakeServer, folder: Path, *words: str, keys: str = "") -> list[Request]:
     """The requests for verdicts that scoring sends."""
     before = len(asked_of(server))
-    CliRunner().invoke(score, [str(folder), "--judge", f"judge@{server.base_url}{keys}", "--workers", "1", *words])
+    CliRunner().invoke(
+        command_of("score"), [str(folder), "--judge", f"judge@{server.base_url}{keys}", "--workers", "1", *words]
+    )
     return [request for request in server.requests if request.method == "POST"][before:]
 
 
@@ -70,7 +72,7 @@ def judged(server: FaultServer, folder: Path, *words: str, keys: str = "") -> li
 def test_the_requests_and_their_bounds_hold_against_what_is_sent(tmp_path: Path, keys: str, n: int) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     before = files_in(folder)
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         output = output_of(folder, "--dry-run", keys=f"@{server.base_url}{keys}")
         assert not server.requests
         assert files_in(folder) == before
@@ -86,14 +88,14 @@ def test_the_requests_and_their_bounds_hold_against_what_is_sent(tmp_path: Path,
 def test_stored_replies_are_not_paid_twice(tmp_path: Path) -> None:
     """Also those without a verdict; more votes then cost only the further votes."""
     folder = write_run(tmp_path / "run", ROWS).path
-    with FaultServer(ruling_by({"burning": False})) as server:
+    with FakeServer(ruling_by({"burning": False})) as server:
         judged(server, folder, keys=",temperature=0.6")
     output = output_of(folder, "--dry-run", keys=",temperature=0.6")
     assert promised(output)[0] == 0
     assert "3 distinct answers − 3 stored replies" in output
     more = ",temperature=0.6,votes=2"
     assert promised(output_of(folder, "--dry-run", keys=more))[0] == 3
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         assert len(judged(server, folder, keys=more)) == 3
     assert promised(output_of(folder, "--dry-run", keys=more)) == (0, 0, 0)
     shutil.rmtree(folder / "judge")
@@ -107,7 +109,7 @@ def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:
         return ruling_by(RULING)(request)
 
     folder = write_run(tmp_path / "run", ROWS).path
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         judged(server, folder)
         assert promised(output_of(folder, "--dry-run"))[0] == 1
 
@@ -183,7 +185,7 @@ def accounted(folder: Path) -> JudgeCost:
 
 def test_the_money_is_said_by_score_json_and_report(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
-    with FaultServer(ruling_by(RULING)) as server:
+    with FakeServer(ruling_by(RULING)) as server:
         address = ("--judge", f"judge@{server.base_url}")
         first = output_of(folder, *address, "--prices", "1000,2000")
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
@@ -221,7 +223,7 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
             return ruling_by(RULING)(request)
         return event_stream(delta(role="assistant"), delta("**VERDICT: CORRECT**"), delta(finish="stop", usage=usage))
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         judged(server, folder, *PRICES)
     n = 3 - n_unstated
     money = pytest.approx(n * A_REPLY_USD) if n else None

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import harness
 from harness.cli.main import cli
-from tests.faults.server import FaultServer
+from harness.testing import FakeServer
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by
 
 COLUMNS = {"response_key": "gen", "answer_key": "answer"}
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_is_judged_as_a_run_that_is_made_of_it(file: Path) -> None:
     (before,) = harness.score(file, **COLUMNS, workers=1)
-    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
+    with FakeServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge = harness.Judge(model="judge", base_url=server.base_url)  # type: ignore[arg-type]
         (after,) = harness.score(file, judge=judge, **COLUMNS, workers=1)
         assert {reference for reference, _ in asked_of(server)} == {PROSE}

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
@@ -24,9 +24,9 @@ from harness.runs import RunFolder, overrides, questions, read_samples
 from harness.runs.layout import imported_at
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
+from harness.testing import FakeServer, completion, models
 from harness.verbs.run import run as run_command
 from harness.verbs.run import sample
-from tests.faults.server import FaultServer, completion, models
 
 ROWS = [{"id": f"q{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "level": i % 2} for i in range(6)]
 
@@ -51,7 +51,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 def asked_by(folder: Path, **given: Any) -> int:
     """Requests of a session that ends with nothing owed."""
-    with FaultServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
+    with FakeServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
         with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
             assert sample(prepared).complete
         return sum(one.method == "POST" for one in server.requests)
@@ -113,7 +113,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     def warnings(name: str, rows: list[dict[str, Any]]) -> list[str]:
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         watcher = Warned()
-        with FaultServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
+        with FakeServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
             given = RunOptions.of(
                 data=str(tmp_path / name), model="m", out=run.path, canary=False, fingerprint=False,
                 base_url=(server.base_url,),

@@ -23,18 +23,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness as product
-from harness.asking.options import ProbeOptions
+from harness.asking.options.probing import ProbeOptions
 from harness.asking.watching import Watcher
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import codec, http_get
 from harness.core.errors import ServerError, UsageError
+from harness.testing import FakeServer, Request, Step, http
 from harness.verbs.probe import named_reference, overlap, passages, probe, reference
 from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, finding_of
 from harness.verbs.probe.named_reference import SavedReference
 from server_launchers.keeping.supervisor import RunningServer
 from tests.budget import thinned
-from tests.faults.server import FaultServer, Request, Step, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 from tests.verbs.toy_faults import ColdIgnored, Echoes, Empties, Rejects, Silent
@@ -55,7 +55,7 @@ def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
 
 
 def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: Path) -> None:
-    with FaultServer(answering(Toy(), Fault())) as well, FaultServer(answering(Toy(), Head())) as spoilt:
+    with FakeServer(answering(Toy(), Fault())) as well, FakeServer(answering(Toy(), Head())) as spoilt:
         words = ("--checks", "length,context", "--save-reference", "kept.json")
         passed = harness(tmp_path, "probe", well.base_url, *words)
         ill = harness(tmp_path, "probe", spoilt.base_url, "--checks", "context,streaming", "--json", "--quiet")
@@ -79,7 +79,7 @@ def test_what_a_server_says_is_inert_in_the_terminal(tmp_path: Path) -> None:
             http(200, models) if request.path.endswith("/models") else http(400, {"error": {"message": "\x1b[31m"}})
         ]
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,length")
     assert result.code == 2  # refused requests accuse nobody, and no check could be made
     assert "\x1b" not in result.out + result.err
@@ -88,7 +88,7 @@ def test_what_a_server_says_is_inert_in_the_terminal(tmp_path: Path) -> None:
 def test_a_server_that_is_not_there_and_a_check_that_is_none(tmp_path: Path) -> None:
     nobody = harness(tmp_path, "probe", "http://127.0.0.1:9/v1")
     assert (nobody.code, "127.0.0.1:9" in nobody.err) == (2, True)
-    with FaultServer(sound()) as server:
+    with FakeServer(sound()) as server:
         misspelt = harness(tmp_path, "probe", server.base_url, "--checks", "temprature 0")
     assert (misspelt.code, "Did you mean temperature 0" in misspelt.err) == (2, True)
 
@@ -107,7 +107,7 @@ def test_the_embedded_server_is_sound_and_a_proxy_before_it_is_found_out(embedde
 
 
 def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
-    with FaultServer(lambda _request: iter([http(404)])) as server:
+    with FakeServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
     assert "(HTTP 404); base_url usually ends in /v1" in done.err
 
@@ -215,7 +215,7 @@ def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_succ
         toy = Toy(chance=random.Random(2))
         return refusing(toy) if server == refuses else answering(toy, Fault())
 
-    with FaultServer(answers("probed server")) as mine, FaultServer(answers("reference")) as theirs:
+    with FakeServer(answers("probed server")) as mine, FakeServer(answers("reference")) as theirs:
         words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "reference", "--quiet")
         done = harness(tmp_path, *words)
         as_json = harness(tmp_path, *words, "--json")
@@ -248,7 +248,7 @@ def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: 
         toy = Toy(chance=random.Random(2))
         return chats_only(toy) if server == lacks else answering(toy, Fault())
 
-    with FaultServer(answers("probed server")) as mine, FaultServer(answers("reference")) as theirs:
+    with FakeServer(answers("probed server")) as mine, FakeServer(answers("reference")) as theirs:
         words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "weights", "--quiet")
         done = harness(tmp_path, *words, "--json")
         asked = [len([r for r in server.requests if r.path.endswith("/v1/completions")]) for server in (mine, theirs)]
@@ -285,7 +285,7 @@ SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinkin
 
 @pytest.mark.parametrize("fields", [SWITCHED, {}])
 def test_further_fields_are_in_the_requests_to_both_servers(fields: dict[str, Any]) -> None:
-    with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+    with FakeServer(answering(Toy(), Fault())) as mine, FakeServer(answering(Toy(), Fault())) as theirs:
         checks = ("length", "weights", "greedy replies", "later cuts")
         product.probe(mine.base_url, reference=theirs.base_url, checks=checks, seed=1, **fields)
         sent = [request for server in (mine, theirs) for request in server.requests if request.method == "POST"]
@@ -325,7 +325,7 @@ class Thinking(Fault):
 
 def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_path: Path) -> None:
     checks = "reply text,streaming,reasoning,other seed"
-    with FaultServer(answering(Toy(), Thinking())) as odd, FaultServer(answering(Toy(), Fault())) as plain:
+    with FakeServer(answering(Toy(), Thinking())) as odd, FakeServer(answering(Toy(), Fault())) as plain:
         words = ("--checks", checks, "--quiet", "--json")
         reports = [json.loads(harness(tmp_path, "probe", server.base_url, *words).out) for server in (odd, plain)]
     ill, well = ({one["check"]: one for one in report["findings"]} for report in reports)
@@ -337,7 +337,7 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
 
 
 def test_a_reference_that_is_the_probed_server_shows_nothing(tmp_path: Path) -> None:
-    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as other:
+    with FakeServer(answering(Toy(), Fault())) as server, FakeServer(answering(Toy(), Fault())) as other:
         words = ("probe", server.base_url.removesuffix("/v1"), "--checks", "length", "--quiet")
         itself = harness(tmp_path, *words, "--reference", server.base_url)
         two = harness(tmp_path, *words, "--reference", other.base_url)
@@ -350,7 +350,7 @@ def test_a_reference_that_is_the_probed_server_shows_nothing(tmp_path: Path) -> 
 KEYS = {"OPENAI_API_KEY": "key-shared", "MINE": "key-mine", "THEIRS": "key-theirs"}
 
 
-def keys_of(server: FaultServer) -> set[str]:
+def keys_of(server: FakeServer) -> set[str]:
     """The keys in any header of any request, as the first word that begins with `key-`; "" of a request without."""
     seen = ["\n".join(request.headers.values()) for request in server.requests]
     return {text[text.index("key-") :].split()[0] if "key-" in text else "" for text in seen}
@@ -373,7 +373,7 @@ def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
     tmp_path: Path, words: tuple[str, ...], own: str, theirs: str
 ) -> None:
     toy = Toy(chance=random.Random(2))
-    with FaultServer(answering(toy, Fault())) as server, FaultServer(answering(toy, Fault())) as true:
+    with FakeServer(answering(toy, Fault())) as server, FakeServer(answering(toy, Fault())) as true:
         asked = ("probe", server.base_url, "--reference", true.base_url, "--checks", "weights", "--json", *words)
         done = harness(tmp_path, *asked, extra=KEYS)
         assert done.code == 0, done.err
@@ -393,7 +393,7 @@ def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
 def test_a_named_variable_that_is_not_set_is_refused_before_a_check(
     tmp_path: Path, words: tuple[str, ...], sentence: str
 ) -> None:
-    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as true:
+    with FakeServer(answering(Toy(), Fault())) as server, FakeServer(answering(Toy(), Fault())) as true:
         done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, *words, extra=KEYS)
         assert not [request for request in (*server.requests, *true.requests) if request.method == "POST"]
     assert done.code == 2
@@ -405,7 +405,7 @@ def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: 
     def closed(request: Request) -> Iterable[Step]:
         return [http(401, {"error": {"message": "who are you?"}})]
 
-    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(closed) as true:
+    with FakeServer(answering(Toy(), Fault())) as server, FakeServer(closed) as true:
         done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, extra=KEYS)
         assert done.code == 2
         assert f"{true.base_url} answers HTTP 401" in done.err
@@ -535,7 +535,7 @@ class Limited:
 
 def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path) -> None:
     limited = Limited()
-    with FaultServer(sound()) as theirs, FaultServer(limited) as mine:
+    with FakeServer(sound()) as theirs, FakeServer(limited) as mine:
         words = ("--reference", theirs.base_url, "--checks", "weights,greedy replies,ends,model name", "--quiet")
         done = harness(tmp_path, "probe", mine.base_url, *words)
     assert done.code == 0, done.out
@@ -565,7 +565,7 @@ class Ends:
 def test_a_refusal_for_good_ends_the_probe_and_is_no_answer_to_any_check(
     tmp_path: Path, n: int, status: int, words: str, headers: dict[str, str]
 ) -> None:
-    with FaultServer(Ends(n, status, words, **headers)) as mine:
+    with FakeServer(Ends(n, status, words, **headers)) as mine:
         done = harness(tmp_path, "probe", mine.base_url, "--quick", "--quiet", "--seed", "1", "--json")
     report = json.loads(done.out)
     assert (done.code, words in report["ended"]) == (2, True)
@@ -576,7 +576,7 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
-    leaving: list[FaultServer] = []
+    leaving: list[FakeServer] = []
     well = sound()
 
     def answer(request: Request) -> Iterable[Step]:
@@ -584,7 +584,7 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
             leaving[0].stop()
         return well(request)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         leaving.append(server)
         words = ("--checks", "added words,length,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
@@ -610,9 +610,9 @@ class Fails:
 
 @pytest.mark.parametrize(("n_lost", "outcome"), [(0, "sound"), (9, "sound"), (10, "untested"), (50, "untested")])
 def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path, n_lost: int, outcome: str) -> None:
-    with FaultServer(sound()) as theirs:
+    with FakeServer(sound()) as theirs:
         words = ("--reference", theirs.base_url, "--checks", "weights")
-        with FaultServer(Fails(range(1, 1 + n_lost))) as mine:
+        with FakeServer(Fails(range(1, 1 + n_lost))) as mine:
             report = json.loads(harness(tmp_path, "probe", mine.base_url, *words, "--quiet", "--json").out)
     for finding in report["findings"]:
         assert finding["outcome"] == outcome
@@ -641,10 +641,10 @@ class Stalls:
 def test_a_probe_that_is_stopped_reports_its_finished_checks(
     tmp_path: Path, signum: signal.Signals, check: str
 ) -> None:
-    with FaultServer(sound()) as well:
+    with FakeServer(sound()) as well:
         finished = json.loads(harness(tmp_path, "probe", well.base_url, "--checks", "usage,length", "--json").out)
     stalls = Stalls(finished["requests"])
-    with FaultServer(stalls) as mine:
+    with FakeServer(stalls) as mine:
         run = start(tmp_path, ["probe", mine.base_url, "--checks", f"usage,length,{check}", "--seed", "1", "--json"])
         assert stalls.under_way.wait(PATIENCE_SECONDS)
         run.send_signal(signum)

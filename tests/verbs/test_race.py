@@ -20,16 +20,16 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.cli import race as race_command
 from harness.core.errors import UsageError
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
 from harness.scoring.race import RaceState
 from harness.scoring.stats import Interval
+from harness.testing import FakeServer, Request, Step, completion, models
 from harness.verbs.race import Candidate, candidates, race
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.system.command import harness
 
 
@@ -65,7 +65,7 @@ def test_the_folder_of_a_race_has_the_benchmarks_name_by_default(common: dict[st
 def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with FaultServer(able(0.3)) as weak, FaultServer(able(0.9, shift=1)) as strong:
+    with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
         done = harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64")
         assert done.code == 0, done.err
         assert "tuned beside base: +" in done.out
@@ -101,7 +101,7 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
         greedy = request.method == "POST" and request.json["temperature"] == 0
         return iter(completion("a beginning", tokens=16)) if greedy else able(0.6)(request)
 
-    with FaultServer(reply) as one, FaultServer(reply) as two:
+    with FakeServer(reply) as one, FakeServer(reply) as two:
 
         def n_greedy() -> list[int]:
             posts = [[request for request in server.requests if request.method == "POST"] for server in (one, two)]
@@ -114,7 +114,7 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
 
 @pytest.mark.usefixtures("questions")
 def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as second:
+    with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
         done = harness(tmp_path, *words(one.base_url, second.base_url), "--samples", "6", "--step", "3")
     assert done.code == 1, done.out
     assert "after 6 rounds" in done.out
@@ -124,7 +124,7 @@ def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -
 
 @pytest.mark.usefixtures("questions")
 def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
-    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as second:
+    with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
         given = [*words(one.base_url, second.base_url), "--step", "2"]
         assert harness(tmp_path, *given, "--samples", "4").code == 1
         raised = harness(tmp_path, *given, "--samples", "6")
@@ -151,7 +151,7 @@ def murky(request: Request) -> Iterator[Step]:
 @pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize("unclear", [True, False])
 def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bool, tmp_path: Path) -> None:
-    with FaultServer(able(0)) as one, FaultServer(murky if unclear else able(0, shift=1)) as second:
+    with FakeServer(able(0)) as one, FakeServer(murky if unclear else able(0, shift=1)) as second:
         given = [*words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"]
         done = harness(tmp_path, *given)
         again = harness(tmp_path, *given)
@@ -170,7 +170,7 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
 
 @pytest.mark.usefixtures("questions")
 def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path) -> None:
-    with FaultServer(able(0.3)) as weak, FaultServer(able(0.9, shift=1)) as strong:
+    with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
         given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
         done = harness(tmp_path, *given)
         files = RunFolder(tmp_path / "out" / "tuned").benchmark("sums")
@@ -185,7 +185,7 @@ def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path)
 
 @pytest.mark.usefixtures("questions")
 def test_a_margin_makes_equal_models_equal(tmp_path: Path) -> None:
-    with FaultServer(able(0.98)) as one, FaultServer(able(0.98, shift=1)) as second:
+    with FakeServer(able(0.98)) as one, FakeServer(able(0.98, shift=1)) as second:
         done = harness(
             tmp_path, *words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"
         )
@@ -195,9 +195,9 @@ def test_a_margin_makes_equal_models_equal(tmp_path: Path) -> None:
 
 def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) -> None:
     with (
-        FaultServer(able(0.5)) as base,
-        FaultServer(able(0.02, shift=1)) as hopeless,
-        FaultServer(able(0.5, shift=2)) as like,
+        FakeServer(able(0.5)) as base,
+        FakeServer(able(0.02, shift=1)) as hopeless,
+        FakeServer(able(0.5, shift=2)) as like,
     ):
         urls = {"base": base.base_url, "hopeless": hopeless.base_url, "like": like.base_url}
         entrants = [
@@ -249,7 +249,7 @@ def test_a_look_prints_what_it_changed_and_counts_one_round_as_one(capsys: pytes
     assert lines.count("  like: ") == 4
 
 
-def billed(server: FaultServer) -> int:
+def billed(server: FakeServer) -> int:
     """New tokens of all replies of a server: each has 50."""
     return 50 * sum(request.method == "POST" for request in server.requests)
 
@@ -263,7 +263,7 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
     given = ["--samples", "9", "--step", "1", "--max-tokens", "50"]
     given += ["--budget-tokens", "2000"] if stop == "tokens" else []
     given += ["--budget-usd", "0.002", "--prices", "0,1"] if stop == "usd" else []
-    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
+    with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as two:
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (done.code, billed(one) + billed(two)) == (4, 1800), done.err
         used = "1800 of 2000 tokens" if stop == "tokens" else "0.0018 of 0.002 USD"
@@ -279,7 +279,7 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
 
 @pytest.mark.usefixtures("questions")
 def test_a_complete_run_that_is_started_again_states_what_all_sessions_cost(tmp_path: Path) -> None:
-    with FaultServer(able(0.5)) as server:
+    with FakeServer(able(0.5)) as server:
         given = ["run", "--data", "sums.jsonl", "--base-url", server.base_url, "--no-canary", "--out", "run"]
         priced = ["--prices", "0,10", "--no-fingerprint"]
         harness(tmp_path, *given, *priced)
@@ -309,7 +309,7 @@ def test_a_budget_in_usd_needs_the_prices_of_each_candidate_and_names_the_one_wi
 
 @pytest.mark.usefixtures("questions")
 def test_the_sessions_of_a_race_warn_once_under_the_name_of_their_candidate(tmp_path: Path) -> None:
-    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
+    with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as two:
         given = ["--fingerprint", "--samples", "1", "--max-tokens", "60", "--budget-tokens", "5000"]
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert done.code == 1, done.err
@@ -334,7 +334,7 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
 @pytest.mark.usefixtures("questions")
 def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(tmp_path: Path) -> None:
     """A round has 12 requests, two at a time."""
-    with FaultServer(interrupting(able(0.5), 12)) as one, FaultServer(able(0.5, shift=1)) as two:
+    with FakeServer(interrupting(able(0.5), 12)) as one, FakeServer(able(0.5, shift=1)) as two:
         given = ("--samples", "8", "--step", "1", "--concurrency", "2", "--prices", "0,1")
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (done.code, billed(one), billed(two)) == (130, 600, 0), done.err
@@ -345,7 +345,7 @@ def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(
 
 @pytest.mark.usefixtures("questions")
 def test_a_ctrl_c_while_the_last_reply_of_a_run_is_awaited_leaves_the_run_complete(tmp_path: Path) -> None:
-    with FaultServer(interrupting(able(0.5), 12)) as server:
+    with FakeServer(interrupting(able(0.5), 12)) as server:
         given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "1")
         done = harness(tmp_path, *given, "--base-url", server.base_url)
         assert (done.code, billed(server)) == (0, 600), done.err
@@ -354,7 +354,7 @@ def test_a_ctrl_c_while_the_last_reply_of_a_run_is_awaited_leaves_the_run_comple
 @pytest.mark.usefixtures("questions")
 def test_a_ctrl_c_ends_a_run_with_a_target_although_the_replies_in_flight_complete_the_stage(tmp_path: Path) -> None:
     """The first stage has 8 rounds of 12 requests, which are too few for one point."""
-    with FaultServer(interrupting(able(0.5), 96)) as server:
+    with FakeServer(interrupting(able(0.5), 96)) as server:
         given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "64")
         done = harness(tmp_path, *given, "--target-error", "1", "--base-url", server.base_url)
         assert (done.code, billed(server)) == (130, 4800), done.err
@@ -364,7 +364,7 @@ def test_a_ctrl_c_ends_a_run_with_a_target_although_the_replies_in_flight_comple
 
 @pytest.mark.usefixtures("questions")
 def test_a_ctrl_c_ends_a_sweep_although_the_replies_in_flight_complete_the_cell(tmp_path: Path) -> None:
-    with FaultServer(interrupting(able(0.5), 12)) as server:
+    with FakeServer(interrupting(able(0.5), 12)) as server:
         (tmp_path / "own.yaml").write_text(
             "name: own\n"
             f"run: {{base_url: [{server.base_url}], model: test-model, canary: false, samples: 1}}\n"

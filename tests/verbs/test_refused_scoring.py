@@ -18,7 +18,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, questions
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from tests.faults.server import FaultServer
+from harness.testing import FakeServer
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, ruling_by, write_run
 
@@ -96,7 +96,7 @@ def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) ->
     (tmp_path / "replies.jsonl").write_text('{"problem": "Name?", "response": "x y"}\n')
     before = files(runs)
     replies = ["replies.jsonl", "--benchmark", "spoilt.yaml", "--response-key", "response"]
-    with FaultServer(ruling_by({})) as server:
+    with FakeServer(ruling_by({})) as server:
         judge = ["--judge", f"judge@{server.base_url}"]
         misspelt = ["--judge", f"jugde@{server.base_url}"]
         words = [

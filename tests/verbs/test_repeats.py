@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.testing import FakeServer
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
 from tests.system.command import harness
 
 
@@ -28,7 +28,7 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
         "run": {"id_key": "id", "canary": False},
     }  # fmt: skip
     (tmp_path / "s.yaml").write_text(json.dumps(content))
-    with FaultServer(able(0.5)) as server:
+    with FakeServer(able(0.5)) as server:
         done = harness(tmp_path, "sweep", "s.yaml", "--base-url", server.base_url, "--no-fingerprint", "--out", "out")
         seeds = [request.json["seed"] for request in server.requests if request.method == "POST"]
     assert done.code == 0, done.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import questions_of
 from harness.core.errors import UsageError
 

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, RunOptions, ScoreOptions
-from harness.cli.run import command as run_command
-from harness.cli.score import command as score_command
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
+from harness.asking.options.score import OutputsOptions, ScoreOptions
+from harness.cli.flags import command_of
 from harness.core.errors import UsageError
 from harness.core.options import options_of
+from harness.presets.grading import GradingOptions
 from harness.verbs.sweep import cells, file, record, schema, shared_servers
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
@@ -300,11 +302,11 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "scores",
         "judge",
     }
-    flags = {one.name for one in run_command.params} - shown_only
+    flags = {one.name for one in command_of("run").params} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
     not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices", "every_table"}
-    scorer = {str(one.name) for one in score_command.params} - not_of_cells - {"judge"}
+    scorer = {str(one.name) for one in command_of("score").params} - not_of_cells - {"judge"}
     assert scorer == set(options_of(ScoreOptions))
     assert scorer - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track", "step", "series"}
     assert set(options_of(GradingOptions)) == set(parts["Score"]["properties"])

@@ -16,8 +16,8 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
+from harness.testing import FakeServer, Request, Step, completion, models
 from harness.verbs.sweep import whole as sweeps
-from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
@@ -38,7 +38,7 @@ def answer(request: Request) -> Iterator[Step]:
 
 def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
     """Run a sweep of two models on two benchmarks; returns the cells, both benchmarks of m50 before those of m80."""
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
         content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
@@ -81,7 +81,7 @@ def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cells = carry_out(TOPICS)
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         options = {"model": "m50", "base_url": server.base_url, "canary": False, "fingerprint": False, "samples": 2}
         alone = reasoning_harness.run(["demo"], out=tmp_path / "alone", **options).path
     reasoning_harness.score(alone, workers=1)

@@ -24,15 +24,15 @@ from typing import Any
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options import ScoreOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
+from harness.testing import FakeServer, Request, Step, completion, models
 from harness.verbs.sweep import table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore
 from tests.conftest import CHECKOUT
-from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import Result, harness, start
 from tests.verbs import judged_runs
@@ -284,7 +284,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
             return judged_runs.ruling_by({"3": True})(request)
         return iter([models("judge")]) if request.method == "GET" else completion("I am not sure.", tokens=5)
 
-    with FaultServer(answering("able")) as server, FaultServer(judging) as judge:
+    with FakeServer(answering("able")) as server, FakeServer(judging) as judge:
         name = write(tmp_path, "s.yaml", {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}]})
         judged = ["--judge", f"judge@{judge.base_url},scope=all"]
         words = ["sweep", name, "--base-url", server.base_url, *judged]
@@ -348,7 +348,7 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
     monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path)
     monkeypatch.chdir(tmp_path)
     published = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
-    with FaultServer(answering(published)) as server:
+    with FakeServer(answering(published)) as server:
         content = {
             "models": [{"name": "x", "model": published, "base_url": server.base_url}],
             "benchmarks": ["aime24:4"],
@@ -367,7 +367,7 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
 
 def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with FaultServer(answering("able")) as server:
+    with FakeServer(answering("able")) as server:
         content = {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}], "score": {"k": 3}}
         name = write(tmp_path, "s.yaml", content)
         swept = reasoning_harness.sweep(name, base_url=server.base_url)
@@ -411,7 +411,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
     monkeypatch.setattr(sweeps, "trackers_named", lambda _names: {})
     for step in (20, 100):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
-    with FaultServer(answering(str(tmp_path / "ck/step_20"))) as server:
+    with FakeServer(answering(str(tmp_path / "ck/step_20"))) as server:
         questions(tmp_path, "a", 1, 3)
         content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
@@ -461,7 +461,7 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monk
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 100, 300)}
     folders[20].mkdir(parents=True)
     questions(tmp_path, "a", 1, 3)
-    with FaultServer(answering("ck/step_20")) as server:
+    with FakeServer(answering("ck/step_20")) as server:
         content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
@@ -601,7 +601,7 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
 
 @pytest.mark.parametrize("damaged", ["manifest.json", "b/scores.json", "b/questions.jsonl"])
 def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path, damaged: str) -> None:
-    with FaultServer(answering("able")) as server:
+    with FakeServer(answering("able")) as server:
         content = {
             "models": [{"name": "x", "model": "able", "base_url": server.base_url}],
             "benchmarks": [{"data": "a.jsonl", "samples": 1}, {"data": "b.jsonl", "samples": 1}],
@@ -621,7 +621,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:
-    with FaultServer(answering("one")) as server:
+    with FakeServer(answering("one")) as server:
         content = {
             "models": [{"name": "x", "base_url": server.base_url}],
             "benchmarks": [{"data": "a.jsonl", "samples": 1}],

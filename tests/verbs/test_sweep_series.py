@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options import ReportOptions
+from harness.asking.options.finished import ReportOptions
 from harness.core.nouns import in_points
 from harness.reports.tables import Table
 from harness.runs import RunFolder

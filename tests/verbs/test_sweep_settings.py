@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.asking import prepare
-from harness.asking.options import ReportOptions
+from harness.asking.options.finished import ReportOptions
 from harness.asking.watching import Watcher
 from harness.cli import sweep_plan
 from harness.core.errors import StoreError
@@ -24,12 +24,12 @@ from harness.reports.trainings import settings_apart
 from harness.runs import setting_names
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import differences_in_curve
+from harness.testing import FakeServer, Request, completion, models
 from harness.verbs.report import report
 from harness.verbs.sweep import record, running, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
-from tests.faults.server import FaultServer, Request, completion, models
 from tests.reports.run_folders import write_run
 from tests.verbs.test_sweep_runs import questions
 from tests.verbs.test_sweep_series import write_record
@@ -74,7 +74,7 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def answer(request: Request) -> Any:
         return iter([models(*names)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
 
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         sweeps.carry_out(write(tmp_path, server=server.base_url), Watcher(), score=no_scores)
     planned = write(tmp_path, start=True)
     for group in planned.groups:

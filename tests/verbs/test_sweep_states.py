@@ -20,11 +20,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from harness.asking.options import GradingOptions, JudgeOptions
+from harness.asking.options.judge import JudgeOptions
 from harness.asking.watching import Watcher
+from harness.presets.grading import GradingOptions
+from harness.testing import FakeServer, Request, Step, completion, http, models
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore, score_cell
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
 from tests.verbs.test_sweep_runs import questions
 
 STEPS = (1, 2)
@@ -43,7 +44,7 @@ class Sweeping(RuleBasedStateMachine):
         for name, n in N_QUESTIONS.items():
             questions(self.folder, name, n, 3)
         self.n_answered, self.n_scored, self.answers_left, self.scorings_left = 0, 0, ENOUGH, ENOUGH
-        self.server = FaultServer(self.answer).__enter__()
+        self.server = FakeServer(self.answer).__enter__()
         self.benchmarks, self.samples, self.max_tokens = ["a"], 1, 32
         self.max_tokens_of: dict[str, int] = {}  # of each cell with samples
         self.appear(1)

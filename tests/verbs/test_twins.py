@@ -18,7 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 from harness.scoring.tally import tally
 from harness.scoring.twins import as_one, by_original
-from tests.faults.server import FaultServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, Step, completion, models
 from tests.scoring.graded import grade
 
 ORIGINALS = ("a", "b", "c_1")
@@ -99,7 +99,7 @@ def test_score_shows_the_drop_from_originals_to_twins_of_the_same_run(
 ) -> None:
     write_cards(tmp_path)
     monkeypatch.setenv("HARNESS_DATASETS", str(tmp_path))
-    with FaultServer(by_heart) as server:
+    with FakeServer(by_heart) as server:
         harness.run("varied", base_url=server.base_url, out=tmp_path / "run", canary=False)
         (alone,) = harness.score(tmp_path / "run")
         assert alone.twins is None

@@ -26,8 +26,8 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
+from harness.testing import END, HEAD, FakeServer, Request, Step, chunk, event, http
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbedServer, ProbeReply, Refused
-from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
 from tests.patience import PATIENCE_SECONDS
 
 TEXT = (
@@ -514,7 +514,7 @@ def answering(toy: Toy, fault: Fault) -> Callable[[Request], Iterator[Step]]:
     return answer
 
 
-def between(upstream: str, fault: Fault) -> FaultServer:
+def between(upstream: str, fault: Fault) -> FakeServer:
     """A proxy before a real server (its address without /v1) that spoils what passes through it."""
 
     def answer(request: Request) -> Iterator[Step]:
@@ -536,7 +536,7 @@ def between(upstream: str, fault: Fault) -> FaultServer:
         body = fault.answer(asked, came.content) if asked is not None and came.status_code == 200 else came.content
         yield from _as_sent(came.status_code, body, stream=bool(asked and asked.get("stream")))
 
-    return FaultServer(answer)
+    return FakeServer(answer)
 
 
 def _as_sent(status: int, content: bytes, *, stream: bool) -> Iterator[Step]:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from harness.asking.options import CompareOptions
+from harness.asking.options.deciding import CompareOptions
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, read_samples

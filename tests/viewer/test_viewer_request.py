@@ -19,8 +19,8 @@ from harness.presets.sampling import Sampling
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.scoring.opened import OpenRun
+from harness.testing import FakeServer
 from harness.viewer.request import curl, template
-from tests.faults.server import FaultServer
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS
 from tests.viewer.small_run import IDENTITY, RunQuestion, RunReply, question, sample
@@ -49,7 +49,7 @@ def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spell
     benchmarks = {
         "sums": BenchmarkSettings(samples=2, sampling=sampling, neutral={"min_p": 0.0, "repeat_penalty": 1.0})
     }
-    with FaultServer(well) as server:
+    with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks, spelling=spelling)
         run(settings, built)
         sent = {json.dumps(request.json, sort_keys=True) for request in server.requests if request.method == "POST"}

@@ -6,8 +6,9 @@ Differences are in points: one point is one hundredth of an accuracy.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from harness.asking.options.command import CommandOptions, prints
 from harness.core.errors import UsageError
 from harness.core.options import POINTS, PRICES, Option, Options
 
@@ -36,6 +37,66 @@ class CompareOptions(Margin):
     ] = None
 
 
+class CompareCommand(CompareOptions, CommandOptions):
+    """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
+
+    A run is a run folder, or another tool's outputs that `harness score` has graded.
+    For each benchmark, one line says whether the same run would be better if the same questions were asked again, and
+    one whether it would be on other questions of this kind. If runs share several benchmarks, a last line is about
+    their mean. The p values are raised for the number of lines (Holm's
+    method), so that with two equal runs any line shows a difference in at most 5 % of cases. That holds if you look
+    once; to look again and again while runs grow, use `harness race`. Exit code beside a margin: 0 no run is worse by
+    it or more, 4 one is, 1 the samples leave it open, or a score is compared with no other.
+
+    \b
+    harness compare results/base results/tuned
+    harness compare results/base theirs.jsonl
+    harness compare results/checkpoint-* --baseline results/base
+    harness compare results/base results/quantised --margin 1
+    harness compare results/base results/tuned --samples
+    """
+
+    runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
+    show_samples: Annotated[
+        bool,
+        Option(
+            "Print where two runs differ instead: questions that moved, verdicts that flipped, settings.",
+            flag="samples",
+        ),
+    ] = False
+    as_json: Annotated[bool, prints("a list of the decisions", "list[harness.scoring.deciding:Decision]")] = False
+
+
+class GateCommand(CommandOptions):
+    """Say whether a model still reaches the floors of POLICY, a YAML file, within a promised rate of false alarms.
+
+    Without RUN the benchmarks are sampled in rounds until each is decided or has used its samples; with RUN, scored
+    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the run chart) are written, and
+    a line is added to the policy's history. Exit code 0: pass. 1: a critical benchmark fails. 4: undecided, or samples
+    are missing.
+
+    \b
+    harness gate --example > gate.yaml
+    harness gate gate.yaml --dry-run
+    harness gate gate.yaml --out results/gate-4f2c
+    harness gate gate.yaml results/nightly
+    """
+
+    policy: Annotated[Path | None, Option("The policy's file.", argument=True)] = None
+    runs: Annotated[tuple[Path, ...], Option("Scored runs that exist.", argument=True, metavar="[RUN]...")] = ()
+    out: Annotated[
+        Path | None,
+        Option(
+            "Folder of the new run, or of the files about runs that exist. The same folder continues. Default: "
+            "results/gate-NAME, or the first RUN.",
+            metavar="FOLDER",
+        ),
+    ] = None
+    dry_run: Annotated[bool, Option("Say what the gate will cost and find, by simulation; send no request.")] = False
+    example: Annotated[bool, Option("Print a policy with comments, to be edited.")] = False
+    as_json: Annotated[bool, prints("the decision (gate.json)", "harness.verbs.gate.decide:Gated")] = False
+
+
 class VerifyOptions(Options):
     """Which published scores a run is compared with."""
 
@@ -46,6 +107,24 @@ class VerifyOptions(Options):
         Path | None,
         Option("Compare with the scores of this file (YAML) or folder of files. Default: the scores that are shipped."),
     ] = None
+
+
+class VerifyCommand(VerifyOptions, CommandOptions):
+    """Say whether the scores of RUN agree with the published scores of its model, and which settings differ. RUN is a
+    run folder, or another tool's outputs that `harness score` has graded.
+
+    Published scores with the run's own settings come first; if there are any, only they decide. A run agrees if it
+    matches one of the most exact published scores. Exit code: 0 it agrees, 4 it does not, 1 cannot say: the samples are
+    too few to tell, or no source that disagrees states its settings.
+
+    \b
+    harness verify results/mine && echo "as published"
+    harness verify results/mine --published expected.yaml --model org/name
+    harness verify aime24.jsonl --model org/name
+    """
+
+    run: Annotated[Path, Option("The scored run.", argument=True)]
+    as_json: Annotated[bool, prints("a list, one of each benchmark,", "list[harness.verbs.compare:Verified]")] = False
 
 
 class PlanBasis(Margin):
@@ -137,6 +216,38 @@ class PlanOptions(PlanBasis):
                 "`margin` plans for `harness compare`; a published score is compared by `harness verify`, "
                 "which takes no margin: leave published_samples out"
             )
+
+
+class PlanCommand(PlanOptions, CommandOptions):
+    """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
+    and their tokens, time and money. A RUN is scored and has at least two samples per question: a part of the run, or a
+    former run of a similar model. For a BENCHMARK, or a file of your own questions, the spread of published runs is
+    taken, at your model's --accuracy. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a difference
+    do these samples find?
+
+    The difference is between two new runs of equal size on the same questions; with --versus, between a new run (RUN is
+    taken as this one) and a stored one of so many samples; with --published-samples, between a new run and a published
+    score, as `harness verify` finds it. Several benchmarks are planned for one `harness compare` of all of them: it
+    corrects their p values together, so each benchmark needs more samples than alone.
+
+    --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
+    samples show it in 80 % of repetitions, if both models are equally good.
+
+    \b
+    harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
+    harness plan aime24 --detect 2
+    harness plan aime24:64
+    harness plan aime24 --detect 2 --published-samples 64
+    harness plan aime24 --margin 1
+    """
+
+    refused: ClassVar = {
+        "data": "a file of questions is named without a flag, as in `harness plan questions.jsonl:16`",
+        "samples": "the number of samples stands behind the name, as in `harness plan aime24:64`",
+    }
+
+    runs: Annotated[tuple[str, ...], Option("What is planned.", argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
+    as_json: Annotated[bool, prints("a list, one plan of each benchmark,", "list[harness.verbs.plan:Needed]")] = False
 
 
 class RaceRules(Options):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+from harness.asking.options.command import CommandOptions, prints
 from harness.core.options import Kind, Option, Options
 from harness.core.records import AnswerKind
 from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
@@ -19,11 +20,43 @@ class MergeOptions(Options):
     ] = False
 
 
+class MergeCommand(MergeOptions, CommandOptions):
+    """Join the folders RUNS (one run that was begun on several machines) into one run folder.
+
+    Shards that work in one folder need no merge: `harness score` joins them. Each sample is kept once. A folder with
+    other settings is refused, and the differences are named. The same command again adds the samples that have come
+    since. To ask for the missing samples, give `harness run` without --shard and with the joined folder as --out. Exit
+    code 1 if samples are missing.
+
+    \b
+    harness merge node1/qwq-32b node2/qwq-32b --out results/qwq-32b
+    """
+
+    runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)]
+
+
 class ReportOptions(AnyK):
     """The folders that a report and its plots are written to."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
     plots: Annotated[Path | None, Option("Folder for each plot as SVG, PNG and CSV.")] = None
+
+
+class ReportCommand(ReportOptions, CommandOptions):
+    """Print one table for RUNS, benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
+
+    A run is a run folder, or another tool's outputs that `harness score` has graded; the folder of a sweep stands for
+    all its runs. The files go to --out, else into
+    the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
+
+    \b
+    harness report results/base
+    harness report results/base results/tuned --out comparison
+    """
+
+    refused: ClassVar = {"i_know": "a report holds no question and no reply, so nothing is withheld: leave it out"}
+
+    runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
 
 
 def _reasons(value: object) -> object:
@@ -42,7 +75,8 @@ class ExportOptions(Options):
     to: Annotated[
         str,
         Option(
-            "The format, by name.",
+            "The format: alpaca, sharegpt, trl (training data); csv, llmeval, parquet (samples); every-eval-ever, "
+            "inspect (results); or that of a plug-in.",
             metavar="FORMAT",
         ),
     ]
@@ -85,6 +119,20 @@ class ExportOptions(Options):
     ] = False
 
 
+class ExportCommand(ExportOptions, CommandOptions):
+    """Write RUN in the format of another tool: a folder with a file for each benchmark.
+
+    \b
+    harness export results/limo --to sharegpt
+    harness export limo --to alpaca --solution-key solution
+    harness export results/limo --to trl --shortest 1
+    harness export results/qwq-32b --to parquet --out tables
+    """
+
+    run: Annotated[Path, Option("The run, or the benchmark whose solutions are written.", argument=True)]
+    as_json: Annotated[bool, prints("what was written", "harness.cli.printed.ends:Exported")] = False
+
+
 class AuditOptions(Options):
     """The samples of an audit, and where a person's verdicts come from."""
 
@@ -103,6 +151,24 @@ class AuditOptions(Options):
     verdicts: Annotated[
         Path | None, Option("Take the verdicts from FILE, which `out` wrote and a person filled in.")
     ] = None
+
+
+class AuditCommand(AuditOptions, CommandOptions):
+    """Judge samples of the scored RUN by hand, without seeing their verdicts, and print the accuracy that follows.
+
+    A judge model makes errors, and the interval of its score leaves them out. An audit measures them. It draws samples
+    at random from those that were graded correct and from the others; if a judge decided some samples, only from these.
+    You may stop at any sample and go on later. Your verdicts are stored as corrections. The score keeps its accuracy;
+    the audited accuracy stands beside it, with an interval that includes the grader's errors.
+
+    \b
+    harness audit results/r1
+    harness audit results/r1 --undecided               # decide what the grader could not decide
+    harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
+    harness audit results/r1 --verdicts to_judge.jsonl
+    """
+
+    run: Annotated[Path, Option("The scored run.", argument=True)]
 
 
 class GradeOptions(Options):
@@ -132,3 +198,22 @@ class GradeOptions(Options):
             below=MAX_DEADLINE_SECONDS,
         ),
     ] = None
+
+
+class GradeCommand(GradeOptions, CommandOptions):
+    """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
+
+    The last line is the verdict that `harness score` stores for a sample with this response. With --near-misses,
+    REFERENCE is a scored run folder: the wrong answers that miss by little are listed, and RESPONSE is left out.
+    With --kind program, REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
+
+    \b
+    harness grade '1/2' 'So the answer is \\boxed{0.5}.'
+    harness grade --near-misses results/qwq-32b
+    """
+
+    dashed: ClassVar = True
+
+    reference: Annotated[str, Option("The reference answer.", argument=True)]
+    response: Annotated[str | None, Option("The model's words.", argument=True)] = None
+    near_misses: Annotated[bool, Option("List the near misses of the scored run folder REFERENCE instead.")] = False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from harness.asking.options.headings import JUDGE
 from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
-from harness.core.options import Option
+from harness.core.options import Option, options_of
 
 NO_KEY = ("base_url", "provider", "header")
 """Options of a judge that Python and files take; on the command line the address stands behind the model's name."""
@@ -15,6 +15,8 @@ NO_KEY = ("base_url", "provider", "header")
 
 class JudgeOptions(WhichServer, without=("serve",)):
     """The judge and the samples it sees. model: the judge. See `verbs.judge.JudgeSettings` for the rest."""
+
+    flag: ClassVar = "its address, --judge MODEL@URL"
 
     model: Annotated[
         str | None,
@@ -69,3 +71,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
         if not self.model:
             raise UsageError("give the name of the model that judges", field="model")
         judge_prompts.prompt_named(self.prompt)
+
+
+JUDGE_KEYS = tuple(name for name in options_of(JudgeOptions) if name not in ("model", *NO_KEY))
+"""Options of a judge that stand behind its name on a command line."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from harness.asking.options.command import CommandOptions, prints
 from harness.asking.options.headings import WHOM
 from harness.asking.options.request import HowWritten
 from harness.asking.options.whom import WhichServer
-from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
-from harness.presets.sampling import sampling_fields
+from harness.presets.sampling import SERVER_FILLED, sampling_fields
 
 
 class ProbeRules(Options):
@@ -110,3 +110,26 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
                 f"it saves the replies to plain requests: leave out {self.further_fields}",
                 field="save_reference",
             )
+
+
+_OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
+
+
+class ProbeCommand(ProbeOptions, CommandOptions):
+    """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
+    Each check says what was sent, what came back, why it matters for a score and how to mend it.
+
+    Exit code 0: nothing spoils a score. 4: something does. 2: the server (or the reference) cannot be asked, or stops
+    answering, or no check could be made.
+
+    \b
+    harness probe http://127.0.0.1:8000
+    harness probe http://127.0.0.1:8000 --checks sampling --json
+    harness probe http://127.0.0.1:8000 --save-reference qwq.json
+    harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
+    """
+
+    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE}
+
+    as_json: Annotated[bool, prints("one object", "harness.verbs.probe.findings:ProbeReport")] = False
+    quiet: Annotated[bool, Option("Show no progress.")] = False

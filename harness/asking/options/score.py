@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+from harness.asking.options.command import CommandOptions, JudgeFlag, prints
 from harness.asking.options.headings import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS
 from harness.core.errors import UsageError
 from harness.core.options import PRICES, Kind, Option, Options, options_of
@@ -151,3 +152,42 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     def of_outputs(self) -> list[str]:
         """Names of the options for files that are set, in order."""
         return [name for name in self.changed if name in options_of(OutputsOptions)]
+
+
+class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
+    """Grade and score each SOURCE: a run folder, or a file of another tool's outputs. A FILE becomes the run folder
+    FILE.scored, for which FILE stands in every command that takes a run.
+
+    \b
+    harness score results/qwq-32b
+    harness score outputs.jsonl --response-key gen --answer-key answer
+    harness score samples_aime24.jsonl --from lm_eval
+    harness score results/qwq-32b aime24_bz64.jsonl --benchmark aime24
+    harness score results/qwq-32b --k 10
+    harness score results/qwq-32b --follow
+    harness score results/qwq-32b --also math-verify --also sympy
+    harness score results/qwq-32b --track wandb
+    harness score results/ck/step_500 --track wandb --step 500 --series my-training
+    harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
+    harness score results/qwq-32b --judge MODEL,scope=wrong,votes=3 --dry-run --prices 0.5,2
+    """
+
+    first: ClassVar = (
+        *("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "every_table", "judge"),
+        "dry_run",
+    )
+    refused: ClassVar = {
+        "dry_run": "this function grades; only the command line can say beforehand what a judge would be asked",
+        "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL`, and give its address",
+    }
+
+    sources: Annotated[
+        tuple[Path, ...], Option("Run folders and files of outputs.", argument=True, metavar="SOURCE...")
+    ]
+    as_json: Annotated[
+        bool, prints("a list of the scores, one of each benchmark,", "list[harness.cli.printed.scores:RunScore]")
+    ] = False
+    follow: Annotated[bool, Option("Keep grading new samples until the run ends.")] = False
+    every_table: Annotated[bool, Option("Print every table: both intervals, pass@k, lengths, speed.", flag="all")] = (
+        False
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from harness.asking.options.headings import LIMITS, WHOM
 from harness.core.choices import Api, TransportName
@@ -51,7 +51,12 @@ SERVED = Kind("str | Mapping[str, Any]", _as_server_fields)
 
 
 class WhichServer(Options):
-    """The server of a run. Without an address or a provider: OPENAI_BASE_URL, else the running server."""
+    """The server of a run. Without an address or a provider: OPENAI_BASE_URL, else the running server.
+
+    flag: the words of a command line that give an address.
+    """
+
+    flag: ClassVar[str] = "--base-url URL"
 
     model: Annotated[
         str | None,

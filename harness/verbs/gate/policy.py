@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.core import yaml_file
 from harness.core.errors import UsageError
 from harness.core.inert import visible

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.asking.options import ProbeOptions
+from harness.asking.options.probing import ProbeOptions
 from harness.asking.prepare import Prepared, prepare, questions_of
 from harness.asking.session import sample_to
 from harness.asking.watching import Watcher

@@ -9,7 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from harness.asking.options import ProbeOptions, WhichServer
+from harness.asking.options.probing import ProbeOptions
+from harness.asking.options.whom import WhichServer
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from harness.asking.options import ProbeOptions
+from harness.asking.options.probing import ProbeOptions
 from harness.asking.watching import Watcher
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.core import codec

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.asking import servers
-from harness.asking.options import WhichServer
 from harness.asking.options.request import HowWritten
+from harness.asking.options.whom import WhichServer
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats

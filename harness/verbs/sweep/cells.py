@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking import servers
-from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
+from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import JOIN
 from harness.verbs.sweep import checkpoints, schema
 from harness.verbs.sweep.entry import Checkpoint, Entry, short_name, slug
@@ -114,6 +116,10 @@ class Sweep:
             if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
         ]
         return " ".join([*([run] if run else []), *rest]), checkpoint.step
+
+    def conditions(self, cell: Cell) -> dict[str, schema.Scalar]:
+        """What the cell's server changes of what is measured, as the suite states it."""
+        return self.suite.conditions.get(cell.point.get("servers", ""), {}) if self.suite is not None else {}
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

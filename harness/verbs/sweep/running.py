@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.asking import prepare, servers
-from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.session import end_if_signalled
 from harness.asking.watching import Watcher
 from harness.core import codec
@@ -29,6 +30,7 @@ from harness.core.errors import (
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.record import missing_samples

@@ -20,9 +20,11 @@ from pydantic import (
     create_model,
 )
 
-from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from harness.core.part import Part
+from harness.presets.grading import GradingOptions
 from server_launchers.engines import table
 from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, flag_of

@@ -15,11 +15,13 @@ from typing import Any
 
 import msgspec
 
-from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
+from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import one_sender
 from harness.verbs.score import score, send_scores, sent_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions

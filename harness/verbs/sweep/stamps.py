@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.core.codec import digest
 from harness.core.files import open_named
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options import JudgeOptions
-from harness.asking.options.verbs import SweepOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
@@ -50,7 +50,7 @@ def plan_of(
     each cell's scores. file: as it was read for an earlier plan; None: it is read now. Raises `UsageError` with file
     and line, or with the option.
     """
-    over = SweepOptions.without_unset(given)
+    over = RunOptions.without_unset(given)
     try:
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
@@ -138,11 +138,10 @@ def note_cells(sweep: Sweep) -> None:
     for curve, step, cell in sorted(cells, key=lambda item: item[1] or 0):
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
-            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
             of_curve = cell.benchmark, curve
             note = SuiteNote(
                 source=source,
-                conditions=conditions,
+                conditions=sweep.conditions(cell),
                 step=step,
                 curve=curve,
                 before="" if step is None else latest.get(of_curve, ""),

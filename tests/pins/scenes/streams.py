@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.testing import END, HEAD, Request, Step, chunk, http, models
 from tests.client import dialects
 from tests.client.dialects import Recording
-from tests.faults.server import END, HEAD, Request, Step, chunk, http, models
 from tests.pins import reading
 from tests.pins.stage import Scene, Stage, write_lines
 

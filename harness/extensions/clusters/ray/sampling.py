@@ -15,7 +15,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prices import prices_of
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher

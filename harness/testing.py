@@ -1,31 +1,29 @@
-"""An HTTP server on real sockets whose every byte, pause and reset is scripted by the test.
+"""A server on a real socket for tests: the OpenAI protocol, scripted replies, and faults to the byte.
 
-    def answer(request: Request) -> Iterable[Step]:
-        yield from event_stream(delta("4"), delta("2", finish="stop"))
+    with FakeServer(scripted(r"\\boxed{4}", faults=["429", "reset"])) as server:
+        run = harness.run("demo:1", base_url=server.base_url, out="run")
+    assert len(server.requests) > 2
 
-    with FaultServer(answer) as server:
-        ...  # server.base_url, server.requests
-
-One thread a connection, so that a stalled reply disturbs no other. A step is bytes to send as one segment, `Pause`,
-`STALL` (silent until the client leaves), `CLOSE` or `RESET` (RST instead of FIN).
+An answer of one's own yields the steps of each reply: bytes to send as one segment, `Pause`, `STALL` (silent until the
+client leaves), `CLOSE` or `RESET` (RST instead of FIN). One thread a connection, so that a stalled reply disturbs no
+other. Not for measuring speed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import socket
 import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
-
-from tests.patience import PATIENCE_SECONDS
 
 
 class Act(Enum):
@@ -67,7 +65,7 @@ class Request:
 Answer = Callable[[Request], Iterable[Step]]
 
 
-class FaultServer:
+class FakeServer:
     """Answers each request with the steps that `answer` gives. A context manager; `stop` drops all connections."""
 
     def __init__(
@@ -193,7 +191,7 @@ class FaultServer:
             return False
         return True
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:
         """Whether `condition` comes true in time."""
         due = time.monotonic() + seconds
         while not condition():
@@ -287,7 +285,7 @@ def models(*names: str, **extra: Any) -> bytes:
     return http(200, {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]})
 
 
-FAILING: dict[str, tuple[Step, ...]] = {
+FAULTS: Mapping[str, tuple[Step, ...]] = {
     "500": (http(500, {"error": {"message": "prompt must be a string"}}),),
     "502": (http(502, b"bad gateway"),),
     "429": (http(429, {"error": {"message": "slow down"}}),),
@@ -295,4 +293,33 @@ FAILING: dict[str, tuple[Step, ...]] = {
     "silence": (STALL,),
     "empty": (http(200, b"", content_type="text/event-stream"),),
 }
-"""What a gateway answers to prompts of token ids, which it does not know, or of which its engine dies."""
+"""Failures by name: statuses, a connection reset before the reply, one that stays silent, a stream without an event."""
+
+
+def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
+    """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
+
+    A request gets a stream or a whole completion, as its body asks. The server lists `model`. Raises `ValueError` for a
+    fault of another name.
+    """
+    if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
+        raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
+    steps = iter([*(FAULTS[name] for name in faults)])
+    replies = itertools.cycle(texts)
+    lock = threading.Lock()
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "GET":
+            return [models(model) if request.path.endswith("/models") else http(404)]
+        with lock:
+            failure = next(steps, None)
+            text = "" if failure else next(replies)
+        if failure:
+            return failure
+        if request.json.get("stream"):
+            return completion(text)
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+        return [http(200, {"object": "chat.completion", "model": model, "choices": [choice], "usage": usage})]
+
+    return answer

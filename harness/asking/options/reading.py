@@ -1,0 +1,125 @@
+"""The options of commands that show runs, servers and this installation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from harness.asking.options.command import CommandOptions, prints
+from harness.core.options import Option
+
+DEFAULT_PORT = 8765
+"""Port of the viewer's page."""
+
+
+class ShowCommand(CommandOptions):
+    """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full. RUN is a run folder, or a
+    file that `harness score FILE` has scored; each sample then names its line of the file.
+
+    With a filter, print every sample that fits. Verdicts (--correct, --wrong, --no-answer, --undecided) add up, other
+    filters narrow down.
+
+    \b
+    harness show results/r1
+    harness show results/r1 2024-I-1:3 --reasoning
+    harness show results/r1 --wrong --level 5
+    harness show replies.csv --undecided
+    """
+
+    run: Annotated[Path, Option("The run.", argument=True)]
+    question: Annotated[str | None, Option("The question.", argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
+    benchmark: Annotated[str | None, Option("Benchmark of the run; needed only if several hold QUESTION.")] = None
+    correct: Annotated[bool, Option("Samples graded correct.")] = False
+    wrong: Annotated[bool, Option("Samples graded wrong.")] = False
+    no_answer: Annotated[bool, Option("Samples without an answer.")] = False
+    undecided: Annotated[bool, Option("Samples on which the grader could not decide.")] = False
+    cut: Annotated[bool, Option("Samples cut by max_tokens.")] = False
+    near_miss: Annotated[
+        bool,
+        Option(
+            "Wrong samples that came close: the right answer is in another \\boxed{}, form or unit, or it is not "
+            "rounded."
+        ),
+    ] = False
+    anomaly: Annotated[bool, Option("Samples that look wrong: repetition, garbled, no text.")] = False
+    disputed: Annotated[bool, Option("Samples on which a second grader contradicts the grade.")] = False
+    disagree: Annotated[Path | None, Option("Samples that OTHER run graded otherwise.", metavar="OTHER")] = None
+    grep: Annotated[str | None, Option("Samples that hold TEXT; small letters find capitals, too.", metavar="TEXT")] = (
+        None
+    )
+    level: Annotated[str | None, Option("Questions of this level.")] = None
+    filter: Annotated[
+        tuple[str, ...],
+        Option("Questions whose metadata have this value; may be repeated.", metavar="COLUMN=VALUE"),
+    ] = ()
+    reasoning: Annotated[bool, Option("Print the reasoning as well.")] = False
+
+
+class ViewCommand(CommandOptions):
+    """Show RUN..., run folders or folders of them (default: results/), on a page on this machine only.
+
+    The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
+    """
+
+    runs: Annotated[tuple[Path, ...], Option("Runs.", argument=True)] = ()
+    port: Annotated[
+        int | None,
+        Option(
+            f"Port on 127.0.0.1; 0 = any free one. Default: {DEFAULT_PORT}, or any free one where that is taken.",
+            least=0,
+            most=65535,
+        ),
+    ] = None
+    no_open: Annotated[bool, Option("Open no browser.")] = False
+
+
+class StatusCommand(CommandOptions):
+    """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
+
+    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown. The options that
+    steer a run that is going on are noted in its log.jsonl.
+
+    \b
+    harness status
+    harness status results/qwq-32b --watch
+    harness status results/qwq-32b --json
+    harness status results/my-sweep
+    harness status results/qwq-32b --concurrency 128
+    """
+
+    run: Annotated[Path | None, Option("The run.", argument=True)] = None
+    as_json: Annotated[
+        bool,
+        prints(
+            "a list with an object for each run, or with --watch one object a line each second,",
+            "list[harness.cli.printed.lists:RunStatus]",
+        ),
+    ] = False
+    watch: Annotated[bool, Option("Keep showing until the run or the sweep has ended.")] = False
+    concurrency: Annotated[
+        int | None, Option("Have RUN keep so many requests in flight.", metavar="N", least=1, most=100_000)
+    ] = None
+    pause: Annotated[bool, Option("Have RUN send no further request until --resume.")] = False
+    resume: Annotated[bool, Option("Have a paused RUN go on.")] = False
+    drain: Annotated[bool, Option("Have RUN end when its requests in flight have ended.")] = False
+
+
+class DoctorCommand(CommandOptions):
+    """Check plug-ins and every card whose data are here, or verify every checksum of RUN_FOLDER...
+
+    A plug-in is imported and tried: a prompt, an exporter and a provider are checked, a launcher is called. A card
+    passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
+    numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
+    and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
+    that none reads, gets a warning; so do references that need a judge, and columns with too many values for a
+    breakdown. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
+    """
+
+    runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)] = ()
+    cards: Annotated[
+        tuple[str, ...], Option("Only these cards or files of questions; may be repeated.", flag="benchmark")
+    ] = ()
+    demo: Annotated[
+        bool,
+        Option("Start the embedded server, run, score and report the demo benchmark. Downloads 98 MB of weights once."),
+    ] = False

@@ -1,0 +1,135 @@
+"""The commands: each has a class of options, from which its flags, its help and the keywords of Python are made.
+
+The class stands below `harness.asking.options`; its docstring is the command's help. `harness.verbs` has the function,
+and `harness.cli` a module of the command's name, which prints the result. Nothing of them is imported before it is
+needed: `harness --help` takes the lines below, `harness COMMAND --help` one module of options.
+
+The error for an option that a verb does not take is made here, too, the same for the command line and for Python.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+from harness.asking.options.command import CommandOptions
+from harness.core.errors import UsageError
+from harness.core.options import options_of
+
+
+class Verb(NamedTuple):
+    """A command. line: what it does, for `harness --help`. options: MODULE:CLASS of its options; empty for a group of
+    commands, whose module in `harness.cli` has them.
+    """
+
+    line: str
+    options: str = ""
+
+
+GROUPS = {
+    "Serve": {
+        "serve": Verb("Start an inference server, list the running ones, or stop them."),
+        "probe": Verb("Examine a server: what would spoil a score from it.", "probing:ProbeCommand"),
+    },
+    "Ask": {
+        "run": Verb("Sample completions for benchmarks from a server; resume by the same command.", "run:RunCommand"),
+        "sweep": Verb("Run and score models × servers × settings × benchmarks from one file.", "run:SweepCommand"),
+        "benchmarks": Verb("List the benchmark cards, or show one."),
+        "status": Verb(
+            "Show or steer a run from another terminal: concurrency, pause, drain.", "reading:StatusCommand"
+        ),
+        "merge": Verb("Join the run folders of several clients (shards) into one run.", "finished:MergeCommand"),
+    },
+    "Grade": {
+        "score": Verb("Grade a run's samples (or any tool's outputs) and aggregate them.", "score:ScoreCommand"),
+        "grade": Verb("Grade one response against one reference answer, and say why.", "finished:GradeCommand"),
+        "audit": Verb(
+            "Judge some samples by hand: the accuracy that a person's verdicts give.", "finished:AuditCommand"
+        ),
+    },
+    "Read": {
+        "report": Verb("Print one table for runs, and write Markdown and HTML.", "finished:ReportCommand"),
+        "show": Verb("Read a run's questions and samples in the terminal.", "reading:ShowCommand"),
+        "view": Verb("Read runs on a local page in the browser.", "reading:ViewCommand"),
+        "export": Verb(
+            "Write a run as training data, as a table, or as another tool's results.", "finished:ExportCommand"
+        ),
+    },
+    "Decide": {
+        "compare": Verb("Show which run is better, and how sure that is.", "deciding:CompareCommand"),
+        "gate": Verb("Say whether a model still reaches its floors, with few samples.", "deciding:GateCommand"),
+        "race": Verb("Sample candidates in rounds until it is clear which is better.", "run:RaceCommand"),
+        "plan": Verb("Show how many samples it takes to see a difference, and their cost.", "deciding:PlanCommand"),
+        "verify": Verb("Say whether a run agrees with what is published of its model.", "deciding:VerifyCommand"),
+    },
+    "More": {
+        "doctor": Verb(
+            "Check plug-ins, the grader on every card, or the journal of a run; play the demo.", "reading:DoctorCommand"
+        ),
+    },
+}
+"""Heading of `harness --help` → command → what it does, in the order of the work."""
+
+VERBS = {name: verb for verbs in GROUPS.values() for name, verb in verbs.items()}
+
+
+@cache
+def options_class(verb: str) -> type[CommandOptions]:
+    """The options of a command, which is no group."""
+    module, _, name = VERBS[verb].options.partition(":")
+    declared: type[CommandOptions] = getattr(importlib.import_module(f"harness.asking.options.{module}"), name)
+    return declared
+
+
+def all_options() -> dict[str, type[CommandOptions]]:
+    """Command → its options, in the order of `harness --help`."""
+    return {name: options_class(name) for name, verb in VERBS.items() if verb.options}
+
+
+def refusal(verb: str, name: str) -> UsageError | None:
+    """The error for an option that the verb does not take; None if it takes the option, or if no verb does."""
+    own = options_class(verb)
+    if name in own.refused:
+        return UsageError(own.refused[name], field=name)
+    takers = {
+        taker: options[name] for taker, declared in all_options().items() if name in (options := options_of(declared))
+    }
+    if not takers or verb in takers:
+        return None
+    # Verbs for which an option means the same share its help; the first of them stands for the others.
+    meanings = {option.help: taker for taker, option in reversed(takers.items())}
+    first, *others = (f"`harness {taker}`" for taker in takers if taker in meanings.values())
+    does = f"{first} does" if not others else f"{', '.join([first, *others[:-1]])} and {others[-1]} do"
+    what_for = ": their help says what for" if others else ""
+    return UsageError(f"`harness {verb}` does not take it; {does}{what_for}{_as_field(own, name)}", field=name)
+
+
+def _as_field(declared: type[CommandOptions], name: str) -> str:
+    """How to send a refused sampling option as a field of each request: the end of a sentence, empty if none."""
+    from harness.presets.sampling import SamplingOption, SamplingOptions
+
+    option = options_of(SamplingOptions).get(name)
+    # One without a neutral value, such as max_tokens, bounds a reply, which the verb decides itself.
+    if not isinstance(option, SamplingOption) or option.neutral is None or "extra_body" not in options_of(declared):
+        return ""
+    return f". To send the field with each request, give extra_body '{{\"{name}\": VALUE}}'"
+
+
+def refuse_flag(verb: str, flag: str) -> None:
+    """Raise `UsageError` if another command has this flag, or a sentence says why this one does not; else return."""
+    options = [option for declared in all_options().values() for option in options_of(declared).values()]
+    names = {option.flag_word: option.name for option in reversed(options) if not option.argument}
+    names |= {f"--{name.replace('_', '-')}": name for declared in all_options().values() for name in declared.refused}
+    if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
+        raise refused
+
+
+def check(verb: str, names: Iterable[str]) -> None:
+    """Raise `UsageError` for the first of these options that this verb does not take, but another verb does (see
+    `refusal`).
+    """
+    for name in names:
+        if (refused := refusal(verb, name)) is not None:
+            raise refused

@@ -1,0 +1,46 @@
+"""Reads events of one or several names from the logs of a run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from harness.core import codec
+from harness.core.files import open_untrusted
+
+MAX_EVENT_BYTES = 64 * 1024
+"""Longest line of a log that is read; a longer one is skipped."""
+
+
+class LogEvent(Protocol):
+    """A record of the fields of a log's line that are read; `event` is one of them."""
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+
+
+E = TypeVar("E", bound=LogEvent)
+
+
+def log_events(
+    logs: Iterable[Path], fields: type[E], *names: str, unread: Callable[[Path, OSError], object] = lambda *_: None
+) -> Iterator[E]:
+    """The events of these names in the logs; lines that cannot be read are left out.
+
+    unread: called with a log that cannot be opened, such as a link.
+    """
+    marks = [f'"{name}"'.encode() for name in names]
+    for path in logs:
+        try:
+            with open_untrusted(path) as log:
+                for line in iter(partial(log.readline, MAX_EVENT_BYTES), b""):
+                    if any(mark in line for mark in marks):  # the cheap test first: a log has many other events
+                        with contextlib.suppress(codec.DecodeError):
+                            if (event := codec.decode(line, fields)).event in names:
+                                yield event
+        except OSError as error:
+            unread(path, error)
