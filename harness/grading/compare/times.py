@@ -8,7 +8,7 @@ from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
 _TIME = re.compile(
-    r"\s*(?P<hour>(?P<small>0?\d|1[0-2])|1\d|2[0-3])[:：](?P<minutes>[0-5]\d)\s*"
+    r"\s*(?P<hour>(?P<small>0?\d|1[0-2])|1\d|2[0-3]|24(?=[:：]00))[:：](?P<minutes>[0-5]\d)\s*"
     r"(?(small)(?:(?P<half>[aApP])\.?[mM]\.?)?)\s*"
 )
 _DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
