@@ -210,12 +210,12 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         for flag in parameter.opts
     }
     dashed = name.replace("_", "-")
-    if SERVE_OPTION in flags and (field := _server_flag(dashed)):
+    word = dashed.lstrip("-").lower()
+    if SERVE_OPTION in flags and word not in ELSEWHERE and (field := _server_flag(dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if own := next((flag for flag, parameter in flags.items() if parameter.name == dashed[2:].replace("-", "_")), None):
         return f"No such option: {name}. That is {own} here."
-    word = dashed.lstrip("-").lower()
     meant = ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word))
     if meant is not None:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"

@@ -31,14 +31,17 @@ class ByText:
         self._by_text: dict[str, list[Question]] = {}
         self._prompt = prompt
         for question in questions:
-            for form in dict.fromkeys((text_of(question), bare_text(question, prompt), stem(question, prompt))):
+            bare = bare_text(question, prompt)
+            forms = text_of(question), bare, stem(question, prompt), _without_drawings(bare)
+            for form in dict.fromkeys(forms):
                 self._by_text.setdefault(form, []).append(question)
 
     def of(self, row_question: Question) -> list[Question]:
         """Find the benchmark's questions that a row of another tool's file may answer.
 
         There are several if the benchmark repeats a text and neither id nor reference tells the questions apart."""
-        forms = (text_of(row_question), bare_text(row_question, self._prompt))
+        bare = bare_text(row_question, self._prompt)
+        forms = text_of(row_question), bare, _without_drawings(bare)
         candidates = next((self._by_text[form] for form in forms if form in self._by_text), [])
         named = [question for question in candidates if question.question_id == row_question.question_id]
         equal = [question for question in candidates if question.references == row_question.references]
@@ -165,6 +168,16 @@ class Recognised:
 def text_of(question: Question) -> str:
     """The text that a question asks, without a system prompt."""
     return question.messages[-1].content if question.messages else question.prompt
+
+
+def _without_drawings(text: str) -> str:
+    """`text` without Asymptote code, which some copies of a benchmark leave out."""
+    first, *others = text.split("[asy]")
+    kept = [first.rstrip()]
+    for part in others:
+        _, end, rest = part.partition("[/asy]")
+        kept.append(rest.rstrip() if end else f"[asy]{part}")
+    return "".join(kept)
 
 
 def _bare(text: str) -> str:

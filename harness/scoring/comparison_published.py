@@ -79,7 +79,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def apart(self) -> str:
         """Why the published score decides nothing, if it measures something else; else empty."""
-        return _other_measurement(self.published, self.differing)
+        return other_measurement(self.published, self.differing)
 
 
 def compare_published(
@@ -96,14 +96,10 @@ def compare_published(
     in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: of the run, by the names that the
     published file uses.
     """
-    differing = {
-        name: (settings.get(name), published.settings.get(name))
-        for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
-        if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
-    }
+    differing = differing_settings(published, settings)
     # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
     # samples may be.
-    apart = _other_measurement(published, differing)
+    apart = other_measurement(published, differing)
     ends, reason = ([], apart) if apart else _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     by_number = [[_test(end, published, number) for end in ends] for number in samples]
@@ -181,7 +177,16 @@ def _own(correct: Array, counts: Array) -> _Own:
     )
 
 
-def _other_measurement(published: PublishedScore, differing: Mapping[str, tuple[Any, Any]]) -> str:
+def differing_settings(published: PublishedScore, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The settings that the source states, and conditions, whose value differs: setting → (ours, theirs)."""
+    return {
+        name: (settings.get(name), published.settings.get(name))
+        for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
+        if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
+    }
+
+
+def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[Any, Any]]) -> str:
     """Why a published score measures something else than the run; empty if it does not, as far as is known."""
     if not differing.keys().isdisjoint(CONDITIONS):
         return "it was measured with another attention budget"

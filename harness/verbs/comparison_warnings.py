@@ -63,7 +63,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     assert ours.benchmark.score is not None
     assert first.benchmark.score is not None
     warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
-    warnings += _effort_without_effect(ours, first)
+    warnings += effort_without_effect(ours.benchmark, first.benchmark)
     warnings += grading_warnings(ours.benchmark.score, first.benchmark.score)
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
@@ -109,10 +109,10 @@ _EFFORT = re.compile("effort|thinking|reasoning")
 """Settings of these names say how much a model reasons before it answers."""
 
 
-def _effort_without_effect(ours: Side, first: Side) -> Iterator[str]:
+def effort_without_effect(ours: ScoredBenchmark, first: ScoredBenchmark) -> Iterator[str]:
     """A warning if the runs differ in how much the model should reason, and their lengths no more than by chance."""
     changed = [one for one in setting_differences(first.record, ours.record) if _EFFORT.search(one.field)]
-    scores = (first.benchmark.score, ours.benchmark.score)
+    scores = (first.score, ours.score)
     counts = [score.tokens.completion for score in scores if score is not None and score.tokens is not None]
     means = [one.mean for one in counts if one is not None]
     if not changed or len(means) < 2 or not (means[0].sampling and means[1].sampling):

@@ -113,6 +113,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["run", "--input_file", "x"], "That is --data here."),
         (["run", "--tp-size", "8"], "That is --serve-option tp=VALUE here."),
         (["run", "--tp", "8"], "For the server that --serve starts, write --serve-option tp=VALUE."),
+        (["run", "--host", "http://127.0.0.1"], "That is --base-url here."),
         (["run", "--no-prefix-caching"], "write --serve-option prefix-caching=false."),
         (["serve", "vllm", "m", "--tensor-parallel-size", "8"], "That is --tp here; the engine's own flags stand"),
         (["score", "x", "--tool", "y"], "That is --from here."),

@@ -525,3 +525,28 @@ def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: P
     file.write_text(json.dumps({"question": f"{question}不", "response": r"\boxed{C}"}) + "\n")
     with pytest.raises(harness.UsageError, match="nearest question there, '1', differs at character 22"):
         harness.score(file, benchmark=str(tmp_path / "card.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("asks", "is_known"),
+    [
+        ("Find the side. The square is below.", True),
+        ("Find the side. The square is below.\n[asy] draw(unitcircle); [/asy]", True),
+        ("Find the side. The circle is below.", False),
+        ("Find the side. The square is below. [asy] Is it round?", False),
+    ],
+)
+def test_a_copy_of_a_question_without_its_drawing_is_recognised(tmp_path: Path, asks: str, is_known: bool) -> None:
+    card, file = tmp_path / "card.yaml", tmp_path / "replies.jsonl"
+    question = "Find the side. The square is below.\n[asy] draw((0,0)--(1,1)); [/asy]"
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": question, "answer": "7"}) + "\n")
+    card.write_text(
+        "name: drawn\ntitle: t\nsource: {kind: file, path: rows.jsonl}\nkind: integer\n"
+        "columns: {question: question, answer: answer, id: id}\nprompt: boxed\n"
+    )
+    file.write_text(json.dumps({"question": asks, "response": r"\boxed{7}"}) + "\n")
+    if is_known:
+        assert [score.accuracy.value for score in harness.score(file, benchmark=str(card)).scores] == [1.0]
+    else:
+        with pytest.raises(harness.UsageError, match="does not; leave `benchmark` out"):
+            harness.score(file, benchmark=str(card))

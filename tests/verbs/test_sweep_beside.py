@@ -1,7 +1,8 @@
 """What stands beside a suite's cells: the suite's own numbers first, never another attention, and the verdict of the
 same number in table, CSV, JSON, report and `verify`.
 
-For: harness.verbs.sweep.columns, harness.verbs.sweep.results, harness.scoring.beside, harness.runs.suite_file.
+For: harness.verbs.sweep.columns, harness.verbs.sweep.expected, harness.verbs.sweep.results, harness.scoring.beside,
+harness.runs.suite_file.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from harness.core.errors import StoreError
 from harness.reports.tables import Table
 from harness.verbs.compare import published_beside, verify
 from harness.verbs.sweep import table, whole
+from harness.verbs.sweep.expected import estimates
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.library import Library
 from harness.viewer.pages import benchmark_page
@@ -89,6 +91,19 @@ def test_cells_that_a_file_leaves_out_are_gaps_and_have_no_mean(tmp_path: Path) 
     assert [line[2] == "–" for line in grid.rows] == [True, False]
 
 
+def test_a_dry_run_names_each_cell_s_own_number_and_none_of_another_budget_or_prompt(tmp_path: Path) -> None:
+    plan = whole.plan_of(budgets(tmp_path, "full", "b2048", "b8192", prompts=["boxed", "none"]), {}, {})
+    numbers = {
+        (cell.cell.point["servers"], cell.cell.options.prompt): cell.published.partition(" ")[0]
+        for cell in estimates(plan)
+        if cell.benchmark == "aime24"
+    }
+    own = {"full": "71.25", "b2048": "55.83", "b8192": "72.60"}
+    assert {server: numbers[server, "boxed"] for server in own} == own
+    assert numbers["b2048", "none"] == numbers["b8192", "none"] == ""
+    assert numbers["full", "none"] not in own.values()
+
+
 def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -> None:
     cells = {"full__aime24": ("aime24", 30, 64, 0.64), "b2048__aime24": ("aime24", 30, 64, 0.56)}
     swept_results = swept(budgets(tmp_path, "full", "b2048"), {}, **cells)
@@ -135,6 +150,9 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
         ),
         ("sglang", R1, ("aime25_i", 15, 64, 0.28), {"reported": "29.9"}),
         ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
+        # LIMO's own files say how many questions its sets have; the hub's OlympiadBench lacks one of them.
+        ("limo10", LIMO, ("gaokao", 79, 1, 0.4), {"verdict": "not compatible"}),
+        ("limo10", LIMO, ("olympiadbench", 674, 1, 0.3), {"verdict": "cannot say"}),
         ("llmeval", "Qwen/QwQ-32B", ("aime24", 30, 64, 0.72), {"reported": "78.65", "by the model's authors": "79.5"}),
         # AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing.
         ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention): cannot say"}),
@@ -270,3 +288,18 @@ def test_csv_and_json_hold_every_column_of_the_page_as_it_is_printed(
     mean = sum((p * (1 - p) / (n - 1)) ** 0.5 for p, n in accuracies) / len(accuracies)
     assert cell["error_per_question"] == f"{100 * mean:.1f}"
     assert suite != "sglang" or any(text.startswith(cell["error_per_question"]) for text in shown)
+
+
+@pytest.mark.parametrize("key", ["reasoning_effort", "priority"])
+def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
+    sampling = [{"name": level, "extra_body": {key: level}} for level in ("low", "high")]
+    content = {"models": [QWEN], "benchmarks": ["demo:4"], "sampling": sampling}
+    Path("efforts.yaml").write_text(json.dumps(content), "utf-8")
+    sweep = whole.plan_of("efforts.yaml", {"base_url": ("http://127.0.0.1:9",)}, {})
+    for seed, cell in enumerate(sweep.cells):
+        body = dict(cell.options.extra_body)
+        write_run(sweep.folder(cell), benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": body})
+    whole.note_cells(sweep)
+    _, high = results(sweep).results
+    assert ("does not differ beyond chance" in "".join(high.notes)) == (key == "reasoning_effort")
+    assert not results(sweep).results[0].notes[-1]

@@ -117,6 +117,10 @@ class Sweep:
         ]
         return " ".join([*([run] if run else []), *rest]), checkpoint.step
 
+    def conditions(self, cell: Cell) -> dict[str, schema.Scalar]:
+        """What the cell's server changes of what is measured, as the suite states it."""
+        return self.suite.conditions.get(cell.point.get("servers", ""), {}) if self.suite is not None else {}
+
     @property
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints that are models of the sweep."""

@@ -28,6 +28,7 @@ from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
 from harness.verbs.compare import verify_run
+from harness.verbs.comparison_warnings import effort_without_effect
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks
 from harness.verbs.sweep import record, stamps
@@ -53,8 +54,9 @@ class CellResult:
     `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any. suite: address of
     the suite's own source; empty without one. other_questions: why scores published under the benchmark's name are not
     compared; empty if they are. remark: that the files of the model or the server's entry are no longer those that made
-    the samples, or that the step repeats the step before; often empty. apart: how the settings of a step differ from
-    those of its curve, so that it is compared with no other step; else empty. history: what the log of its run records.
+    the samples, that the step repeats the step before, or that more reasoning made no reply longer; often empty.
+    apart: how the settings of a step differ from those of its curve, so that it is compared with no other step; else
+    empty. history: what the log of its run records.
     """
 
     cell: Cell
@@ -254,8 +256,18 @@ def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> 
     compared = []
     for result in cells:
         reference = of_row.get(_without(axis, result.cell.point), result)
-        compared.append(result if reference is result else replace(result, against_base=_pair(result, reference)))
+        compared.append(result if reference is result else _beside(result, reference))
     return compared
+
+
+def _beside(result: CellResult, reference: CellResult) -> CellResult:
+    """The cell with its difference from the reference, and a remark where more reasoning made no reply longer."""
+    if (pair := _pair(result, reference)) is None:
+        return result
+    assert result.benchmark is not None
+    assert reference.benchmark is not None
+    said = effort_without_effect(result.benchmark, reference.benchmark)
+    return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *said))))
 
 
 def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:

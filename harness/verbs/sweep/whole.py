@@ -138,11 +138,10 @@ def note_cells(sweep: Sweep) -> None:
     for curve, step, cell in sorted(cells, key=lambda item: item[1] or 0):
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
-            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
             of_curve = cell.benchmark, curve
             note = SuiteNote(
                 source=source,
-                conditions=conditions,
+                conditions=sweep.conditions(cell),
                 step=step,
                 curve=curve,
                 before="" if step is None else latest.get(of_curve, ""),
