@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks.shards import assign_parts
+from harness.benchmarks.shards import Shard, assign_parts
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.runs import questions
@@ -68,8 +68,9 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: boo
     keys = stored_keys(files)
     if (run := folder.run_of_shard()) is not None:
         # The plan is the run's, and a shard asks for nothing that the run has.
-        number, _, of = folder.path.name.partition("-of-")
-        ids = [each for each, part in assign_parts(name, ids, int(of)).items() if part == int(number)]
+        with contextlib.suppress(ValueError):  # a folder of another name
+            shard = Shard.parse(folder.path.name.replace("-of-", "/"))
+            ids = [each for each, part in assign_parts(name, ids, shard.of).items() if part == shard.number]
         for key in stored_keys(run.benchmark(name)):
             keys.add(key)
     return Stored(name=name, done=plan.n_stored(keys, ids), total=plan.total(ids))
