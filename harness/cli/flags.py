@@ -144,7 +144,7 @@ def read_variables(path: Path | None) -> None:
     if path is None:
         return
     try:
-        text = read_named(path, MAX_FILE_BYTES).decode()
+        text = read_named(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
