@@ -109,7 +109,9 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
         attributes |= {"is_flag": True, "flag_value": not option.default}
     else:
         attributes["type"] = _type(option)
-        attributes["required"] = option.default is ...
+        if option.default is ...:
+            attributes["required"] = True
+            del attributes["default"]  # With it, click takes a flag that was not typed for one of the value None.
         is_variables = scope == SERVER_SCOPE and get_origin(option.type) is dict
         attributes["multiple"] = is_variables or (option.is_list and option.kind is not COMMAS)
     short = () if scope else SHORT.get(option.name, ())

@@ -95,7 +95,7 @@ class Helping(click.Command):
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if self.verb:
+            if self.verb and error.option_name != "--quiet":  # `ELSEWHERE` has an answer for every command.
                 refuse_flag(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
