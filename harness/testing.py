@@ -299,8 +299,11 @@ FAULTS: Mapping[str, tuple[Step, ...]] = {
 def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
     """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
 
-    A request gets a stream or a whole completion, as its body asks. The server lists `model`.
+    A request gets a stream or a whole completion, as its body asks. The server lists `model`. Raises `ValueError` for a
+    fault of another name.
     """
+    if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
+        raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
     steps = iter([*(FAULTS[name] for name in faults)])
     replies = itertools.cycle(texts)
     lock = threading.Lock()

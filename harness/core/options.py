@@ -6,9 +6,9 @@
     Racing(step=0)             # UsageError: step=0: expected a number greater than or equal to 1
     options_of(Racing)         # {"step": Option(name="step", default=2, …)}
 
-Made from a declaration: the flag with its help and the environment variable's name (`harness.cli.flags`), the typed
-keyword of Python (`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with
-its JSON schema (`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
+Made from a declaration: the flag with its help (`harness.cli.flags`), the typed keyword of Python
+(`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with its JSON schema
+(`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
 
 A value that is plainly right (`_is_plain`) needs no more. All others are checked by pydantic, which is imported for the
 first of them: help and most commands never wait for it.

@@ -41,13 +41,11 @@ def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
 
 
 def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
-    """Whether `item` is the x ∈ ℝ of `f(x) = x^2, x ∈ ℝ`, of `x^2, x ∈ ℝ` or of `x > 2, x ∈ ℝ`."""
+    """Whether `item` is the x ∈ ℝ of `y = x^2, x ∈ ℝ`, of `x^2, x ∈ ℝ` or of `x > 2, x ∈ ℝ`."""
     if item.op != "member" or item.args[0].op != "sym" or item.args[1] != sym("R"):
         return False
-    relations = [part for part in items if part.op == "rel"]
-    formulas = [relation.args[0][0] for relation in relations if relation.args[0][0].op == "apply"]
-    formulas += [part for part in items if part.op != "sym" and is_scalar(part)]
-    formulas += [side for relation in relations if "=" not in relation.args[1] for side in relation.args[0]]
+    formulas = [part for part in items if part.op != "sym" and is_scalar(part)]
+    formulas += [side for part in items if part.op == "rel" for side in part.args[0]]
     return any(item.args[0] in walk(formula) for formula in formulas)
 
 

@@ -16,7 +16,7 @@ from harness.grading.compare.scalars import Comparison, same_scalar
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a ratio; times of day only as written (3:30 p.m.)."""
     ratios = [side for side in (reference, answer) if side.op == "ratio"]
-    if any(part.op == "quantity" for part in (reference, answer, *ratios[0].args[1:], *ratios[-1].args[1:])):
+    if any(part.op == "quantity" for part in (reference, answer, *ratios[0].args, *ratios[-1].args)):
         return Comparison(None, "ratio")
     if reference.op == answer.op == "ratio":
         if len(reference.args) != len(answer.args):

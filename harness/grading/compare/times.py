@@ -7,7 +7,7 @@ import re
 from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
-_TIME = re.compile(r"\s*(?P<hour>\d{1,2})(?:[:：](?P<minutes>\d\d)\s*(?:(?P<half>[aApP])\.?[mM]\.?)?)\s*")
+_TIME = re.compile(r"\s*(?P<hour>\d{1,2})[:：](?P<minutes>\d\d)\s*(?:(?P<half>[aApP])\.?[mM]\.?)?\s*")
 _DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
 
 
@@ -33,7 +33,7 @@ def same_times(reference: str, answer: str) -> Comparison | None:
     hours = [
         int(time["hour"]) % (12 if time["half"] else 24) + 12 * (time["half"] in ("p", "P")) for time in (left, right)
     ]
-    if int(left["minutes"] or 0) != int(right["minutes"] or 0):
+    if int(left["minutes"]) != int(right["minutes"]):
         return Comparison(False, "clock")
     if hours[0] == hours[1] or (left["half"] and right["half"]):
         return Comparison(hours[0] == hours[1], "clock")
