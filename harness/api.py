@@ -199,7 +199,7 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
     }
     first = next(iter(agreements.values()), {})
     reports = () if scored.judged is None else tuple(scored.judged.reports)
-    return Scores(path.name, tuple(scored.scores), reports, first, scored.owed, agreements)
+    return Scores(scored.folder.source.name, tuple(scored.scores), reports, first, scored.owed, agreements)
 
 
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:

@@ -20,6 +20,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
+from harness.runs.unjoined import unjoined
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, warned, with_ks
@@ -36,8 +37,8 @@ class ScoredBenchmark:
     score: None before `harness score`. questions: its grades by question; the first `MAX_WITH_TEXT` have their texts.
     known_as: the name under which scores of these questions are published: `name`, or a card's name if a user's file
     holds that card's questions. None: a file that is named like a card holds other questions. n_ungraded: planned
-    samples that were stored after the last scoring, so that the score leaves them out. rubric: the user's text by which
-    a judge decided; empty without one.
+    samples that were stored after the last scoring, here or in a shard, so that the score leaves them out. rubric: the
+    user's text by which a judge decided; empty without one.
     """
 
     name: str
@@ -108,20 +109,23 @@ def read_runs(
     names_shown = dict(zip(folders, labels(folders), strict=True))
 
     def read(folder: RunFolder) -> ScoredRun:
-        manifest = Manifest.load(folder)
+        manifest, n_unjoined = Manifest.load(folder), unjoined(folder)
         benchmarks = {
             name: _benchmark(
                 OpenBenchmark(folder.benchmark(name), record),
                 ks=ks,
                 alone=len(folders) == 1,
                 known_as=known_as,
+                n_unjoined=n_unjoined.get(name, 0),
             )
             for name, record in manifest.benchmarks.items()
         }
         names = names_in_sweep(folder, manifest.benchmarks) if named_by_sweep else {}
         sweep = folder.path.parent if names else None
         named = _named_alike(benchmarks, names, sweep, runs)
-        is_sampling = any(item.n_ungraded for item in named.values()) and holder_of(folder) is not None
+        is_sampling = any(item.n_ungraded for item in named.values()) and any(
+            map(holder_of, (folder, *folder.shards()))
+        )
         return ScoredRun(
             names_shown[folder],
             manifest,
@@ -215,11 +219,13 @@ def _benchmark(
     ks: Sequence[int],
     alone: bool,
     known_as: KnownAs | None,
+    n_unjoined: int,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
     ks: further values of k of pass@k. alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
+    n_unjoined: samples that only the run's shards hold.
     """
     folder, record, score = opened.folder, opened.record, opened.score
     planned = () if score is None else opened.planned()
@@ -233,11 +239,11 @@ def _benchmark(
     tallies = () if tallied is None else tallied.questions
     if ks and tallies:
         score = with_ks(score, tallies, ks)
-    n_ungraded = 0
+    n_ungraded = n_unjoined
     if tallied is not None and tallied.missing and not record.imported:
         graded = KeySet(grade.key for grade in grades)
         ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
-        n_ungraded = record.plan.n_stored(ungraded, [question.question_id for question in questions])
+        n_ungraded += record.plan.n_stored(ungraded, [question.question_id for question in questions])
     if n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))

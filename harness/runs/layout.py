@@ -208,7 +208,8 @@ class RunFolder:
 
     def run_of_shard(self) -> RunFolder | None:
         """The run, if this folder is a shard's."""
-        return RunFolder(self.path.parents[1]) if self.path.parent.name == SHARDS else None
+        is_shard = self.path.parent.name == SHARDS and re.fullmatch(r"\d+-of-\d+", self.path.name)
+        return RunFolder(self.path.parents[1]) if is_shard else None
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -226,8 +227,12 @@ class RunFolder:
                 f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by `harness score "
                 f"{file}`; then `harness show {file}` prints the rows with their verdicts."
             )
-        if folder.shards():
-            raise StoreError(f"{folder.path} holds shards that are not joined yet: `harness score` joins them first.")
+        if shards := folder.shards():
+            if not any(shard.has_samples() for shard in shards):
+                raise StoreError(f"no shard of {folder.path} has stored a sample yet.")
+            raise StoreError(
+                f"{folder.path} holds shards that are not joined yet: `harness score {folder.path}` joins them first."
+            )
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
         if folder.path.is_dir():

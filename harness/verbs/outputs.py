@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.asking.options.score import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
+from harness.core import channel
 from harness.core.about import __version__
 from harness.core.errors import StoreError
 from harness.core.files import disk_error
@@ -26,6 +27,7 @@ from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, qu
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
 from harness.runs.lock import RunLock, hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
+from harness.runs.unjoined import unjoined_in_words
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
@@ -224,12 +226,16 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
 def open_scored(path: Path | str) -> RunFolder:
     """The run at `path`: a run folder, or the run that `harness score` has made of another tool's outputs.
 
-    path: the folder, or the outputs. Raises `StoreError` for a path that is neither, and for outputs that are not
-    scored or were changed since; the message names the command that scores them.
+    Warns of samples that only the run's shards hold. path: the folder, or the outputs. Raises `StoreError` for a path
+    that is neither, and for outputs that are not scored or were changed since; the message names the command that
+    scores them.
     """
     source = Path(path)
     if not outputs.are_outputs(source) or run_around(source) is not None:
-        return RunFolder.open(source)
+        run = RunFolder.open(source)
+        for sentence in unjoined_in_words(run):
+            channel.warn(sentence)
+        return run
     folder, shown = imported_at(source), shlex.quote(visible(str(source)))
     if not folder.manifest.is_file():
         raise StoreError(

@@ -5,7 +5,8 @@ baseline (the first candidate), or equal to it within a margin.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 MAX_PLAN_BYTES = 4096
 """Largest race.json that is read, in bytes."""
+
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,21 +229,18 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     """
     benchmark, baseline = _one_benchmark(entered), next(iter(entered))
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
-    first: dict[str, Outcome] = {}
     last: dict[str, Outcome] = {}
+    warned: set[tuple[str, str]] = set()
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`."""
-        last[name] = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in first)
-        # Each look is a session, and later ones warn of the same with larger numbers: the first and the last are told.
-        if name not in first:
-            warn(name, first.setdefault(name, last[name]).warnings)
-        return graded[name].of(benchmark)
-
-    def warn(name: str, sentences: Iterable[str]) -> None:
-        for sentence in sentences:
-            if watcher is not None:
+        last[name] = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in last)
+        # Each look is a session, and later ones warn of the same with larger numbers.
+        for sentence in last[name].warnings:
+            if watcher is not None and (without_numbers := (name, _NUMBER.sub("", sentence))) not in warned:
+                warned.add(without_numbers)
                 watcher.warn(f"{visible(name, 80)}: {sentence}")
+        return graded[name].of(benchmark)
 
     have = {name: graded[name].of(benchmark) for name in entered}
     most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
@@ -248,8 +248,6 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     plan.settle(entered[baseline].folder.path.parent, begun=any(len(rounds) for rounds in have.values()))
     margin, step = rules.margin / 100, rules.step
     standings, rounds_of, short = play(have, sample_to, most=most, margin=margin, step=step, on_look=on_look)
-    for name, outcome in last.items():
-        warn(name, (sentence for sentence in outcome.warnings if sentence not in first[name].warnings))
     n_owed = (last[short].n_owed or last[short].n_missing) if short else 0
     cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
     return Raced(

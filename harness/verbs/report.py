@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.options.finished import ReportOptions
+from harness.core import channel
 from harness.core.inert import visible
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
-from harness.runs.layout import RunFolder, readable, runs_in
+from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
+from harness.runs.unjoined import unjoined_in_words
 from harness.scoring.published.loading import load_published
 from harness.verbs.again import lines_again
 from harness.verbs.known_questions import known_as
@@ -27,6 +29,11 @@ def report(sources: Sequence[Path], options: ReportOptions) -> Report:
     A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. Raises
     `UsageError`, `StoreError`.
     """
+    for source in sources:
+        for shards in sorted(source.glob(f"*/{SHARDS}")) if runs_in(source) else ():
+            if not RunFolder(shards.parent).manifest.is_file() and runs_in(shards):
+                path = visible(str(shards.parent), 200)
+                channel.warn(f"{path} is left out: its shards are not joined yet, which `harness score {path}` does")
     named = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
     manifests = dict(readable(named, Manifest.load))
     folders = list(manifests)
@@ -56,7 +63,7 @@ def run_facts(folder: RunFolder) -> dict[str, Any]:
             *([] if failures is None else [failures]),
         ],
         "folded": [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows],
-        "warnings": run.history.warnings,
+        "warnings": [*run.history.warnings, *unjoined_in_words(folder)],
         "commands": lines_again(run.manifest, run.label, run.scores),
     }
 

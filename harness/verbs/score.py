@@ -133,9 +133,11 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
 
 
 def _run_at(source: Path) -> RunFolder:
-    """The run in this folder, with what its shards have stored so far. Raises `StoreError`."""
-    join_shards(RunFolder(source))
-    return RunFolder.open(source)
+    """The run in this folder, with what its shards have stored so far; for a shard's folder, the run that the shard
+    belongs to. Raises `StoreError`."""
+    run = RunFolder(source).run_of_shard() or RunFolder(source)
+    join_shards(run)
+    return RunFolder.open(run.path)
 
 
 def score(

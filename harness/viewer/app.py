@@ -58,6 +58,9 @@ _HEADERS = {
 }
 _FRONT = Path(__file__).parent / "front"
 
+MAX_BODY_BYTES = 64 * 1024
+"""Largest body of a verdict by hand, in bytes; one without a stated length is refused, too."""
+
 Published = Callable[[RunFolder, str], str]
 """(run, name of a benchmark) → what others report of the run's model, in words; empty where nothing is published."""
 ReadFacts = Callable[[RunFolder], Mapping[str, Any]]
@@ -239,6 +242,8 @@ class Pages:
 
     async def _override(self, request: Request) -> Response:
         """Store a verdict by hand, or take one back, and in the score what follows."""
+        if int(request.headers.get("content-length", MAX_BODY_BYTES + 1)) > MAX_BODY_BYTES:
+            raise HTTPException(413)
         try:
             correction = codec.decode(await request.body(), Correction)
         except codec.DecodeError as error:

@@ -9,6 +9,7 @@ import json
 import random
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +24,9 @@ from harness.core.records import Key
 from harness.runs import Manifest, RunFolder, RunLock, read_samples
 from harness.testing import FakeServer, Request, completion, http, models
 from harness.verbs.again import options_again
+from harness.verbs.report import run_facts
 from tests.budget import rounds
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv
 from tests.system.command import harness as command
 
@@ -64,7 +67,7 @@ def numbers(folder: Path) -> dict[str, Any]:
 
 
 def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
-    asked: dict[str, Any], tmp_path: Path
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One client is late, and the run is scored before: the score says what is missing, and the next one is whole."""
     whole = harness.run(out=tmp_path / "whole", **asked)
@@ -78,6 +81,14 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
         second = harness.run(out=tmp_path / "run", shard="2/2", **asked)
         with pytest.raises(harness.StoreError, match=r"a shard of .* is in use by process"):
             harness.run(out=tmp_path / "run", **asked)
+    monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", 0.1)
+    with RunLock(RunFolder(tmp_path / "run")), pytest.raises(harness.StoreError, match="which asks for all samples"):
+        harness.run(out=tmp_path / "run", shard="1/2", **asked)
+    monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", PATIENCE_SECONDS)
+    joining = RunLock(RunFolder(tmp_path / "run"))
+    joining.acquire()  # as a score does for a moment
+    threading.Timer(0.5, joining.release).start()
+    assert harness.run(out=tmp_path / "run", shard="1/2", **asked).complete
     assert sorted(part.outcome.n_done for part in (first, second)) == [8, 12], "two questions and three, of 4 samples"
     for folder in ("run", "whole"):
         harness.score(tmp_path / folder, workers=1)
@@ -102,6 +113,31 @@ def test_a_run_and_its_shards_ask_for_what_the_others_lack(asked: dict[str, Any]
     for shard in ("1/2", "2/2", "3/4"):  # and they ask for nothing that the run has
         ended = harness.run(out=tmp_path / "run", shard=shard, **asked)
         assert (ended.complete, ended.outcome.tally.finished) == (True, 0)
+
+
+def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict[str, Any], tmp_path: Path) -> None:
+    for shard in ("1/2", "2/2"):
+        part = harness.run(out=tmp_path / "run", shard=shard, **asked)
+    (scored,) = harness.score(part, workers=1)
+    assert (scored.n_samples, scored.n_missing) == (N * 4, 0), "a shard's folder stands for its run"
+    harness.score(harness.run(out=tmp_path / "other", **asked), workers=1)
+    for words in ("compare run other", "export run --to csv --out e"):
+        done = command(tmp_path, *words.split())
+        assert (done.code in (0, 1), "shards hold" in done.err) == (True, False), done.err
+    for shard in ("1/2", "2/2"):
+        harness.run(out=tmp_path / "run", shard=shard, **{**asked, "samples": 8})
+    assert harness.run(out=tmp_path / "new", shard="1/2", **asked).complete
+    for words in ("compare run other", "plan run --detect 2"):
+        done = command(tmp_path, *words.split())
+        assert (done.code, "scored before 20 samples of it were stored; score it again" in done.err) == (3, True), words
+    for words in ("export run --to csv --out e", "show run"):
+        assert "run lacks 20 samples that its shards hold: `harness score" in command(tmp_path, *words.split()).err
+    report = command(tmp_path, "report", ".")
+    assert "20 samples stored since the last scoring are not in this score" in report.out
+    assert "new is left out: its shards are not joined yet" in report.err
+    assert "20 samples that its shards hold" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
+    harness.score(tmp_path / "run", workers=1)
+    assert command(tmp_path, "compare", "run", "other").code in (0, 1)
 
 
 def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -196,7 +232,12 @@ def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path:
     with pytest.raises(harness.UsageError, match="a shard's error is not the run's"):
         harness.run(out=tmp_path / "x", shard="1/2", target_error=10, **asked)
     harness.run(out=tmp_path / "run", shard="1/2", **asked)
-    assert "run holds shards that are not joined yet: `harness score`" in command(tmp_path, "show", "run").err
+    for words in (["show", "run"], ["doctor", "run"]):
+        refused = command(tmp_path, *words).err
+        assert f"run holds shards that are not joined yet: `harness score {tmp_path / 'run'}` joins" in refused
+    (tmp_path / "run/shards/1-of-2/sums/samples.jsonl").write_bytes(b"")
+    for name in ("score", "doctor"):
+        assert "run has stored a sample yet" in command(tmp_path, name, "run").err
 
 
 def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], tmp_path: Path) -> None:

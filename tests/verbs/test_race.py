@@ -13,6 +13,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
+from harness.asking import session
+from harness.asking.options.deciding import RaceRules
 from harness.asking.options.run import RunOptions
 from harness.cli import race as race_command
 from harness.core.errors import UsageError
@@ -27,6 +30,7 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
 from harness.scoring.race import RaceState
 from harness.scoring.stats import Interval
+from harness.showing.collecting import Collecting
 from harness.testing import FakeServer, Request, Step, completion, models
 from harness.verbs.race import Candidate, candidates, race
 from tests.faults.able import able, sums
@@ -316,6 +320,28 @@ def test_the_sessions_of_a_race_warn_once_under_the_name_of_their_candidate(tmp_
         warnings = [line for line in done.err.splitlines() if "takes no fingerprint" in line]
         names = [line.partition(" a session")[0] for line in warnings]
         assert names == ["harness: warning: base:", "harness: warning: tuned:"], done.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_each_look_of_a_race_warns_of_what_no_look_before_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warnings that differ by a number only are the same; candidates that do so are not."""
+    looks = itertools.count()
+    sample_to = session.sample_to
+
+    def warning(*args: Any, **keywords: Any) -> Any:
+        look = next(looks) // 2
+        return replace(sample_to(*args, **keywords), warnings=[f"{look} of 9", *["only the second"] * (look == 1)])
+
+    monkeypatch.setattr(session, "sample_to", warning)
+    watcher = Collecting()
+    with FakeServer(able(0.5)) as server:
+        common = {"data": str(tmp_path / "sums.jsonl"), "base_url": server.base_url, "samples": 3, "canary": False}
+        entrants = candidates([("s1", {}), ("s2", {})], {**common, "out": tmp_path / "out"})
+        race(entrants, RaceRules(step=1), watcher)
+    given = [line for line in watcher.warnings if line.startswith(("s1: ", "s2: "))]
+    assert (next(looks), given) == (6, ["s1: 0 of 9", "s2: 0 of 9", "s1: only the second", "s2: only the second"])
 
 
 def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callable[[Request], Iterator[Step]]:

@@ -430,6 +430,12 @@ def test_a_correction_that_says_too_little_is_refused(
     assert (path.read_bytes() if path.exists() else b"") == before
 
 
+def test_a_correction_of_any_length_is_not_read_into_memory(by_hand: RunFolder, client: httpx.Client) -> None:
+    assert client.post("/api/override", json=correction(why="x" * 65536), headers=WRITES).status_code == 413
+    unknown_length = client.post("/api/override", content=iter([b"{", b"}"]), headers=WRITES)
+    assert unknown_length.status_code == 413
+
+
 def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> None:
     """A form of another page carries the cookie at worst, never the header."""
     path = by_hand.benchmark("demo").overrides
