@@ -132,9 +132,9 @@ class FakeServer:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        if connection.family != socket.AF_UNIX:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            if connection.family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with self._lock:
@@ -154,15 +154,21 @@ class FakeServer:
                 connection.close()
 
     def _receive(self, incoming: Any) -> Request | None:
+        """The next request; None if the client has left, also in the middle of one: `answer` sees whole requests."""
         line = incoming.readline(65536)
         if not line:
             return None
         method, path, _ = line.decode("latin-1").split(" ", 2)
         headers: dict[str, str] = {}
-        while (line := incoming.readline(65536)) not in (b"\r\n", b""):
+        while (line := incoming.readline(65536)) != b"\r\n":
+            if not line.endswith(b"\n"):
+                return None
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
-        body = incoming.read(int(headers.get("content-length", 0)))
+        length = int(headers.get("content-length", 0))
+        body = incoming.read(length)
+        if len(body) < length:
+            return None
         with self._lock:
             request = Request(len(self.requests) + 1, method, path, headers, body)
             self.requests.append(request)

@@ -72,6 +72,17 @@ def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
 
+def idle_devices(spec: ServerSpec, existing: Sequence[str] | None) -> list[str]:
+    """The devices on this machine that `spec` leaves unused; none where the engine decides that itself.
+
+    existing: the ids of the machine's devices; None: unknown.
+    """
+    pool = spec.devices if spec.devices is not None else existing
+    if pool is None or table.engine_of(spec).devices != "sliced" or spec.device == "cpu":
+        return []
+    return list(pool[spec.tp * spec.pp * spec.dp // spec.nodes :])
+
+
 def _engine_processes(spec: ServerSpec) -> int:
     """Number of engine processes: one per replica, or one that holds all replicas (`--dp-mode engine`)."""
     return 1 if spec.dp_mode == "engine" else spec.dp

@@ -45,15 +45,17 @@ pytest_plugins = [
 ]
 
 
-def _with_whole_rows(item: pytest.Item) -> Generator[None, object, object]:
-    """Tables are 80 columns wide where no terminal is; in tests their rows stay whole, to be looked for."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Tables are 80 columns wide where no terminal is; in tests their rows stay whole, to be looked for.
+
+    Around the whole test: a width that a fixture sets holds in the test's body.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if "COLUMNS" not in os.environ:
             patch.setenv("COLUMNS", "1000")
         return (yield)
 
-
-pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_with_whole_rows)
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent

@@ -88,14 +88,18 @@ def all_options() -> dict[str, type[CommandOptions]]:
     return {name: options_class(name) for name, verb in VERBS.items() if verb.options}
 
 
-def refusal(verb: str, name: str) -> UsageError | None:
-    """The error for an option that the verb does not take; None if it takes the option, or if no verb does."""
-    own = options_class(verb)
+def refusal(verb: str, name: str, typed: str = "") -> UsageError | None:
+    """The error for an option that the verb does not take; None if it takes the option, or if no help shows it.
+
+    typed: the word for the option on a command line; empty for Python, which has its name.
+    """
+    own, field = options_class(verb), typed or name
     if name in own.refused:
-        return UsageError(own.refused[name], field=name)
-    takers = {
-        taker: options[name] for taker, declared in all_options().items() if name in (options := options_of(declared))
-    }
+        return UsageError(own.refused[name], field=field)
+    # A run is what most people know: it comes first.
+    declared = {"run": options_class("run"), **all_options()}
+    tables = {taker: options_of(options) for taker, options in declared.items()}
+    takers = {taker: table[name] for taker, table in tables.items() if name in table and not table[name].hidden}
     if not takers or verb in takers:
         return None
     # Verbs for which an option means the same share its help; the first of them stands for the others.
@@ -103,7 +107,7 @@ def refusal(verb: str, name: str) -> UsageError | None:
     first, *others = (f"`harness {taker}`" for taker in takers if taker in meanings.values())
     does = f"{first} does" if not others else f"{', '.join([first, *others[:-1]])} and {others[-1]} do"
     what_for = ": their help says what for" if others else ""
-    return UsageError(f"`harness {verb}` does not take it; {does}{what_for}{_as_field(own, name)}", field=name)
+    return UsageError(f"`harness {verb}` does not take it; {does}{what_for}{_as_field(own, name)}", field=field)
 
 
 def _as_field(declared: type[CommandOptions], name: str) -> str:
@@ -122,7 +126,8 @@ def refuse_flag(verb: str, flag: str) -> None:
     options = [option for declared in all_options().values() for option in options_of(declared).values()]
     names = {option.flag_word: option.name for option in reversed(options) if not option.argument}
     names |= {f"--{name.replace('_', '-')}": name for declared in all_options().values() for name in declared.refused}
-    if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
+    name, typed = names.get(flag.replace("_", "-")), flag.removeprefix("--").replace("-", "_")
+    if name is not None and (refused := refusal(verb, name, typed)) is not None:
         raise refused
 
 

@@ -21,6 +21,7 @@ from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.part import Part
+from harness.core.placeholders import placeholders
 from harness.core.validation import validated
 
 NAME = "eval.yaml"
@@ -147,6 +148,8 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
 def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
     """Translate a task's solvers, in order, into the user's message and the system message."""
     template, system = "{question}", None
+    if sum(step.name == "generate" for step in spec.solvers) > 1:
+        raise UsageError(f"{where}: solvers (generate): a card asks for one reply; leave out all but one")
     for step in (step for step in spec.solvers if step.name != "generate"):
         here, given = f"{where}: solvers ({step.name})", dict(step.args)
         if step.name == "multiple_choice":
@@ -155,7 +158,8 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
         elif step.name == "chain_of_thought" and "template" not in given:
             text = prompts.PROMPTS["boxed"].template
         else:
-            text = _template(given.pop("template", None), here)
+            field = "" if step.name == "system_message" else "{prompt}"
+            text = _template(given.pop("template", None), here, field)
         if given:
             raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(given)), 40)}; leave it out")
         if step.name != "system_message":
@@ -167,14 +171,19 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
     return template, system
 
 
-def _template(text: object, where: str) -> str:
+def _template(text: object, where: str, field: str) -> str:
     """A template of inspect-ai as one of ours: `{prompt}` becomes `{question}`, and `{{` becomes `{`.
 
-    Any other field is refused, here or by the card.
+    field: the one that a card fills in; empty for none. Any other is refused, and so is one that `{{` makes literal.
     """
-    if not isinstance(text, str) or "{question}" in text or "{choices}" in text:
-        raise UsageError(f"{where}: args.template must be a text with the field {{prompt}}, found {quoted(repr(text))}")
-    return text.replace("{prompt}", "{question}").replace("{{", "{").replace("}}", "}").strip("\n")
+    if not isinstance(text, str):
+        raise UsageError(f"{where}: args.template must be a text, found {quoted(repr(text))}")
+    plain = text.replace("{{", "{").replace("}}", "}").strip("\n")
+    for name in (*placeholders(plain), "{question}", "{choices}"):
+        if name != field and name in plain:
+            filled = f"{field} alone" if field else "nothing"
+            raise UsageError(f"{where}: args.template has {visible(name, 40)}; a card fills in {filled}: leave it out")
+    return plain.replace("{prompt}", "{question}")
 
 
 _KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}

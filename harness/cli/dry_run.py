@@ -34,13 +34,16 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
 
     Nothing is sent except one look at the server. judge: who will score the run; it is asked nothing. None: the rules.
     """
-    from server_launchers.keeping.supervisor import dry_run as command_lines
+    from server_launchers.keeping import supervisor
 
     if options.serve is not None:
         watcher = Terminal()
         questions_asked = questions_of(options, watcher)
-        for line in command_lines(server_of(questions_asked)):
+        spec = server_of(questions_asked)
+        for line in supervisor.dry_run(spec):
             click.echo(line)
+        for sentence in supervisor.remarks(spec):
+            terminal.note(sentence)
         _show_unserved(options, questions_asked, judge)
         _warn(questions_asked.sets, judge, watcher)
         return

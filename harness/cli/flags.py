@@ -109,7 +109,9 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
         attributes |= {"is_flag": True, "flag_value": not option.default}
     else:
         attributes["type"] = _type(option)
-        attributes["required"] = option.default is ...
+        if option.default is ...:
+            attributes["required"] = True
+            del attributes["default"]  # With it, click takes a flag that was not typed for one of the value None.
         is_variables = scope == SERVER_SCOPE and get_origin(option.type) is dict
         attributes["multiple"] = is_variables or (option.is_list and option.kind is not COMMAS)
     short = () if scope else SHORT.get(option.name, ())
@@ -142,7 +144,7 @@ def read_variables(path: Path | None) -> None:
     if path is None:
         return
     try:
-        text = read_named(path, MAX_FILE_BYTES).decode()
+        text = read_named(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

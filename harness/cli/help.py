@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from harness.asking.verbs import refuse_flag
+from harness.asking.verbs import options_class, refuse_flag
 from harness.cli.other_words import ELSEWHERE
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
@@ -95,9 +95,7 @@ class Helping(click.Command):
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if self.verb:
-                refuse_flag(self.verb, error.option_name)
-            raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
+            self._refuse(ctx, error.option_name)
         except click.MissingParameter as error:
             if not (line := _example(self, ctx)):
                 raise
@@ -113,12 +111,16 @@ class Helping(click.Command):
         for word in args[: args.index("--")] if "--" in args else args:
             name = word.partition("=")[0]
             if _LONG_OPTION.fullmatch(name) and name.replace("_", "-") not in flags and not ctx.resilient_parsing:
-                refuse_flag(self.verb, name)
-                raise click.UsageError(
-                    f"No such option: {visible(name, 80)}.{near_names(name, flags)} If it is the reference or "
-                    "the response, write -- before it.",
-                    ctx,
-                )
+                self._refuse(ctx, name, " If it is the reference or the response, write -- before it.")
+
+    def _refuse(self, ctx: click.Context, flag: str, remark: str = "") -> NoReturn:
+        """Raise the error for an unknown option: the sentence about this word, else the command that has it, else near
+        names; `remark` follows.
+        """
+        is_sentence = " " in _elsewhere(flag, ctx)
+        if self.verb and (not is_sentence or flag[2:].replace("-", "_") in options_class(self.verb).refused):
+            refuse_flag(self.verb, flag)
+        raise click.UsageError(_no_such(flag, self, ctx) + remark, ctx) from None
 
 
 _LONG_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
@@ -203,23 +205,22 @@ def without_range(record: tuple[str, str]) -> tuple[str, str]:
 
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     """The error for an unknown option: the flag that is meant, or near names."""
-    flags = {
-        flag: parameter
-        for parameter in command.params
-        if isinstance(parameter, click.Option)
-        for flag in parameter.opts
-    }
+    flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
     dashed = name.replace("_", "-")
     word = dashed.lstrip("-").lower()
     if SERVE_OPTION in flags and word not in ELSEWHERE and (field := _server_flag(dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
-    if own := next((flag for flag, parameter in flags.items() if parameter.name == dashed[2:].replace("-", "_")), None):
-        return f"No such option: {name}. That is {own} here."
-    meant = ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word))
-    if meant is not None:
+    own = dashed[2:].replace("-", "_")
+    if meant := own if any(parameter.name == own for parameter in command.params) else _elsewhere(dashed, ctx):
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
+
+
+def _elsewhere(flag: str, ctx: click.Context) -> str:
+    """The meaning in `ELSEWHERE` of a word that the command does not take; empty if it has none."""
+    word = flag.replace("_", "-").lstrip("-").lower()
+    return ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word, ""))
 
 
 def _server_flag(flag: str) -> str:
@@ -250,7 +251,7 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
         if parameter.name not in meant.split("/"):
             continue
         if isinstance(parameter, click.Argument):
-            return f"That is {parameter.human_readable_name}, without a flag, here."
+            return f"That is {parameter.human_readable_name.strip('[]')}, without a flag, here."
         if meant.startswith("server_"):
             return f"That is {parameter.opts[-1]} here; the engine's own flags stand behind ` -- `, as they are."
         return f"That is {parameter.opts[-1]} here."
@@ -279,7 +280,7 @@ class HelpingGroup(click.Group):
         """The command that the first word names. Raises `click.UsageError` that lists the commands."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             hint = near_names(args[0], self.commands)
-            if not hint and "show" in self.commands:
+            if args[0] and not hint and "show" in self.commands:
                 hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
             ctx.fail(f"no command {args[0]!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
         return super().resolve_command(ctx, args)

@@ -50,6 +50,7 @@ ELSEWHERE: dict[str, str] = dict(
             "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
             "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown report:format",
+            "The port is part of the server's address: http://127.0.0.1:PORT.": "port",
             "The page is on this machine only; `ssh -L 8765:127.0.0.1:8765 HOST` shows it on yours.": "view:host",
             "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
             "max-output-tokens "

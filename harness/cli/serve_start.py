@@ -62,6 +62,8 @@ def start(wish: Wish) -> None:
     if wish.dry_run:
         for line in supervisor.dry_run(spec):
             click.echo(line)
+        for sentence in supervisor.remarks(spec):
+            terminal.note(sentence)
         return
     if twin := servers.twin(spec):
         terminal.warn(twin_sentence(twin))

@@ -28,6 +28,7 @@ from harness.generation.network.control import order, progress_of
 from harness.generation.progress import Progress
 from harness.runs.going import OnDisk, on_disk
 from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in
+from harness.runs.lock import holder_of
 from harness.runs.sweep_cell import sweep_around
 from harness.showing.display import ProgressDisplay
 from harness.showing.lines import duration, panel, percent, score_in_words
@@ -84,9 +85,14 @@ _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"dr
 
 
 def _steer(run: Path, verb: str, value: int | bool) -> None:
-    """Have the run that is going on in the folder `run` do what the option `verb` says, within a second."""
-    order(RunFolder.open(run), **_ORDERS.get(verb, {verb: value}))
-    click.echo(f"{visible(str(run))} follows within a second; its log notes it")
+    """Have the run that is going on in the folder `run`, or each of its shards that is, do what the option `verb` says,
+    within a second.
+    """
+    shards = [shard for shard in RunFolder(run).shards() if holder_of(shard) is not None]
+    for folder in shards or [RunFolder.open(run)]:
+        order(folder, **_ORDERS.get(verb, {verb: value}))
+        name = run / folder.path.relative_to(RunFolder(run).path)
+        click.echo(f"{visible(str(name))} follows within a second; its log notes it")
 
 
 def look(folder: RunFolder) -> RunStatus:

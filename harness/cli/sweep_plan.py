@@ -59,10 +59,7 @@ def _server(group: ServerGroup) -> str:
         return "a server that runs already" if given else f"the server of {URL_VARIABLE}, or the running one"
     try:
         spec = running.server_of(group, Terminal(progress=False))
-        lines = supervisor.dry_run(spec)
-        if obstacle := supervisor.obstacle(spec):
-            lines.append(f"cannot be started here: {visible(obstacle)}")
-        return "\n  ".join(["", *lines])
+        return "\n  ".join(["", *supervisor.dry_run(spec), *map(visible, supervisor.remarks(spec))])
     except HarnessError as error:
         return f"cannot be started here: {visible(str(error))}"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import IO, Annotated, Any, TypeVar
 
 import msgspec
@@ -176,17 +177,19 @@ class BatchService:
         return quote_safely(words, self._secrets)
 
     def lines(self, file_id: str) -> Iterator[bytes]:
-        """The lines of a file of results, while it downloads. Raises `RequestFailed`."""
+        """The lines of a file of results, while it downloads; one above `MAX_RECORD_BYTES` is left out.
+
+        Raises `RequestFailed`.
+        """
         held = bytearray()
-        for piece in self._pieces(lambda api: api.files.content(file_id)):
-            held += piece
-            if b"\n" in piece:
-                *lines, held = held.split(b"\n")
-                yield from (bytes(line) for line in lines if line.strip())
-            if len(held) > MAX_RECORD_BYTES:
-                raise RequestFailed("malformed", f"a line of the results exceeds {MAX_RECORD_BYTES} bytes")
-        if held.strip():
-            yield bytes(held)
+        for piece in chain(self._pieces(lambda api: api.files.content(file_id)), [b"\n"]):
+            first, *others = piece.split(b"\n")
+            held += first
+            for following in others:
+                if len(held) <= MAX_RECORD_BYTES and held.strip():
+                    yield bytes(held)
+                held = bytearray(following)
+            del held[MAX_RECORD_BYTES + 1 :]  # What is left is too long, whatever follows.
 
     def _ask(self, type: type[T], call: Callable[[Any], Any]) -> T:
         """The JSON object that answers a call of the package. Raises `RequestFailed`, also if it is no such object."""

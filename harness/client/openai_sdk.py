@@ -100,7 +100,8 @@ def opened(
     before its body is read. Raises `RequestFailed`.
     """
     if endpoint.socket_path is not None:
-        message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use transport=http"
+        instead = "use transport=http" if client is openai.AsyncOpenAI else "give the http address of a batch API"
+        message = f"{endpoint.socket_path}: the openai package reaches no unix socket; {instead}"
         raise RequestFailed("refused", message)
     return client(
         base_url=endpoint.base_url,

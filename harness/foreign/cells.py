@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,11 @@ def decode_file(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def require_columns(row: Row, names: Iterable[str], tool: str) -> None:
+def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
     """Raise `UsageError` if the row lacks a column that all rows of `tool` have."""
     missing = [name for name in names if name not in row.value]
     if missing:
-        raise UsageError(f"{row.where} is no row of {tool}: it has no {missing[0]!r}")
+        raise UsageError(f"{row.where} is no row of {tool}: it has no {missing[0]!r}; expected {', '.join(names)}")
 
 
 def as_text(value: Any) -> str | None:

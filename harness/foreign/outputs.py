@@ -164,8 +164,8 @@ def _read_rows(
         raise UsageError(f"{visible(str(path))} is a folder; expected a file of outputs")
     if format == "inspect":
         return formats.inspect(path)
-    if format == "sglang" and questions:
-        return formats.sglang(path, questions)
+    if format == "sglang":
+        return formats.sglang(path, _needed(questions, path, format))
     rows: Iterator[Row]
     if numbered:
         rows = layouts.numbered_rows(path)
@@ -180,12 +180,17 @@ def _read_rows(
         return formats.by_columns(rows, *keys, questions=questions)
     if tool := tools.TOOLS.get(format):
         return tools.by_tool(rows, tool)
+    return formats.openai_batch(rows, _needed(questions, path, format))
+
+
+def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequence[Question]:
+    """The questions of a format that has no reference answers of its own. Raises `UsageError` if there are none."""
     if not questions:
         raise UsageError(
             f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its "
             "benchmark with `benchmark`"
         )
-    return formats.openai_batch(rows, questions)
+    return questions
 
 
 def _pairs(

@@ -34,7 +34,7 @@ class Tool(NamedTuple):
 
 def _of_lm_eval(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row with its responses as one list, and without the worked solution before a reference of GSM8K."""
-    resps = row["resps"] if isinstance(row["resps"], list) else [None]
+    resps = row["resps"] if isinstance(row["resps"], list) else [row["resps"]]
     gold = row["target"]
     return {
         **row,
@@ -98,10 +98,14 @@ def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
     for where, value in rows:
         cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
         row = Row(where, dict(tool.transform(value)))
-        holder, nested, _ = tool.reply.rpartition(".")
+        holder, nested, reply = tool.reply.rpartition(".")
         if nested and not isinstance(_at(row, holder), dict):
-            raise UsageError(f"{where} is no row of {tool.name}: it has no {holder!r}")
-        once = _at(row, tool.once)
+            raise UsageError(f"{where} is no row of {tool.name}: no {holder!r}; expected an object with {reply}")
+        answer = _at(row, tool.answer)
+        if answer is None:
+            expected = tool.answer.replace("|", " or ")
+            raise UsageError(f"{where} has no reference answer; expected it in {expected}")
+        once = _at(row, tool.once) if tool.once else None
         if once is not None and str(once) in seen:
             continue
         seen.add(str(once))
@@ -109,7 +113,7 @@ def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
             where,
             responses_of(row, _at(row, tool.reply), tool.reply),
             question=cells.as_text(_at(row, tool.question)),
-            answer=_at(row, tool.answer),
+            answer=answer,
             question_id=cells.id_of(_at(row, tool.question_id)),
             model=cells.text_or_none(value.get("model")) if tool.name == "LLMEval" else None,
         )

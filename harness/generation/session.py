@@ -50,7 +50,7 @@ from harness.runs.manifest import (
     changes_of,
     servers_refusal,
 )
-from harness.runs.merging import joined_manifest
+from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
 from harness.runs.survey import stored_keys
@@ -141,6 +141,7 @@ class SamplingSession:
         its plan here. Raises `StoreError`, `ServerError`. context_of: asks an endpoint for the context of the model, in
         tokens; None: unknown.
         """
+        refuse_doubled(self._folder)
         rows: list[Owed] = []
         done: dict[str, int] = {}
         total: dict[str, int] = {}

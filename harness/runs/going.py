@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.benchmarks.shards import Shard, assign_parts
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.runs import questions
@@ -64,7 +65,15 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: boo
     # A process that begins writes the manifest before the questions that fit it, so the two may differ for a moment.
     read = questions.read(files) if held else questions.read_planned(files, record)
     ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in read]
-    return Stored(name=name, done=plan.n_stored(stored_keys(files), ids), total=plan.total(ids))
+    keys = stored_keys(files)
+    if (run := folder.run_of_shard()) is not None:
+        # The plan is the run's, and a shard asks for nothing that the run has.
+        with contextlib.suppress(ValueError):  # a folder of another name
+            shard = Shard.parse(folder.path.name.replace("-of-", "/"))
+            ids = [each for each, part in assign_parts(name, ids, shard.of).items() if part == shard.number]
+        for key in stored_keys(run.benchmark(name)):
+            keys.add(key)
+    return Stored(name=name, done=plan.n_stored(keys, ids), total=plan.total(ids))
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from harness.core import codec
 from harness.core.files import open_untrusted
 
-MAX_EVENT_BYTES = 64 * 1024
+MAX_EVENT_BYTES = 1024 * 1024
 """Longest line of a log that is read; a longer one is skipped."""
 
 

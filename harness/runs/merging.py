@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from harness.core import channel
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
@@ -32,7 +34,7 @@ from harness.core.records import Question
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
-from harness.runs.lock import hold, holder_of
+from harness.runs.lock import TRY_SECONDS, hold, holder_of
 from harness.runs.manifest import (
     BenchmarkRecord,
     Difference,
@@ -43,9 +45,12 @@ from harness.runs.manifest import (
     servers_refusal,
 )
 from harness.runs.record import KeySet, Plan
-from harness.runs.survey import stored_keys
+from harness.runs.survey import survey_of
 
 COPY_BYTES = 1024 * 1024
+
+JOIN_SECONDS = 10.0
+"""A shard waits this long for its run to be free: a score holds the run while it joins the shards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +58,8 @@ class Joined:
     """The result of a merge for one benchmark.
 
     n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
-    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too.
+    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too. n_damaged: lines that
+    do not count, in all folders.
     """
 
     name: str
@@ -62,6 +68,7 @@ class Joined:
     n_expected: int
     n_owed: int
     n_again: int
+    n_damaged: int
 
     def notes(self) -> Iterator[str]:
         """Sentences to tell the user, safe to print."""
@@ -69,6 +76,9 @@ class Joined:
         if self.n_again:
             n = count_noun(self.n_again, "sample")
             yield f"{name}: two folders have {n}; that of the first folder counts"
+        if self.n_damaged:
+            n, do = count_noun(self.n_damaged, "damaged line"), "does" if self.n_damaged == 1 else "do"
+            yield f"{name}: {n} {do} not count; `harness doctor` names them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +133,34 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     return Merged(folder=out, benchmarks=tuple(joined), notes=tuple(filter(None, [target.warning])))
 
 
-def join_shards(run: RunFolder, *, ended: bool = False) -> None:
+def join_shards(run: RunFolder, *, ended: bool = False, accept_server_change: bool = False) -> None:
     """Add to `run` the samples of its shards that it lacks, if it has shards. Another process may be doing so.
 
-    ended: whether all shards must have ended. Raises `InUse` if one has not, and what `merge` raises.
+    Warns of damaged lines. ended: whether all shards must have ended. Raises `InUse` if one has not, and what `merge`
+    raises.
     """
-    shards = [shard for shard in run.shards() if shard.has_samples()]
-    held = next(filter(None, map(holder_of, shards)), None) if ended else None
-    if held is not None:
-        raise InUse(f"a shard of {run.path} is in use by {held}; the whole run goes on when its shards have ended.")
-    if shards:
+    if ended:
+        refuse_doubled(run)
+    if shards := [shard for shard in run.shards() if shard.has_samples()]:
         with contextlib.suppress(*() if ended else (InUse,)):
-            merge(shards, run)
+            merged = merge(shards, run, accept_server_change=accept_server_change)
+            for note in (note for joined in merged.benchmarks for note in joined.notes()):
+                channel.warn(note)
+
+
+def refuse_doubled(folder: RunFolder) -> None:
+    """Raise `InUse` if another session may ask for the same samples: that of the run of this shard, or of a shard of
+    this run. A session calls it when it holds `folder`, so that of two that begin at once one sees the other.
+    """
+    run, due = folder.run_of_shard(), time.monotonic() + JOIN_SECONDS
+    if held := next(filter(None, map(holder_of, folder.shards())), None):
+        raise InUse(f"a shard of {folder.path} is in use by {held}; the whole run goes on when its shards have ended.")
+    while run is not None and (held := holder_of(run)) is not None:
+        if time.monotonic() > due:
+            raise InUse(
+                f"{run.path} is in use by {held}, which asks for all samples; start its shard when it has ended."
+            )
+        time.sleep(TRY_SECONDS)
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
@@ -286,7 +312,7 @@ def _join(
     all_questions: the benchmark's questions, of all folders.
     """
     seen = KeySet()
-    n_again = n_added = 0
+    n_again = n_damaged = n_added = 0
     with Journal.open(out, log=log) as journal:
         keys = journal.keys
         for folder, manifest in sources:
@@ -294,7 +320,8 @@ def _join(
                 continue
             files = folder.benchmark(out.name)
             # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
-            theirs = stored_keys(files)
+            theirs, report = survey_of(files)
+            n_damaged += len(report.damaged)
             n_again += sum(not seen.add(key) for key in theirs)
             new = KeySet(key for key in theirs if key not in keys)
             for sample in read_samples(files, keys=new) if new else ():
@@ -310,6 +337,7 @@ def _join(
         n_expected=n_expected,
         n_owed=n_expected - record.plan.n_stored(keys, ids),
         n_again=n_again,
+        n_damaged=n_damaged,
     )
 
 

@@ -20,7 +20,6 @@ from collections.abc import Collection, Iterable, Iterator, Set
 from typing import NamedTuple
 
 import msgspec
-import orjson
 
 from harness.core import codec
 from harness.core.errors import StoreError
@@ -57,7 +56,7 @@ def encode(sample: Sample) -> bytes:
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
-    body = codec.inert(_encode(sample))
+    body = codec.inert(codec.encode(sample))
     if len(body) - 1 + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(
             f"{name} takes {len(body) - 1} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes."
@@ -70,13 +69,6 @@ def seal(encoded: bytes) -> bytes:
     # A view, since a record may have megabytes.
     body = memoryview(encoded)[:-1]
     return b"".join((body, b',"crc":"%08x"}\n' % zlib.crc32(body)))
-
-
-def _encode(sample: Sample) -> bytes:
-    try:
-        return orjson.dumps(msgspec.to_builtins(sample))  # half the time of msgspec's own for long texts
-    except orjson.JSONEncodeError:  # a lone surrogate, an integer over 64 bits
-        return codec.encode(sample)
 
 
 def decode(line: bytes, benchmark: str) -> Sample:

@@ -111,11 +111,16 @@ class Survey(NamedTuple):
 
 def stored_keys(folder: BenchmarkFolder) -> KeySet:
     """The keys of the stored samples; none without a journal. Raises `StoreError` as `survey` does."""
+    return survey_of(folder).keys
+
+
+def survey_of(folder: BenchmarkFolder) -> Survey:
+    """The state of the stored journal, an empty one if there is none. Raises `StoreError` as `survey` does."""
     try:
         with open_untrusted(folder.samples) as file:
-            return survey(file.fileno(), folder).keys
+            return survey(file.fileno(), folder)
     except FileNotFoundError:
-        return KeySet()
+        return Survey(KeySet(), JournalReport())
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
 

@@ -288,12 +288,8 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     """Why this reply of the judge has no verdict."""
     if reply.truncated:
         return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
-    prompt = judge.prompt
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
-    return (
-        f"the last line of its reply is {last_line!r}, and the prompt asks for "
-        f"{prompt.label}: {prompt.correct} or {prompt.label}: {prompt.incorrect} (a rubric must not ask for another)"
-    )
+    return f"the last line of its reply is {last_line!r}, and the prompt asks for {judge.prompt.form}"
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.asking.options.finished import MergeOptions
 from harness.runs import RunFolder
-from harness.runs.merging import Merged
+from harness.runs.merging import Merged, join_shards
 from harness.runs.merging import merge as merge_folders
 from harness.verbs.outputs import open_scored
 
@@ -19,8 +19,9 @@ def merge(sources: Sequence[Path], options: MergeOptions) -> Merged:
     """
     folders: list[RunFolder] = []
     for source in sources:
-        shards = RunFolder(source).shards()
-        folders += shards
-        if not shards or RunFolder(source).manifest.is_file():
-            folders.append(open_scored(source))
+        run, shards = RunFolder(source), RunFolder(source).shards()
+        if run.manifest.is_file():
+            join_shards(run, accept_server_change=options.accept_server_change)
+            shards = []
+        folders += shards or [open_scored(source)]
     return merge_folders(folders, RunFolder(options.out), accept_server_change=options.accept_server_change)

@@ -110,9 +110,14 @@ def _sampling_defaults(spec: ServerSpec, version: str) -> list[str]:
     return [] if spec.sampling_defaults == "model" else [*NEUTRAL_WORDS]
 
 
-def _environment(spec: ServerSpec, version: str) -> dict[str, str]:
+def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
     """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
+    if spec.dp > 1 and spec.dp_mode != "engine":
+        # vLLM looks for the ports between its own processes from this one upwards; replicas that start at the same time
+        # would look from the same one. Each gets 100 ports, below those of the system and apart from the servers' own.
+        begin = 10_000 if port // 10_000 == 2 else 20_000
+        environment.setdefault("VLLM_PORT", str(begin + port % 100 * 100))
     if spec.attention_backend is not None and not since(version, ATTENTION_OPTION_SINCE):
         # Versions without the option read a variable instead; an unknown option would end them.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
@@ -300,7 +305,7 @@ class Vllm(Engine):
         libraries: communication libraries that must be told the network interface. Raises LaunchError for what this
         version cannot do.
         """
-        environment = _environment(spec, version)
+        environment = _environment(spec, version, port)
         if spec.interface is not None:
             environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in libraries}
         words = [

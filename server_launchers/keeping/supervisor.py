@@ -24,6 +24,7 @@ from typing import IO, Any, Self
 import msgspec
 
 from harness.core.about import state_folder
+from harness.core.nouns import count_noun
 from server_launchers import isolated, replicas, shown
 from server_launchers.deployment import Deployment
 from server_launchers.engines import table
@@ -154,6 +155,15 @@ def dry_run(spec: ServerSpec) -> list[str]:
         with contextlib.suppress(LaunchError):
             facts = table.inspect(spec)
     return replicas.lines(spec, following_ports(spec.port or DRY_PORT, replicas.ports_needed(spec)), facts)
+
+
+def remarks(spec: ServerSpec) -> list[str]:
+    """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
+    sentences = [f"cannot be started here: {why}"] if (why := obstacle(spec)) else []
+    idle = replicas.idle_devices(spec, accelerators.find(table.accelerator(spec)).ids)
+    if idle:
+        sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
+    return sentences
 
 
 def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:

@@ -181,7 +181,23 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         (solved({"name": "use_tools"}), "solvers.0.name: expected 'prompt_template'"),
         (solved({"name": "multiple_choice", "args": {"multiple_correct": True}}), "field_spec.choices"),
         (solved({"name": "prompt_template"}), "solvers (prompt_template): args.template must be a text"),
-        (solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}), "unknown field {story}"),
+        (
+            solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}),
+            "args.template has {story}; a card fills in {prompt} alone",
+        ),
+        (
+            solved({"name": "prompt_template", "args": {"template": "{prompt} {{question}}"}}),
+            "args.template has {question}; a card fills in {prompt} alone",
+        ),
+        (
+            solved({"name": "system_message", "args": {"template": "Use {x}"}}),
+            "args.template has {x}; a card fills in nothing",
+        ),
+        (
+            solved({"name": "system_message", "args": {"template": "Use {prompt}"}}),
+            "args.template has {prompt}; a card fills in nothing",
+        ),
+        (solved(MATHS["solvers"][2], {"name": "generate"}), "a card asks for one reply; leave out all but one"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "a card cannot express args.x"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}\x07"}}), "control character"),
         (solved({"name": "generate", "args": {"temperature": -1}}), "sampling.temperature"),

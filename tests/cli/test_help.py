@@ -125,6 +125,22 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),
         (["benchmarks", "demo"], "there are fetch, list, schema, show. To see demo: cli benchmarks show demo"),
         (["benchmarks", "shwo"], "Did you mean show?"),
+        (["benchmarks", ""], "no command ''; there are fetch, list, schema, show.\n"),
+        (["run", "demo", "--resume"], "The same command continues a run by itself."),
+        (["grade", "--judge", "m"], "A judge grades what is stored"),
+        (["score", "r", "--port", "3"], "The port is part of the server's address"),
+        (
+            ["run", "--port", "3"],
+            "port: it is part of the address: --base-url",
+        ),  # A command's own sentence comes first.
+        (["status", "--on", "slurm"], "A server starts on the machine of its command."),
+        (["merge", "r", "--json"], "json: `harness merge` does not take it; `harness run`, "),
+        (["run", "--from", "x"], "from: `harness run` does not take it; `harness score` does"),
+        (["grade", "--reference", "x", "y"], "That is REFERENCE, without a flag, here. If it is the reference"),
+        (["grade", "--responce", "x", "y"], "--responce. If it is"),
+        (["sweep", "x", "--list-suites"], "That is --list here."),
+        (["probe", "--server", "x"], "That is URL, without a flag, here."),
+        (["race", "--tasks", "x"], "Usage: cli race [OPTIONS] [BENCHMARK]\n"),
         (["experiment", "repeats"], "`harness experiment` is no command: `repeat: 30`"),
     ],
 )

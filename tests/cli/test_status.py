@@ -118,9 +118,12 @@ def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> N
 
 
 def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path) -> None:
-    write(tmp_path / "results" / "run" / "shards" / "2-of-8", [sampled(0, 0)], n_questions=2, planned=1)
-    for words in ((), ("results/run",)):
-        assert "run/shards/2-of-8: ended\nsums  1/2 samples" in harness(tmp_path, "status", *words).out
+    shard = write(tmp_path / "results" / "run" / "shards" / "2-of-2", [sampled(1, 0)], n_questions=2, planned=1)
+    for words in ((), ("results/run",)):  # of its own part of the two questions
+        assert "run/shards/2-of-2: ended\nsums  1/1 sample (100%)" in harness(tmp_path, "status", *words).out
+    with RunLock(shard):
+        assert harness(tmp_path, "status", "results/run", "--pause").out.startswith("results/run/shards/2-of-2 follows")
+    assert json.loads((shard.path / "control.json").read_bytes())["paused"]
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
     assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
     # A folder of several runs that is no sweep has no cells.

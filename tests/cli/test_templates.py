@@ -98,7 +98,7 @@ def test_each_template_is_a_sweep_that_can_be_planned(tmp_path: Path, kind: str)
 
 def test_a_file_of_variables_names_the_server(tmp_path: Path) -> None:
     with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("4")) as server:
-        (tmp_path / "mine.env").write_text(f"# mine\nexport OPENAI_BASE_URL='{server.base_url}'\n")
+        (tmp_path / "mine.env").write_text(f"\ufeff# mine\nexport OPENAI_BASE_URL='{server.base_url}'\n")
         words = ("run", "demo:1", "--limit", "2", "--no-canary", "--env-file", "mine.env", "--out", "run")
         elsewhere = harness(tmp_path, *words, extra={"OPENAI_BASE_URL": "http://127.0.0.1:9"})
         assert elsewhere.code == 2, "the environment goes before the file"

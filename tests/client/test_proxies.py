@@ -170,6 +170,7 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
     [
         ("https://api.example.com", True), ("https://one.example", True), ("http://api.example.com", False),
         ("https://internal.example", False), ("https://a.other.example", False), ("https://one.example:8443", False),
+        ("https://[2600:1f18::5]:8000", False), ("https://[2600:1f18::6]:8000", True),
         ("https://10.0.0.7", False), ("https://localhost", False), ("https://[::1]", False),
     ],
 )  # fmt: skip
@@ -180,9 +181,11 @@ def test_the_environments_proxy_serves_public_hosts_only(
     monkeypatch.setenv("HTTPS_PROXY", "http://other")
     monkeypatch.setenv("https_proxy", proxy)
     monkeypatch.delenv("http_proxy", raising=False)
-    monkeypatch.setenv("no_proxy", "internal.example, .other.example, one.example:8443")
+    monkeypatch.setenv("no_proxy", "internal.example, .other.example, one.example:8443, 2600:1f18::5")
     assert proxy_for(Endpoint.parse(url)) == (proxy if is_proxied else None)
     monkeypatch.setenv("no_proxy", "*")
+    assert proxy_for(Endpoint.parse(url)) is None
+    monkeypatch.setenv("no_proxy", "foo, *")
     assert proxy_for(Endpoint.parse(url)) is None
 
 

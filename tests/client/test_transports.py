@@ -543,3 +543,13 @@ def test_importing_the_client_loads_no_http_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("sent", [b"POST /v1 HTTP/1.1\r\nA: b", b"POST /v1 HTTP/1.1\r\nContent-Length: 9\r\n\r\n{}"])
+def test_the_servers_of_tests_answer_whole_requests_only(sent: bytes) -> None:
+    """An answer relies on the fields of its request, so a client that leaves midway is no error of a thread."""
+    with FakeServer(lambda _: completion()) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
+    assert server.requests == []

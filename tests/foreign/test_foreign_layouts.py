@@ -6,6 +6,8 @@ For: harness.foreign.layouts.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -139,18 +141,77 @@ def test_a_part_of_opencompass_predictions_names_the_others(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "format", "sentence"),
     [
-        ("output-rs0.jsonl", '{"problem": "x"}\n', None, "no row of NeMo-Skills: it has no 'generation'"),
+        (
+            "output-rs0.jsonl",
+            '{"problem": "x"}\n',
+            None,
+            "no row of NeMo-Skills: it has no 'generation'; expected generation, expected_answer, problem",
+        ),
         ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
-        ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "p.json:0 is no row of OpenCompass"),
-        ("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None, "no row of EvalScope"),
+        ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "no 'gold'; expected prediction, gold"),
+        (
+            "r.jsonl",
+            '{"index": 1, "target": "2", "sample_score": 5}\n',
+            None,
+            "no 'sample_score.score'; expected an object with prediction",
+        ),
+        (
+            "r.jsonl",
+            '{"question": "1+1?", "generated_responses": ["2"]}\n',
+            None,
+            "r.jsonl:1 has no reference answer; expected it in gold_answer or gold or answer or ",
+        ),
+        (
+            "r.jsonl",
+            '{"question": "1+1?", "generated_responses": ["2"], "gold": null}\n',
+            None,
+            "r.jsonl:1 has no reference answer; expected it in gold_answer or gold or answer or ",
+        ),
+        (
+            "tmp_output_x.txt",
+            "=" * 40 + " 0 " + "=" * 40 + "\n1+1?\n",
+            None,
+            "a file of the format sglang, which holds no reference answers: name its benchmark",
+        ),
     ],
 )
 def test_another_file_is_one_sentence(
     tmp_path: Path, name: str, content: str, format: outputs.Format | None, sentence: str
 ) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match=re.escape(sentence)) as refused:
         outputs.read(tmp_path / name, format=format)
+    assert "\n" not in refused.value.sentence
+
+
+SCORED = {"index": 0, "target": "2", "input": "1+1?"}
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "evalscope": lambda reply: {**SCORED, "sample_score": {"score": {"prediction": reply}}},
+    "opencompass": lambda reply: {"0": {"origin_prompt": "1+1?", "prediction": reply, "gold": "2"}},
+    "nemo_skills": lambda reply: {"problem": "1+1?", "expected_answer": "2", "generation": reply},
+    "llmeval": lambda reply: {"prompt": "1+1?", "gen": reply, "answer": "2"},
+    "limo": lambda reply: {"question": "1+1?", "generated_responses": reply, "gold_answer": "2"},
+    "lm_eval": lambda reply: {"doc_id": 0, "doc": {"question": "1+1?"}, "resps": reply, "target": "2"},
+}
+
+
+@pytest.mark.parametrize("format", ROWS)
+def test_a_null_reply_is_missing_and_any_other_value_than_texts_is_refused(tmp_path: Path, format: Any) -> None:
+    path = tmp_path / ("output-rs0.jsonl" if format == "nemo_skills" else "rows.jsonl")
+
+    def read(reply: Any) -> outputs.Outputs:
+        path.write_text(json.dumps(ROWS[format](reply)))
+        return outputs.read(path, format=format)
+
+    for reply in ("2", ["2"], ["2", None], [None, "2"]):
+        assert list(keys(read(reply)).values()) == ["2"], reply
+    assert read(["2", None]).notes == ("1 sample of the file is null: missing, not wrong",)
+    for reply in (None, [None]):
+        with pytest.raises(UsageError, match="holds no finished sample"):
+            read(reply)
+    for reply in (5, {"usage": 3}, ["2", 5]):
+        with pytest.raises(UsageError, match=r"\.jsonl.*must be text or a list of texts, found"):
+            read(reply)
 
 
 def test_a_folder_is_of_nemo_skills_alone(tmp_path: Path) -> None:

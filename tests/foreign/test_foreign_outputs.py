@@ -70,6 +70,16 @@ def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
     assert pairs[0][0].references == ("1",)
 
 
+def test_a_column_without_a_name_says_nothing_of_copies(tmp_path: Path) -> None:
+    """Two tables of three rows, one behind the other, with the index that pandas writes."""
+    path = tmp_path / "rows.csv"
+    replies = [(n, reply) for reply in ("right", "wrong") for n in range(3)]
+    path.write_text(",prompt,gen,answer\n" + "".join(f"{n},{n}+1?,{reply},{n + 1}\n" for n, reply in replies))
+    pairs = read(path)
+    check(pairs)
+    assert (shape(pairs), texts(pairs)) == ([2, 2, 2], ["right"] * 3 + ["wrong"] * 3)
+
+
 def ids_of(rows: list[dict[str, Any]], write_rows: Write, **keys: Any) -> list[str]:
     return [question.question_id for question, _ in read(write_rows(rows), **keys)]
 

@@ -22,6 +22,9 @@ import psutil
 import pytest
 
 import harness
+from harness.client.address.endpoint import Endpoint
+from harness.client.batch_service import BatchService
+from harness.client.protocol.reply import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
 from harness.runs import RunFolder, read_samples
@@ -146,6 +149,27 @@ def test_hostile_results_change_nothing(asked: dict[str, Any]) -> None:
     assert sum(text == "one" for text in stored.values()) == 1, "the first result of a request counts"
     assert "another" not in stored.values()
     assert set(times(provider).values()) == {1}
+
+
+def test_a_result_that_is_too_long_is_asked_again_and_the_others_count(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.client.batch_service.MAX_RECORD_BYTES", 5_000)
+
+    def outcome(lines: list[Line], number: int) -> Outcome:
+        long = [answered(line, "x" * 200_000) for line in lines[:1] if number == 1]
+        return Outcome(output=[*long, *[answered(line) for line in lines[len(long) :]]])
+
+    provider = BatchProvider(outcome)
+    with FakeServer(provider.answer) as server:
+        run = harness.run(base_url=server.base_url, **asked)
+    assert run.complete
+    assert sorted(times(provider).values()) == [1] * (N * M - 1) + [2]
+
+
+def test_a_unix_socket_has_no_batches() -> None:
+    with pytest.raises(RequestFailed, match="no unix socket; give the http address of a batch API"):
+        BatchService(Endpoint.parse("unix:/run/none.sock")).look("b")
 
 
 def test_a_reply_that_is_none_is_asked_again(asked: dict[str, Any]) -> None:

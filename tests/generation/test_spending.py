@@ -21,6 +21,8 @@ from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
+from harness.runs.layout import RunFolder, RunLog
+from harness.runs.session_costs import spent_so_far
 from harness.testing import FakeServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 
@@ -78,6 +80,13 @@ def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
     in_all = re.search(r"All sessions of this run: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
     assert in_all is not None
     assert int(in_all.group(1)) == last.spent_before.prompt_tokens
+
+
+def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:
+    spent = {"prompt_tokens": 7}
+    with RunLog(RunFolder(tmp_path)) as log:
+        log.write("session_ended", notes={"n" * 1000 + str(n): 1 for n in range(500)}, spent=spent)
+    assert list(spent_so_far(RunFolder(tmp_path))) == [spent]
 
 
 def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:

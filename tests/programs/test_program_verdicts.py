@@ -40,6 +40,8 @@ DOUBLE = ("21\n", "42\n")
         ("import atexit\natexit.register(lambda: print(42))", "all tests"),
         ("import threading\nthreading.Thread(target=lambda: print(42)).start()", "all tests"),
         ("def f(n): return n and 1 + f(n - 1)\nprint(f(9_000) - 8_958)", "all tests"),
+        ("import sys\nsys.stderr.write('x' * 20_000_000)\nprint(2 * int(input()))", "all tests"),
+        ("import sys\nsys.stderr.write('x' * 20_000_000)\nprint(43)", "wrong output"),
         ("open('x', 'w').write('42')\nprint(open('x').read())", "all tests"),
     ],
 )  # fmt: skip

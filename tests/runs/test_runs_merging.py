@@ -10,11 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.asking.options.finished import MergeOptions
+from harness.core import channel
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Key, ServerFacts
-from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.runs import Manifest, RunFolder, questions, read_samples, record
 from harness.runs.lock import RunLock
-from harness.runs.merging import merge
+from harness.runs.merging import join_shards, merge
+from harness.verbs.merge import merge as merge_runs
 from tests.runs.parts import IDENTITY, NAME, sampled, write
 
 pytestmark = pytest.mark.slow
@@ -157,6 +160,26 @@ def test_what_is_damaged_in_a_shard_is_owed(quick_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"thought 7", b"thought 9", 1))
     (joined,) = merge(parts, RunFolder(quick_path / "all")).benchmarks
     assert joined.n_owed == 1
+    assert list(joined.notes()) == [f"{NAME}: 1 damaged line does not count; `harness doctor` names them"]
+
+
+def test_a_run_with_joined_shards_is_copied_as_it_stands(quick_path: Path) -> None:
+    """Its failed requests count once, and its texts are those that it was scored with."""
+    run, copy, said = RunFolder(quick_path / "run"), RunFolder(quick_path / "copy"), list[str]()
+    for k in (0, 1):
+        lines = [sampled(q, i) for q, i in ALL if q % 2 == k]
+        shard = write(run.of_shard(f"{k + 1}/2").path, lines, n_questions=N, planned=M, failed=[lines[0].key])
+        with shard.benchmark(NAME).samples.open("ab") as file:
+            file.write(b"{damaged}\n")
+    with channel.warnings_to(said.append):
+        join_shards(run)
+    assert said == [f"{NAME}: 2 damaged lines do not count; `harness doctor` names them"]
+    path = shard.benchmark(NAME).samples
+    path.write_bytes(b"".join(record.encode(sampled(q, i, "other")) for q, i in ALL if q % 2))
+    (joined,) = merge_runs([run.path], MergeOptions(out=copy.path)).benchmarks
+    assert list(joined.notes()) == []
+    assert stored(copy) == stored(run)
+    assert [sum(log.read_text().count("request_failed") for log in each.logs()) for each in (run, copy)] == [2, 2]
 
 
 @pytest.mark.parametrize("step", ["questions.write", "Journal.append", "write_atomically"])

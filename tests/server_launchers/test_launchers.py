@@ -6,6 +6,7 @@ For: server_launchers, server_launchers.engines, server_launchers.deployment.
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -198,9 +199,10 @@ def asked(*words: str) -> tuple[int, str, str]:
 def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServerSpec] = []
     monkeypatch.setattr(supervisor, "dry_run", lambda given: seen.append(given) or ["line"])
+    monkeypatch.setattr(supervisor, "remarks", lambda _given: ["idle"])
     own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run"
     words = [*own.split(), "--", "--x", "1"]
-    assert asked(*words) == (0, "line\n", "")
+    assert asked(*words) == (0, "line\n", "idle\n")
     assert seen == [
         ServerSpec(
             engine="vllm",
@@ -289,6 +291,38 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
     assert [line.split()[0] for line in lines] == [f"{variable}_VISIBLE_DEVICES={number}" for number in (5, 6)]
     with pytest.raises(LaunchError, match="there are 2"):
         supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=3))
+
+
+@pytest.mark.parametrize("door", ["serve", "run", "sweep"])
+def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
+    (tmp_path / "own.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    (tmp_path / "s.yaml").write_text(
+        "benchmarks: [{data: own.jsonl}]\nmodels: [./none]\nservers: [{name: v, engine: vllm, tp: 2}]\n"
+    )
+    words = {
+        "serve": ("serve", "vllm", "./none", "--tp", "2"),
+        "run": ("run", "--data", "own.jsonl", "--model", "./none", "--serve", "vllm", "--serve-option", "tp=2"),
+        "sweep": ("sweep", "s.yaml"),
+    }
+    done = harness(tmp_path, *words[door], "--dry-run")
+    assert done.code == 0, done.err
+    assert "cannot be started here: there is no model at" in done.out + done.err
+    assert "idle: 1 device (6)" in done.out + done.err
+
+
+def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
+    for port in (8000, 20_000, 29_990, 45_950):
+        spec = ServerSpec(engine="vllm", model="m", dp=60, port=port)
+        planned = replicas.deploy(spec, range(port, port + 60), table.assumed_facts(spec)).processes
+        begins = sorted(int(process.command.environment["VLLM_PORT"]) for process in planned)
+        assert all(later - earlier >= 100 for earlier, later in pairwise(begins)), begins
+        assert not any(begin <= number < begin + 100 for begin in begins for number in range(port, port + 60))
+    for alone in (spec.but(dp=1), spec.but(dp_mode="engine")):
+        assert "VLLM_PORT" not in dry("vllm", dp=alone.dp, dp_mode=alone.dp_mode)[0]
+    assert all(line.split()[1] == "VLLM_PORT=3000" for line in dry("vllm", dp=2, environment={"VLLM_PORT": "3000"}))
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,10 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ),
         (
             "sweep several.yaml --dry-run",
-            "several.yaml:1: unknown key 'model'. Did you mean models?",
+            "several.yaml:1: unknown key 'model' (also wrong: benchmark, temperature). Did you mean models?",
         ),
-        (
-            "sweep several.yaml --dry-run",
-            "several.yaml:3: unknown key 'temperature'. 'temperature' belongs under 'run'.",
-        ),
+        ("merge A", "Missing option '-o' / '--out'. For example: `harness merge "),
+        ("export A", "Missing option '--to'. For example: `harness export "),
         ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. The keys there are layout, shown, columns, base, k."),
         ("compare A A", "A is named twice: name another run to compare it with"),
         ("show A --level hard", "no question of this run has 'level' in its metadata; they have topic"),

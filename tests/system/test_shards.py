@@ -9,6 +9,7 @@ import json
 import random
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -25,6 +26,7 @@ from harness.testing import FakeServer, Request, completion, http, models
 from harness.verbs.again import options_again
 from harness.verbs.report import run_facts
 from tests.budget import rounds
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv
 from tests.system.command import harness as command
 
@@ -65,7 +67,7 @@ def numbers(folder: Path) -> dict[str, Any]:
 
 
 def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
-    asked: dict[str, Any], tmp_path: Path
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One client is late, and the run is scored before: the score says what is missing, and the next one is whole."""
     whole = harness.run(out=tmp_path / "whole", **asked)
@@ -79,6 +81,14 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
         second = harness.run(out=tmp_path / "run", shard="2/2", **asked)
         with pytest.raises(harness.StoreError, match=r"a shard of .* is in use by process"):
             harness.run(out=tmp_path / "run", **asked)
+    monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", 0.1)
+    with RunLock(RunFolder(tmp_path / "run")), pytest.raises(harness.StoreError, match="which asks for all samples"):
+        harness.run(out=tmp_path / "run", shard="1/2", **asked)
+    monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", PATIENCE_SECONDS)
+    joining = RunLock(RunFolder(tmp_path / "run"))
+    joining.acquire()  # as a score does for a moment
+    threading.Timer(0.5, joining.release).start()
+    assert harness.run(out=tmp_path / "run", shard="1/2", **asked).complete
     assert sorted(part.outcome.n_done for part in (first, second)) == [8, 12], "two questions and three, of 4 samples"
     for folder in ("run", "whole"):
         harness.score(tmp_path / folder, workers=1)

@@ -199,6 +199,12 @@ def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) 
         done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt=./rubric.txt"))
     assert "the last line of its reply is 'yes', and the prompt asks for VERDICT: CORRECT or " in done.err
     assert "a rubric must not ask for another" in done.err
+    with FakeServer(SERVED) as server, FakeServer(saying("WRONG")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt=limo", "--out", "limo"))
+    assert (
+        "the last line of its reply is 'WRONG', and the prompt asks for the heading ## Correctness, then CORRECT or "
+        "WRONG alone"
+    ) in " ".join(done.err.split())
 
 
 def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

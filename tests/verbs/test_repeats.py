@@ -53,11 +53,12 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
             (),
             "s.yaml:1: the file's `samples` and `repeat` set samples and seed of each run: leave samples out",
         ),
-        ({"repeat": 2}, ("--seed", "3"), "set samples and seed of each run: leave seed out"),
+        ({"repeat": 2}, ("--seed", "3"), "harness: seed: the file sets it for each of its repeats: leave it out"),
+        ({"samples": [2, 4]}, ("-n", "2"), "harness: samples: the file sets it for each of its repeats"),
         ({"repeat": 0}, (), "s.yaml:1: repeat: expected"),
         ({"repeat": 2, "benchmarks": [{"data": "sums.jsonl", "seed": 7}]}, (), "leave seed out"),
         ({"samples": [2], "sampling": [{"temperature": 1.0, "samples": 4}]}, (), "leave samples out"),
-        ({"samples": [2, 2]}, (), "also has the name samples-2"),
+        ({"samples": [2, 2]}, (), "s.yaml:1: a number of samples stands twice"),
     ],
 )
 def test_repeats_that_cannot_be_are_refused(

@@ -86,7 +86,12 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
 
     base_url: Annotated[
         tuple[str, ...],
-        Option("The server. Default: OPENAI_BASE_URL, else the running server.", under=WHOM, argument=True),
+        Option(
+            "The server. Default: OPENAI_BASE_URL, else the running server.",
+            under=WHOM,
+            argument=True,
+            metavar="[URL]",
+        ),
     ] = ()
 
     @property

@@ -14,7 +14,7 @@ from harness.asking.options.resuming import Resuming
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError
-from harness.core.options import Option
+from harness.core.options import COMMAS, Option
 from harness.presets.sampling import SamplingOptions
 
 
@@ -165,6 +165,10 @@ class RaceCommand(RunFlags, RaceRules):
     first: ClassVar = ("candidates", "margin", "step", "as_json", *FIRST)
     refused: ClassVar = {**RunFlags.refused, "dry_run": "a race has no dry run: use `harness run` for it"}
 
+    benchmarks: Annotated[
+        tuple[str, ...],
+        Option("NAME, NAME:SAMPLES or a card's file.", argument=True, kind=COMMAS, metavar="[BENCHMARK]"),
+    ] = ()
     candidates: Annotated[
         tuple[str, ...],
         Option(

@@ -241,7 +241,9 @@ def proxy_for(endpoint: Endpoint) -> str | None:
     parts = urlsplit(endpoint.base_url)
     named = getproxies_environment()
     proxy = named.get(parts.scheme) or named.get("all")
-    if not proxy or proxy_bypass(parts.netloc):
+    exempt = [name.strip() for name in named.get("no", "").split(",")]
+    # With the port for an entry with one; the bare name for an IPv6 address, which an entry has without brackets.
+    if not proxy or "*" in exempt or proxy_bypass(parts.netloc) or proxy_bypass(parts.hostname or ""):
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"

@@ -68,6 +68,13 @@ class JudgePrompt:
     file: str = dataclasses.field(default="", compare=False)
 
     @property
+    def form(self) -> str:
+        """The form of the verdict that the template asks for."""
+        if f"## {self.label}\n" in self.template:
+            return f"the heading ## {self.label}, then {self.correct} or {self.incorrect} alone"
+        return f"{self.label}: {self.correct} or {self.label}: {self.incorrect} (a rubric must not ask for another)"
+
+    @property
     def digest(self) -> str:
         """SHA-256 of all that shapes a verdict."""
         return digest([self.template, self.label, self.correct, self.incorrect, *["reply"][: self.whole_reply]])

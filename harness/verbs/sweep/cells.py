@@ -254,7 +254,7 @@ def _axis(
     for index, given in enumerate(content.get(axis, ())):
         entries += _entries(file, axis, (axis, index), given)
     if axis == "sampling":
-        entries = _repeated(file, entries)
+        entries = _repeated(file, entries, over)
     names: dict[str, str] = {}
     for entry in entries:
         if entry.name in names:
@@ -270,17 +270,21 @@ _REPEATED = {"samples": "samples", "repeat": "seed"}
 """Key of the file that repeats each run → the option that it sets."""
 
 
-def _repeated(file: SweepFile, entries: list[Entry]) -> list[Entry]:
+def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
     """The entries of the sampling, each with every number of the file's `samples` and every seed of its `repeat`.
 
-    Raises `UsageError` if an entry sets the same.
+    over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
     """
     content = file.content
     by_key = {"samples": content.get("samples"), "repeat": range(1, content.get("repeat", 0) + 1)}
     axes = [[(_REPEATED[key], value) for value in values] for key, values in by_key.items() if values]
     if not axes:
         return entries
+    if clash := [option for key, option in _REPEATED.items() if by_key[key] and option in over]:
+        raise UsageError("the file sets it for each of its repeats: leave it out", field=clash[0])
     where = file.where((next(key for key in by_key if key in content),))
+    if len({*(numbers := content.get("samples") or ())}) < len(numbers):
+        raise UsageError(f"{where}: a number of samples stands twice")
     repeated = []
     for entry in entries or [Entry(name="", label="", where=where)]:
         for chosen in itertools.product(*axes):

@@ -33,6 +33,9 @@ from harness.extensions.answers.program.inside.tests_outside import ProgramEnded
 MAX_ERROR_CHARS = 2_000
 """Characters at the end of a program's standard error that are kept."""
 
+_PIPE_BYTES = 1 << 20
+"""Bytes that are read of a program's standard error at a time; a pipe holds no more."""
+
 _MAX_THREADS = 64
 """Largest number of threads of a program, where the kernel enforces such a bound for the sandbox's user."""
 
@@ -166,20 +169,22 @@ class _Supervisor:
         """Do one job with standard input: fork the program with the test's input, and send back what it printed and how
         it ended.
 
-        Its standard streams are files in memory, which the kernel bounds like any file that it writes.
+        Its input and output are files in memory, which the kernel bounds like any file that it writes. Its errors go
+        through a pipe, whose end is kept: a program may write any number of them.
         """
         frames.send(self._channel.sends, {"started": True})
-        given, output, errors = (os.memfd_create("stream") for _ in range(3))
+        given, output = (os.memfd_create("stream") for _ in range(2))
+        errors, its_errors = os.pipe()
+        os.set_blocking(errors, False)
         text = frames.receive(self._channel.receives)["input"]
         os.pwrite(given, text.encode("utf-8", "surrogatepass"), 0)  # the program reads from the beginning
         alive, its_end = os.pipe()
-        self._fork({0: given, 1: output, 2: errors, 3: its_end}, job)
-        os.close(its_end)  # A copy left open here would keep the pipe from ending with the program.
+        self._fork({0: given, 1: output, 2: its_errors, 3: its_end}, job)
+        for fd in (its_errors, its_end):  # A copy left open here would keep the pipe from ending with the program.
+            os.close(fd)
         self._start_clock()
-        end = self._wait_for_end(alive)
-        size, most = os.fstat(errors).st_size, 4 * MAX_ERROR_CHARS
-        # The end is kept, because the last line of a traceback names the exception.
-        error = os.pread(errors, most, max(0, size - most)).decode("utf-8", "replace")[-MAX_ERROR_CHARS:]
+        end, written = self._wait_for_end(alive, errors)
+        error = written.decode("utf-8", "replace")[-MAX_ERROR_CHARS:]
         n_bytes = os.fstat(output).st_size
         # A program that goes on printing after the kernel has refused it has still printed too much.
         end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
@@ -191,19 +196,27 @@ class _Supervisor:
             status |= {"signal": os.WTERMSIG(self._status)} if killed else {"code": os.WEXITSTATUS(self._status)}
         frames.send(self._channel.sends, status)
 
-    def _wait_for_end(self, alive: int) -> str:
-        """Wait until the program ends. Returns "closed", or the rule of the limit that it has passed.
+    def _wait_for_end(self, alive: int, errors: int) -> tuple[str, bytes]:
+        """Wait until the program ends. Returns "closed", or the rule of the limit that it has passed; and the end of
+        what the program wrote to `errors`, because the last line of a traceback names the exception.
 
         alive: a pipe that ends with the program, or before it if the program closes its end.
         """
+        error, watched = b"", [alive, errors]
         while True:
             over = self._over()
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
                 self._pid, self._status = 0, status
+            try:
+                piece = os.read(errors, _PIPE_BYTES)
+                watched = [alive, errors] if piece else [alive]
+            except BlockingIOError:
+                piece = b""
+            error = (error + piece)[-4 * MAX_ERROR_CHARS :]
             if pid or over:
-                return over if over == "time limit" or not pid else "closed"
-            if frames.readable([alive], self._wait_seconds()):
+                return over if over == "time limit" or not pid else "closed", error
+            if not piece and frames.readable(watched, self._wait_seconds()) == [alive]:
                 time.sleep(0.0005)
 
     # --- functions of a program ---
