@@ -27,6 +27,7 @@ from harness.answers.grammar.tree import (
     substitute,
     sym,
     symbols,
+    walk,
 )
 from harness.answers.grammar.units import unit_of
 
@@ -250,6 +251,9 @@ def _big_operator(p: Parser) -> Node:
         raise Unreadable(f"a {name} without limits")
     variable, start = below.args[0][:2]
     index = sym(f"k_sum {len(bound_letters(body)) + 1}")  # an integer, whose own letter means nothing outside
+    subscripts = [here.args[0].partition("_")[2] for here in walk(body) if here.op in ("sym", "text", "apply")]
+    if any(str(variable.args[0]) in name and not name.startswith("sum ") for name in subscripts):
+        index = variable  # a_k is read as one name, which would keep its k
     limits = (index, start) if name == "lim" else (index, start, above)
     return Node("fn", (name, *limits, substitute(body, variable, index)))
 

@@ -34,9 +34,13 @@ _PASSED = re.compile(
     r"(?:(?:for|where|with|over|其中|为任意)\b ?)?"
     rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
     rf"(?: ∈ \$[RZNQC](?: [_^] [-+*<>=!0 ]+)?| (?:is|are|be|为|是)(?: {_KIND})+| {_KIND})?"
-    rf"|for (?:all|any|every|each) (?:{_KIND} )*{_LETTER} >=? [01]|where {_LETTER} (?:is|denotes) (?:the|an?) [^.]+"
 )
 """A remark that only says for which letters a value holds, or what kind of numbers they are."""
+
+_DEFINES = re.compile(
+    rf"for (?:all|any|every|each) (?:{_KIND} )*{_LETTER} >= [01]|where {_LETTER} (?:is|denotes) the number of [a-z ]+"
+)
+"""A remark that repeats what the question says of a letter: "for all n ≥ 1", "where n is the number of points"."""
 
 
 def leads_to_value(words: str) -> bool:
@@ -59,6 +63,11 @@ def says_nothing(tokens: Sequence[MathToken]) -> bool:
     "for all real x" and "where C is a constant".
     """
     return _PASSED.fullmatch(words_of_remark(tokens)) is not None
+
+
+def defines_only(remark: str) -> bool:
+    """Whether a remark, in the words of `words_of_remark`, only repeats what the question says of a letter."""
+    return _DEFINES.fullmatch(remark) is not None
 
 
 def words_of_remark(tokens: Sequence[MathToken]) -> str:

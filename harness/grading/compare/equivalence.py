@@ -31,6 +31,7 @@ from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.assignments import names_several
+from harness.grading.compare.constants import same_with_constant
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
@@ -264,6 +265,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
+    if not result.equal:
+        result = same_with_constant(reference_node, answer_node, rules) or result
     if result.equal and (
         _leaves_open(reference, reference_node, answer, answer_node)
         or _leaves_open(answer, answer_node, reference, reference_node)

@@ -104,7 +104,11 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
 
 
 def _subject(condition: Node) -> str:
-    """Return the letter that an inequality bounds, x of 2a < x; "" for a set, or if several letters may be meant."""
+    """Return the letter that an inequality bounds, x of 2a < x, or a membership; "" for a set, or if several letters
+    may be meant.
+    """
+    if condition.op == "member" and condition.args[0].op == "sym":
+        return str(condition.args[0].args[0])
     if condition.op != "rel":
         return ""
     operands = condition.args[0]

@@ -23,10 +23,10 @@ Long: structures hold structures, so the rules of all kinds call one another.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import combinations
 
+from harness.answers.grammar.remarks import defines_only
 from harness.answers.grammar.tree import (
     INFINITY,
     SETS,
@@ -34,8 +34,6 @@ from harness.answers.grammar.tree import (
     I,
     Node,
     is_scalar,
-    neg,
-    num,
     substitute,
     sym,
     symbols,
@@ -83,7 +81,6 @@ _UNREAD = Comparison(None, "structure")
 """The result for two kinds of structures that no rule compares: undecided."""
 
 
-_CONSTANT = re.compile(r"(?:[CcKkD]|const)(?:_\w+)?")
 _UNIT_VECTORS = (I, sym("j"), sym("k"))
 _WORDS = ("text", "given")
 """Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
@@ -115,6 +112,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         reference, answer = _class_of(reference), _class_of(answer)
     if "congruence" in (reference.op, answer.op):
         return same_classes(reference, answer, rules)
+    if reference.op == answer.op == "rel" and ("≡" in reference.args[1]) != ("≡" in answer.args[1]) and not one_name:
+        return Comparison(None, "label")  # x = 1 beside y ≡ 1 (mod 6)
     if is_equation(reference) or is_equation(answer):
         return _same_statements(reference, answer, rules)
     if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
@@ -130,6 +129,10 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _same_cases(reference, answer, rules)
     if allows(rules, "vector_as_tuple"):
         reference, answer = _by_unit_vectors(reference, answer), _by_unit_vectors(answer, reference)
+        if {reference.op, answer.op} & {"tuple", "bracket", "matrix"} and (
+            _may_be_vector(reference) or _may_be_vector(answer)
+        ):
+            return Comparison(None, "vector")
     if is_scalar(reference) and is_scalar(answer):
         return same_scalar(reference, answer, rules)
     if "matrix" in (reference.op, answer.op):
@@ -149,42 +152,12 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
     """Compare two answers without structure: as scalars, and as families."""
     if reference.op == "base" or answer.op == "base":
         return same_base(reference, answer, rules)
-    constants = [_constant_of(side) for side in (reference, answer)]
-    if constants[0] is not None and constants[1] is not None:  # x² + C and x² + K
-        reference, answer = substitute(reference, constants[0], sym("C")), substitute(answer, constants[1], sym("C"))
     result = same_scalar(reference, answer, rules)
     if result.equal:
         return result
-    if None not in constants and _differ_by_number(reference, answer, rules):
-        return Comparison(True, "constant")
     if result.equal is False and "C" in symbols(reference) & symbols(answer):
         return Comparison(None, "constant")  # C may be any constant: ln|x| + C and ln|3x| + C
     return _same_family(reference, answer, rules) or result
-
-
-def _differ_by_number(left: Node, right: Node, rules: GradeRules) -> bool:
-    """Whether left − right is the same number for all values of the letters: ln|x| + C and ln|3x| + C."""
-    difference = Node("add", (left, neg(right)))
-    # More than one point: the difference may have no value at the first, as 1/(x − 2) at 2 or ln x at -1.
-    for point in (2, 1, -1):
-        value = difference
-        for name in symbols(difference):
-            value = substitute(value, sym(name), num(point))
-        if same_scalar(difference, value, rules).equal:
-            return True
-    return False
-
-
-def _constant_of(node: Node) -> Node | None:
-    """Return the letter that is a free constant of an expression in a variable, such as C of x² + C; else None."""
-    terms = node.args if node.op == "add" else ()
-    constants = [term for term in terms if term.op == "sym" and _CONSTANT.fullmatch(term.args[0])]
-    if len(constants) != 1:
-        return None
-    others = {name for term in terms if term is not constants[0] for name in symbols(term)}
-    # A variable is a small letter: k + 1 has none beside its k.
-    free = constants[0].args[0] not in others and any(name[:1].islower() for name in others)
-    return constants[0] if free else None
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -196,6 +169,8 @@ def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) 
     value, condition = reference.args if reference.op == "given" else (reference, None)
     answer_value, answer_condition = answer.args if answer.op == "given" else (answer, None)
     result = same(value, answer_value, rules)
+    if condition is None and defines_only(answer_condition or ""):
+        return result
     if result.equal is False and symbols(answer_value):
         return Comparison(None, "condition")  # the condition may say what the letters are
     if not result.equal or answer_condition in (None, condition):
@@ -738,21 +713,27 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
 
 
 def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
-    """Return a vector beside a sum of unit vectors, `(3, 4)` beside `3i + 4j`, as such a sum, and the sum with the
-    letter i in place of the imaginary unit; any other node unchanged.
+    """Return a vector beside a sum of i and another unit vector, `(3, 4)` beside `3i + 4j`, as such a sum, and the
+    sum with the letter i in place of the imaginary unit; any other node unchanged.
     """
     vector, total = (counterpart, node) if is_scalar(node) else (node, counterpart)
     entries = _vector(vector) if vector.op == "matrix" else vector.args if vector.op in ("tuple", "bracket") else ()
-    terms = total.args if total.op == "add" else (total,)
-    used = [unit for unit in _UNIT_VECTORS if unit in walk(total)] if is_scalar(total) else []
-    if any(not set(used) & set(walk(term)) for term in terms):
-        return node  # 1 + 2i
-    # A vector has an i or a j: k alone is more often a letter.
-    if not {I, sym("j")} & set(used) or len(entries or ()) not in (2, 3) or used != used[: len(entries or ())]:
+    terms = total.args if total.op == "add" and is_scalar(total) else ()
+    used = [[here for here in walk(term) if here in _UNIT_VECTORS] for term in terms]
+    # One unit in each term: 1 + 2i is a complex number, i alone too, and i² + j² is none of vectors.
+    is_sum = all(len(units) == 1 for units in used) and I in walk(total) and len({units[0] for units in used}) > 1
+    n_units = 3 if [sym("k")] in used else 2
+    if not is_sum or not n_units <= len(entries or ()) <= 3 or set(_UNIT_VECTORS) & set(walk(vector)):
         return node
     if vector is node:
         node = Node("add", tuple(Node("mul", pair) for pair in zip(entries or (), _UNIT_VECTORS, strict=False)))
     return substitute(node, I, sym("i"))
+
+
+def _may_be_vector(node: Node) -> bool:
+    """Whether an i stands in an expression and every term has a unit vector's letter: 3i, or a number."""
+    terms = node.args if node.op == "add" else (node,)
+    return is_scalar(node) and I in walk(node) and all(set(_UNIT_VECTORS) & set(walk(term)) for term in terms)
 
 
 def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

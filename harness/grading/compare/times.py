@@ -7,7 +7,10 @@ import re
 from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
-_TIME = re.compile(r"\s*(?P<hour>\d{1,2})[:：](?P<minutes>\d\d)\s*(?:(?P<half>[aApP])\.?[mM]\.?)?\s*")
+_TIME = re.compile(
+    r"\s*(?P<hour>(?P<small>0?\d|1[0-2])|1\d|2[0-3])[:：](?P<minutes>[0-5]\d)\s*"
+    r"(?(small)(?:(?P<half>[aApP])\.?[mM]\.?)?)\s*"
+)
 _DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
 
 
@@ -23,8 +26,8 @@ def same_dates(reference: str, answer: str) -> Comparison | None:
 def same_times(reference: str, answer: str) -> Comparison | None:
     """Compare times of day of which at least one names its half: 3:30 p.m. and 15:30; None for all other answers.
 
-    The answer may leave the half out. One that names the other half of the same hours is undecided: 8:55 p.m. beside
-    8:55, which may count to 24.
+    The answer may leave the half out, but not of the hour 12. One that names the other half of the same hours is
+    undecided: 8:55 p.m. beside 8:55, which may count to 24.
     """
     times = [_TIME.fullmatch(without_text_commands(text).replace("~", " ")) for text in (reference, answer)]
     left, right = times
@@ -33,9 +36,11 @@ def same_times(reference: str, answer: str) -> Comparison | None:
     hours = [
         int(time["hour"]) % (12 if time["half"] else 24) + 12 * (time["half"] in ("p", "P")) for time in (left, right)
     ]
-    if int(left["minutes"]) != int(right["minutes"]):
+    if left["minutes"] != right["minutes"]:
         return Comparison(False, "clock")
+    as_written = int(left["hour"]) == int(right["hour"])
+    if as_written and int(left["hour"]) == 12 and not (left["half"] in ("p", "P") or (left["half"] and right["half"])):
+        return Comparison(None, "clock")  # 12:30 is half past noon, or half an hour past midnight
     if hours[0] == hours[1] or (left["half"] and right["half"]):
         return Comparison(hours[0] == hours[1], "clock")
-    as_written = int(left["hour"]) == int(right["hour"])
     return Comparison((True if left["half"] else None) if as_written else False, "clock")
