@@ -135,9 +135,10 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
 def _run_at(source: Path) -> RunFolder:
     """The run in this folder, with what its shards have stored so far; for a shard's folder, the run that the shard
     belongs to. Raises `StoreError`."""
-    run = RunFolder(source).run_of_shard() or RunFolder(source)
-    join_shards(run)
-    return RunFolder.open(run.path)
+    run = RunFolder(source).run_of_shard()
+    join_shards(run or RunFolder(source))
+    # The path as it was typed, for the error's words.
+    return RunFolder.open(run.path if run is not None else source)
 
 
 def score(
