@@ -80,8 +80,8 @@ def as_compared(source: str) -> str:
     and `ABC` may: no listed word, and neither written nor spoken like a word (Old, red).
     """
     words = words_of(source)
-    if (said := _PROPERTY.fullmatch(words)) is not None:  # n is odd
-        return f"{said[1] or said[4]} {said[2] or said[3]}"
+    if (property_of := _PROPERTY.fullmatch(words)) is not None:  # n is odd
+        return f"{property_of[1] or property_of[4]} {property_of[2] or property_of[3]}"
     if len(words) > MAX_PRODUCT_LETTERS or not words.isascii() or any(words in group for group in _EXCLUSIVE):
         return words
     letters = without_layout(without_text_commands(source))

@@ -45,8 +45,8 @@ def _of_lm_eval(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _of_evalscope(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row whose prompt is the user's turn: `input` behind `**User**: `, or in newer files a list of messages."""
-    asked = row.get("input")
-    plain = re.sub(r"\A\*\*User\*\*:\s*", "", asked) if isinstance(asked, str) else _last_user_turn(row.get("messages"))
+    turn = row.get("input")
+    plain = re.sub(r"\A\*\*User\*\*:\s*", "", turn) if isinstance(turn, str) else _last_user_turn(row.get("messages"))
     return {**row, "input": plain, "index": str(row["index"])}
 
 

@@ -66,10 +66,10 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: boo
     read = questions.read(files) if held else questions.read_planned(files, record)
     ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in read]
     keys = stored_keys(files)
-    if (run := folder.run_of_shard()) is not None:
+    if folder.part is not None and (run := folder.run_of_shard()) is not None:
         # The plan is the run's, and a shard asks for nothing that the run has.
-        with contextlib.suppress(ValueError):  # a folder of another name
-            shard = Shard.parse(folder.path.name.replace("-of-", "/"))
+        with contextlib.suppress(ValueError):  # a folder that somebody named 9-of-8
+            shard = Shard.parse(folder.part)
             ids = [each for each, part in assign_parts(name, ids, shard.of).items() if part == shard.number]
         for key in stored_keys(run.benchmark(name)):
             keys.add(key)

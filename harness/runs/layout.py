@@ -206,10 +206,15 @@ class RunFolder:
         """The folders of this run's shards that have begun."""
         return runs_in(self.path / SHARDS)
 
+    @property
+    def part(self) -> str | None:
+        """Which shard of a run this folder is, such as "2/8"; None for one that is no shard of a run around it."""
+        is_shard = self.path.parent.name == SHARDS and re.fullmatch(r"\d+-of-\d+", self.path.name)
+        return self.path.name.replace("-of-", "/") if is_shard else None
+
     def run_of_shard(self) -> RunFolder | None:
         """The run, if this folder is a shard's."""
-        is_shard = self.path.parent.name == SHARDS and re.fullmatch(r"\d+-of-\d+", self.path.name)
-        return RunFolder(self.path.parents[1]) if is_shard else None
+        return None if self.part is None else RunFolder(self.path.parents[1])
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:

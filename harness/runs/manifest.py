@@ -361,8 +361,8 @@ def _whole(manifest: Manifest) -> Manifest:
     for name, record in manifest.benchmarks.items():
         identity, ids = {**record.identity}, record.settings.get(SELECTED)
         if identity.pop(SHARD, None) is not None:
-            chosen = [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else None
-            plan = msgspec.structs.replace(record.plan, question_ids=chosen)
+            texts = [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else None
+            plan = msgspec.structs.replace(record.plan, question_ids=texts)
             record = msgspec.structs.replace(record, identity=identity, plan=plan)
         records[name] = record
     return msgspec.structs.replace(manifest, benchmarks=records)

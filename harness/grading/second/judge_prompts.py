@@ -1,8 +1,9 @@
 r"""Prompts for a judge model, by name or with a rubric of the user's, and the reading of its verdict.
 
 Guarantees: question, references and answer stand between tags that carry a checksum of what is between them, so no
-text can close its own tag; the answer is visible characters, of bounded length, on one line; a verdict is a whole line
-of what follows the judge's reasoning, never a word found somewhere ("INCORRECT" contains "CORRECT").
+text can close its own tag; an answer is one line of visible characters and a whole reply its lines of them, both of
+bounded length; a verdict is a whole line of what follows the judge's reasoning, never a word found somewhere
+("INCORRECT" contains "CORRECT").
 Not covered: a judge that is talked into a verdict by what it reads.
 """
 
@@ -77,7 +78,8 @@ class JudgePrompt:
     @property
     def digest(self) -> str:
         """SHA-256 of all that shapes a verdict."""
-        return digest([self.template, self.label, self.correct, self.incorrect, *["reply"][: self.whole_reply]])
+        shaping = [self.template, self.label, self.correct, self.incorrect]
+        return digest([*shaping, "reply"] if self.whole_reply else shaping)
 
 
 _RULE = """\

@@ -287,12 +287,12 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
         raise UsageError(f"{where}: a number of samples stands twice")
     repeated = []
     for entry in entries or [Entry(name="", label="", where=where)]:
-        for chosen in itertools.product(*axes):
-            if own := [option for option, _ in chosen if option in entry.options]:
+        for values in itertools.product(*axes):
+            if own := [option for option, _ in values if option in entry.options]:
                 raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(own[0])}")
-            name = "-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in chosen)]))
-            label = " ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in chosen)]))
-            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **dict(chosen)}))
+            name = "-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in values)]))
+            label = " ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in values)]))
+            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **dict(values)}))
     return repeated
 
 

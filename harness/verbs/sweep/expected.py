@@ -92,7 +92,7 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
     max_tokens = sampling.max_tokens
     fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
-    asked = {
+    conditions = {
         "prompt": options.prompt or (card.prompt if card is not None else None),
         "system_prompt": options.system_prompt,
         **sweep.conditions(cell),
@@ -105,7 +105,7 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         samples=samples,
         most_tokens=most,
         settings=_settings(options, sampling, card),
-        published=_published(options.model or str((group.spec or {}).get("model", "")), name, sweep, asked),
+        published=_published(options.model or str((group.spec or {}).get("model", "")), name, sweep, conditions),
         absent=questions_asked is None,
         done=done,
         lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
@@ -123,15 +123,15 @@ def _settings(options: RunOptions, sampling: Sampling, card: Card | None) -> str
     return ", ".join(words)
 
 
-def _published(model: str, benchmark: str, sweep: Sweep, asked: Mapping[str, Any]) -> str:
+def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str, Any]) -> str:
     """Published scores of the model on the benchmark: those of the suite's own source, else the first ones.
 
-    asked: the cell's prompts and conditions; a score of others measures something else.
+    conditions: the cell's prompts and what its server changes; a score of others measures something else.
     """
     scores = [
         one
         for one in matching(load_published(models=[model]), model, benchmark)
-        if one.metric == "pass@1" and not other_measurement(one, differing_settings(one, asked))
+        if one.metric == "pass@1" and not other_measurement(one, differing_settings(one, conditions))
     ]
     own = [one for one in scores if sweep.suite is not None and one.source.url == sweep.suite.source]
     return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])

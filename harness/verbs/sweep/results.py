@@ -266,8 +266,8 @@ def _beside(result: CellResult, reference: CellResult) -> CellResult:
         return result
     assert result.benchmark is not None
     assert reference.benchmark is not None
-    said = effort_without_effect(result.benchmark, reference.benchmark)
-    return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *said))))
+    warnings = effort_without_effect(result.benchmark, reference.benchmark)
+    return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *warnings))))
 
 
 def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:

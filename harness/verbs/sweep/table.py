@@ -352,8 +352,8 @@ def curves(results: Results) -> dict[str, list[Step]]:
     """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one."""
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
-        if (place := results.sweep.step_of(result.cell)) is not None:
-            line, step = place
+        if (line_step := results.sweep.step_of(result.cell)) is not None:
+            line, step = line_step
             curve, remark = f"{result.cell.benchmark} {line}".strip(), "; ".join(filter(None, result.notes))
             of_curve = curve, step, result.score, result.differs
             steps = by_series.setdefault(result.cell.benchmark, [])
