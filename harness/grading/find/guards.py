@@ -82,8 +82,8 @@ _BEHIND_BOX = regex(
     r"(?i)[\s$*_)}\],，]*+(?:\\[)\]][\s*,，]*+)?(?:\\text\s*\{\s*+)?(?:"
     r"(?:(?:is|was|are|seems?|looks?|would\s+be|may\s+be|might\s+be|can|could)\s+)?(?:\w+ly\s+)?(?:not|n['’]t"
     r"|wrong|incorrect|false|impossible|invalid"
-    r"|rejected|excluded|extraneous|ruled\s+out)\b|(?:isn|wasn|can|doesn)['’]t\b|(?:or|though"
-    r"|but)\s+[^.\n]{0,40}\b(?:\d|[A-J]\b)"
+    r"|rejected|excluded|extraneous|ruled\s+out)\b|(?:isn|wasn|can|doesn)['’]t\b|(?:cannot|might)\b|(?:or"
+    r"|though|but)\s+[^.\n]{0,40}\b(?:\d|[A-J]\b)"
     r"|or\s+(?:more|less|fewer)\b|(?:but\s+)?only\s+(?:if|when|for)\b|if(?!\s+and\s+only)\b|unless\b"
     r"|assuming\b|provided\b|或|是错|不对|不正确|是不|吗|[?？])"
 )
