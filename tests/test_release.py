@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 import yaml
 
+from harness.asking.verbs import VERBS
 from harness.core.about import __version__
 from tests.conftest import CHECKOUT
-from tools import on_index
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
 
@@ -35,49 +35,6 @@ def test_one_version_everywhere(release: ModuleType) -> None:
     assert "CHANGELOG.md has no section `## 99.0.0`" in release.problems("99.0.0")
 
 
-def test_one_command_turns_all_pages_to_an_index() -> None:
-    assert on_index.problems() == []
-
-
-@pytest.mark.parametrize(
-    ("text", "n"),
-    [
-        ("Run `uv tool install .` in a checkout of it.", 1),
-        ("Install it from a\ncheckout. In the checkout, gather packages.", 2),
-        ("pip install '.[report]'", 1),
-        ("Build the image in a copy of the repository. Results are stored outside of the checkout.", 0),
-    ],
-)
-def test_a_page_that_would_still_install_from_a_checkout_is_found(
-    text: str, n: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(on_index, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(on_index, "PAGES", {})
-    (tmp_path / "docs" / "howto").mkdir(parents=True)
-    (tmp_path / "README.md").write_text("", "utf-8")
-    (tmp_path / "docs" / "howto" / "page.md").write_text(text, "utf-8")
-    assert on_index.problems() == ["docs/howto/page.md installs from a checkout besides"] * n
-
-
-@pytest.mark.parametrize(("argv", "code"), [(["--help"], 0), (["--hepl"], 2), (["all"], 2)])
-def test_a_question_about_the_command_rewrites_no_page(
-    argv: list[str], code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(on_index, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(on_index, "PAGES", {"page.md": (("a checkout", "an index"),)})
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text("", "utf-8")
-    page = tmp_path / "page.md"
-    page.write_text("from a checkout", "utf-8")
-    with pytest.raises(SystemExit) as ended:
-        on_index.main(argv)
-    assert ended.value.code == code
-    assert on_index.main(["--check"]) == 0
-    assert page.read_text("utf-8") == "from a checkout"
-    assert on_index.main([]) == 0
-    assert page.read_text("utf-8") == "from an index"
-
-
 def test_each_dependency_has_a_reason_and_a_size() -> None:
     page = (CHECKOUT / "docs" / "decisions.md").read_text("utf-8")
     for requirement in PROJECT["dependencies"]:
@@ -95,3 +52,7 @@ def test_each_dependency_has_a_reason_and_a_size() -> None:
 )  # fmt: skip
 def test_files_for_other_programs_can_be_read(path: str) -> None:
     assert isinstance(yaml.safe_load((CHECKOUT / path).read_text("utf-8")), dict)
+
+
+def test_the_commands_that_a_release_tries_exist(release: ModuleType) -> None:
+    assert {words[0] for words in release.ALONE} <= set(VERBS) | {"benchmarks", "serve"}

@@ -47,16 +47,12 @@ def call(*argv: str | Path, cwd: Path = CHECKOUT) -> str:
 
 ALONE = (
     ("benchmarks",),
-    ("completion", "bash"),
+    ("compare", "--json-schema"),
     ("doctor",),
     ("grade", "1/2", r"so it is \boxed{0.5}"),
-    ("init", "begun", "--for", "hosted"),
-    ("models",),
-    ("plugins",),
+    ("plan", "aime24", "--detect", "2"),
     ("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer"),
-    ("serve", "status"),
-    ("sweep", "--schema"),
-    ("sweep", "begun/run.yaml", "--dry-run"),
+    ("sweep", "llmeval", "--dry-run", "--base-url", "http://127.0.0.1:9/v1"),
 )
 """Commands that work without a server and without a run, to be tried after the installation."""
 
@@ -68,7 +64,6 @@ def smoke(python: Path, folder: Path) -> int:
     listed = call(python, "-c", "from harness.asking.verbs import VERBS; print(*VERBS)", cwd=folder).split()
     for name in listed:
         call(python, "-m", "harness", name, "--help", cwd=folder)
-    call(python, "-m", "server_launchers", "--help", cwd=folder)
     (folder / "outputs.jsonl").write_text('{"gen": "\\\\boxed{2}", "answer": "2"}\n')
     for words in ALONE:
         call(python, "-m", "harness", *words, cwd=folder)

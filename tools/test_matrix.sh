@@ -16,7 +16,7 @@ for python in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
       break
     fi
     echo "== Python $python, $resolution"
-    if ! "$uv" pip install --quiet --python "$place/env/bin/python" --resolution "$resolution" -e '.[hub,test]' ||
+    if ! "$uv" pip install --quiet --python "$place/env/bin/python" --resolution "$resolution" -e '.[test]' ||
       ! "$place/env/bin/python" -m pytest -q -p no:cacheprovider --processes 4 \
         "${@:-tests/core}"; then
       failed+=("$python/$resolution")
