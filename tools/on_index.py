@@ -48,7 +48,7 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
         ("In the checkout, gather packages", "Gather packages"),
         ("pip wheel '.[llama-cpp]'", "pip wheel 'reasoning-harness[llama-cpp]'"),
     ),
-    "docs/howto/ascend.md": (
+    "docs/howto/vllm.md": (
         (
             "run `uv tool install --python 3.11 .` in a checkout of\nthe harness; uv downloads Python 3.11. Then",
             "run\n`uv tool install --python 3.11 reasoning-harness`; uv downloads Python 3.11. Then",
