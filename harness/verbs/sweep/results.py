@@ -298,9 +298,7 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggreg
     """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
     by_point: dict[OtherEntries, list[CellResult]] = {}
     names = [entry.name for entry in sweep.averaged]
-    for result in cell_results:
-        if result.cell.point["benchmarks"] not in names:
-            continue
+    for result in (one for one in cell_results if one.cell.point["benchmarks"] in names):
         by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
     # A point of which the file leaves out benchmarks has no mean.
     return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == len(names)]

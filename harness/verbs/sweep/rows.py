@@ -67,7 +67,7 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     """The mean over a suite's benchmarks for one combination of entries of the other axes, as fractions.
 
     missing: the benchmarks without a complete score, in one text. reported: the published mean over the same settings
-    of one benchmark; reported_by: its source. mean: None if one of them has no score at all; the
+    of one benchmark. mean: None if one of them has no score at all; the
     ends of the 95 % intervals: None if a run misses samples that it was asked for.
     """
 
@@ -84,5 +84,4 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | None
     p: float | None
     reported: float | None
-    reported_by: str
     missing: str

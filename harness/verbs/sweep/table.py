@@ -140,7 +140,6 @@ def mean_records(results: Results) -> list[MeanRow]:
             difference=aggregate.difference,
             p=aggregate.p,
             reported=aggregate.reported.published.value if aggregate.reported else None,
-            reported_by=aggregate.reported.published.source.named if aggregate.reported else "",
             missing=", ".join(aggregate.missing),
         )
         for aggregate in results.aggregates
@@ -325,8 +324,7 @@ def _means(results: Results) -> Table:
         accuracies = ["missing" if cell.score is None else value_cell(cell.score.accuracy) for cell in cells]
         texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
         if reported:
-            samples = sum(cell.samples or 0 for cell in cells)
-            texts = (*texts, published_text(aggregate.reported, samples, notes))
+            texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)
         rows.append(({**aggregate.point, "suite": sweep.name}, texts))
     title = (
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
