@@ -1,4 +1,4 @@
-"""Times the same run (50 questions × 4 samples) by this harness and by other harnesses; docs/beside.md has the result.
+"""Times the same run (50 questions × 4 samples) by this harness and by others; docs/performance.md has the result.
 
     python -m bench.beside FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made by `make bench-beside`
 

@@ -8,7 +8,7 @@ order:
 | own | the suite's own source printed it, for the run's attention budget (tokens that the attention may see) |
 | equal | its source states its settings, and ours equal all of them |
 | other | other settings, or settings that are not stated, or a number that the source quotes |
-| apart | another attention budget, or a stated other prompt: it measures something else, and decides nothing |
+| apart | another attention budget, a stated other prompt, or a mean over settings: it decides nothing |
 
 Within a kind: original numbers before quoted ones, then sources of the suite's authors, then those that state the run's
 settings, then those with the fewest differences. A setting of `NEEDED` that the source does not state counts as a
@@ -17,9 +17,12 @@ difference, and so does another or an unknown number of samples.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+import msgspec
 
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.published.value import PublishedScore
@@ -86,10 +89,35 @@ def nearest(comparisons: Sequence[PublishedComparison], metric: str, suite: str 
 
     In a suite it is a score of the suite's own source, or one that states the run's settings. comparisons: `in_order`.
     """
-    of_metric = (entry for entry in comparisons if entry.published.metric == metric)
+    of_metric = _of_one_run(comparisons, metric)
     if suite:
-        of_metric = (entry for entry in of_metric if kind(entry, suite) == EQUAL or _is_of(suite, entry.published))
-    return next(of_metric, None)
+        of_metric = [entry for entry in of_metric if kind(entry, suite) == EQUAL or _is_of(suite, entry.published)]
+    return next(iter(of_metric), None)
+
+
+def quotation(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
+    """Return the score that the suite's source quotes beside its own; None if it quotes none.
+
+    comparisons: `in_order`. suite: address of the suite's source; empty without one.
+    """
+    of_metric = _of_one_run(comparisons, metric)
+    return next((one for one in of_metric if one.published.quoted and one.published.source.url == suite), None)
+
+
+def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> PublishedComparison | None:
+    """Return the published score that is the mean over just these runs; None without one.
+
+    runs: the comparisons of each run, which has one value of each setting that the score averages over.
+    """
+    for entry in runs[0]:
+        averaged = entry.published.averaged
+        same = [one.differing for run in runs for one in run if one.published == entry.published]
+        ours = {name: Counter(differing[name][0] for differing in same) for name in averaged}
+        theirs = {name: Counter(entry.differing[name][1]) for name in averaged}
+        if averaged and entry.published.metric == metric and ours == theirs:
+            differing = {name: both for name, both in entry.differing.items() if name not in averaged}
+            return msgspec.structs.replace(entry, differing=differing)
+    return None
 
 
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
@@ -113,7 +141,7 @@ def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, sui
     of another attention budget or prompt stands there only if nothing else is published. comparisons: `in_order`.
     suite: address of the source of the suite that the run belongs to; empty for none.
     """
-    of_metric = [entry for entry in comparisons if entry.published.metric == metric]
+    of_metric = _of_one_run(comparisons, metric)
     fitting = [entry for entry in of_metric if kind(entry, suite) != APART] or of_metric[:1]
     own = vendor(comparisons, metric, suite)
     firsts: dict[str, PublishedComparison] = {}
@@ -156,6 +184,11 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
         return "compatible"
     with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]
     return "not compatible" if any(entry.verdict == "not compatible" for entry in with_settings) else "cannot say"
+
+
+def _of_one_run(comparisons: Sequence[PublishedComparison], metric: str) -> list[PublishedComparison]:
+    """The scores of this metric that may stand beside a run: a mean over several settings is no run's."""
+    return [entry for entry in comparisons if entry.published.metric == metric and not entry.published.averaged]
 
 
 def _is_of(suite: str, published: PublishedScore) -> bool:

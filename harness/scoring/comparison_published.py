@@ -190,6 +190,8 @@ def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[A
     """Why a published score measures something else than the run; empty if it does not, as far as is known."""
     if not differing.keys().isdisjoint(CONDITIONS):
         return "it was measured with another attention budget"
+    if published.averaged:
+        return f"it is the mean over several values of {' and '.join(published.averaged)}"
     # Another tool's outputs do not say with which prompt they were asked.
     if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
         return "it was measured with another prompt"

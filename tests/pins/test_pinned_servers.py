@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from server_launchers.machine import environments, programs
 from tests.pins.held import hold, read
 from tests.pins.stage import alone
 from tests.system.command import harness
@@ -44,6 +46,10 @@ def process(line: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_every_server_starts_with_the_pinned_arguments(tmp_path: Path) -> None:
+def test_every_server_starts_with_the_pinned_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each interpreter is asked once what is installed in it, and the machine once for its devices.
+    cached = cache(programs.run_quietly)
+    for module in (programs, environments):
+        monkeypatch.setattr(module, "run_quietly", cached)
     with alone(tmp_path):
         hold(SERVERS, {options: started(tmp_path, options) for options in read(SERVERS)})

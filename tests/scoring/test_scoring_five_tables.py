@@ -67,7 +67,8 @@ def shipped(cell: Cell) -> list[str]:
         if (short_name(score.model), score.benchmark, score.metric) != (model, cell.benchmark, cell.metric):
             continue
         budget, long_cot = score.settings.get("attention_budget"), score.settings.get("prompt") == LONG_COT
-        if (score.quoted, budget, long_cot) == (cell.field == "quoted", cell.budget, cell.long_cot):
+        quoted = cell.field == "quoted" or cell.model == "Previous SOTA"
+        if (score.quoted, budget, long_cot) == (quoted, cell.budget, cell.long_cot):
             rows.append(as_printed(score, cell.field))
     return rows
 
@@ -87,9 +88,9 @@ def as_printed(score: PublishedScore, field: str) -> str:
     return score.improvement
 
 
-def test_each_of_the_289_numbers_is_shipped_as_it_is_printed() -> None:
+def test_each_of_the_293_numbers_is_shipped_as_it_is_printed() -> None:
     read = cells()
-    assert len(read) == 289
+    assert len(read) == 293
     wrong = [(cell, shipped(cell)) for cell in read if shipped(cell) != [cell.printed]]
     assert not wrong
 

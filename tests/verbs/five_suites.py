@@ -237,8 +237,8 @@ SHOWN = (
         )
     ),
     *(
-        Shown(LIMO, f"AIME-Preview, {name}", f"aime-preview --model {MODELS['LIMO']}", name, "LIMO")
-        for name in ("aime24", "aime25_i")
+        Shown(LIMO, f"AIME-Preview, {name}", f"aime-preview --model {MODELS['LIMO']}", title, "LIMO")
+        for name, title in (("aime24", "aime24"), ("aime25_i", "Mean of"))
     ),
 )  # fmt: skip
 """Every table of the documents, one model of each."""

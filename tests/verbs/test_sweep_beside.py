@@ -146,9 +146,11 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
             "sglang",
             R1,
             ("aime24", 30, 64, 0.3),
-            {"samples": "64", "reported": "33.2", "by the model's authors": "28.9", "reported error": "3.4"},
+            {"samples": "64", "reported": "33.2", "quoted": "28.9", "reported error": "3.4"},
         ),
-        ("sglang", R1, ("aime25_i", 15, 64, 0.28), {"reported": "29.9"}),
+        # The source quotes 28.9 above of the model's authors, and 25.0 of nobody named.
+        ("sglang", R1, ("aime25_i", 15, 64, 0.28), {"reported": "29.9", "quoted": "25.0"}),
+        ("sglang", R1, ("limo", 817, 8, 0.48), {"reported": "47.7", "quoted": "–"}),
         ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
         # LIMO's own files say how many questions its sets have; the hub's OlympiadBench lacks one of them.
         ("limo10", LIMO, ("gaokao", 79, 1, 0.4), {"verdict": "not compatible"}),
@@ -225,6 +227,28 @@ def test_a_run_stands_beside_the_row_of_its_own_prompt(
         for line in shown.rows
     ]
     assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
+
+
+@pytest.mark.parametrize(("colder", "mean"), [("0.0", "44.5"), ("0.1", "–")])
+def test_a_published_mean_over_temperatures_stands_beside_the_mean_alone(
+    tmp_path: Path, colder: str, mean: str
+) -> None:
+    suite = (CHECKOUT / "datasets/suites/aime-preview.yaml").read_text("utf-8")
+    Path("own.yaml").write_text(suite.replace("samples: 8, temperature: 0.0", f"samples: 8, temperature: {colder}"))
+    names = ("t0.0", "t0.3", "t0.6")
+    runs = dict.fromkeys(names, ("aime25_i", 15, 8, 0.45)) | {"aime24": ("aime24", 30, 8, 0.56)}
+    found = swept("own.yaml", {"model": LIMO, "base_url": "http://127.0.0.1:9"}, **runs)
+    tables = {shown.title.split(",")[0].partition(" of")[0]: shown for shown in table.tables(found)}
+    cells = [row(tables[name], "LIMO") for name in ("aime24", *names)]
+    assert [(cell["reported"], cell["verdict"] != "–") for cell in cells] == [("56.3", True)] + [("–", True)] * 3
+    of_mean = row(tables["Mean"], "LIMO")
+    assert list(of_mean)[1:] == [*names, "mean", "new questions", *(["reported"] if mean != "–" else [])]
+    assert of_mean.get("reported", "–") == mean
+    (record,) = table.mean_records(found)
+    assert record.reported == (0.445 if mean != "–" else None)
+    (verified,) = verify(found.sweep.folder(found.results[1].cell), VerifyOptions())
+    reasons = {one.published.printed: one.reason for one in verified.comparisons}
+    assert (verified.standing, reasons["44.5"]) == ("cannot say", "it is the mean over several values of temperature")
 
 
 def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:

@@ -205,6 +205,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n  - {engine: vllm, nodes: 2}\n", 4, "need the address of node 0"),
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
         ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),
+        (D + "suite: {title: x, mean_of: [dmo]}\n", 2, "no benchmark is called 'dmo'. Did you mean demo?"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),

@@ -10,6 +10,5 @@ Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an a
                    decides:  exact → modular → numeric · identities
     products       where letters do not multiply as numbers do: matrices, vectors
     wording        further references in words that no rule reads
-    times          dates in digits, and times of day
     conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"
 """

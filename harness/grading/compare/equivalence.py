@@ -37,7 +37,6 @@ from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
-from harness.grading.compare.times import same_dates, same_times
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
@@ -95,6 +94,7 @@ _DECIMAL_COMMA = re.compile(
 
 
 _DIGIT = re.compile(r"-?\d")
+_DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
 _MAX_WORDS = 6
 """A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
 
@@ -189,9 +189,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
-    result = (
-        same_dates(reference, answer) or same_times(reference, answer) or _compare_trees(reference, answer, kind, rules)
-    )
+    result = _same_dates(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -200,6 +198,15 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
         return _compare_trees(value, answer, kind, rules)
     return result
+
+
+def _same_dates(reference: str, answer: str) -> Comparison | None:
+    """Compare dates in digits, 2024-05-01, which are no differences or quotients; None if neither side is one."""
+    dates = [_DATE.fullmatch(text) for text in (reference, answer)]
+    if dates == [None, None]:
+        return None
+    numbers = [[int(number) for number in re.findall(r"\d+", date[0])] for date in dates if date is not None]
+    return Comparison(None if len(numbers) == 1 else numbers[0] == numbers[1], "date")
 
 
 def _without_remark(answer: str) -> str:

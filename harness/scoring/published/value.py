@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-Settings = dict[str, str | int | float | bool]
+Settings = dict[str, str | int | float | bool | list[int | float]]
+"""Name → value. A list: the score is the mean over runs that have one of these values each."""
 
 _HUBS = ("github.com", "raw.githubusercontent.com", "huggingface.co")
 """Hosts whose addresses begin with the owner and the name of a repository."""
@@ -95,6 +96,11 @@ class PublishedScore:
     def states_settings(self) -> bool:
         """Whether the source states settings for this very number: not none, and not a guess."""
         return bool(self.settings) and self.stated
+
+    @property
+    def averaged(self) -> list[str]:
+        """Names of the settings over whose values the score is a mean; empty for the score of one run."""
+        return [name for name, value in self.settings.items() if isinstance(value, list)]
 
     @property
     def kind(self) -> str:

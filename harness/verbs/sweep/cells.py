@@ -122,6 +122,12 @@ class Sweep:
         return self.suite.conditions.get(cell.point.get("servers", ""), {}) if self.suite is not None else {}
 
     @property
+    def averaged(self) -> list[Entry]:
+        """The benchmarks that a suite's mean counts."""
+        names = self.suite.mean_of if self.suite is not None else None
+        return [entry for entry in self.axes["benchmarks"] if names is None or entry.name in names]
+
+    @property
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
@@ -179,6 +185,11 @@ def plan(
         group = _group(file, axes, model, server, common, over, out)
         groups += [group] if group.cells else []
     table = schema.TableOptions(**content.get("table", {}))
+    suite = schema.Suite(**content["suite"]) if "suite" in content else None
+    for name in (suite and suite.mean_of) or ():
+        if name not in (names := [entry.name for entry in axes["benchmarks"]]):
+            shown = f"no benchmark is called {visible(name, 80)!r}.{near_names(name, names)}"
+            raise UsageError(f"{file.where(('suite', 'mean_of'))}: {shown}")
     remarks += _check_base(file, table, axes)
     return Sweep(
         file=file,
@@ -190,7 +201,7 @@ def plan(
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table,
         slots=_slots(content.get("slots", 1)),
-        suite=schema.Suite(**content["suite"]) if "suite" in content else None,
+        suite=suite,
         remarks=remarks,
     )
 

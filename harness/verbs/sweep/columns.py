@@ -13,6 +13,7 @@ from types import MappingProxyType
 from harness.core.inert import visible
 from harness.reports import published
 from harness.reports.tables import AT_MOST
+from harness.scoring import beside
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.uncertainty import ABSENT, pass_at, percent
@@ -58,14 +59,15 @@ def score_text(result: CellResult, notes: Notes) -> str:
     return accuracy + (MARK if result.differs else "") + marks
 
 
-def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:
+def published_text(comparison: PublishedComparison | None, samples: int | None, notes: Notes, why: str = "") -> str:
     """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`.
 
-    comparison: with that number; None: nothing is published, and the text is `ABSENT`.
+    comparison: with that number; None: nothing is published, and the text is `ABSENT`, with the footnote `why`.
+    samples: of each question, of ours; None: unknown.
     """
     if comparison is None:
-        return ABSENT + notes.mark(result.other_questions)
-    return published.as_printed(comparison, result.samples) + notes.mark(_source(comparison))
+        return ABSENT + notes.mark(why)
+    return published.as_printed(comparison, samples) + notes.mark(_source(comparison))
 
 
 def sources_text(result: CellResult) -> str:
@@ -110,6 +112,11 @@ def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
     return percent(math.fsum(errors) / len(errors)) + notes.mark(PER_QUESTION)
 
 
+def _published(choose: Callable[[CellResult, int], PublishedComparison | None]) -> Text:
+    """The texts of a column that shows the published number that `choose` takes for (cell, k)."""
+    return lambda cell, k, notes: published_text(choose(cell, k), cell.samples, notes, cell.other_questions)
+
+
 def _own(value: Callable[[PublishedComparison], str]) -> Text:
     """The texts of a column that shows `value` of the nearest published pass@1."""
 
@@ -143,11 +150,12 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
     {
         "samples": ("samples", lambda cell, _k, _notes: ABSENT if cell.samples is None else str(cell.samples)),
         "accuracy": ("pass@1", lambda cell, _k, notes: score_text(cell, notes)),
-        "reported": ("reported", lambda cell, _k, notes: published_text(cell, cell.nearest("pass@1"), notes)),
+        "reported": ("reported", _published(lambda cell, _k: cell.nearest("pass@1"))),
         "pass_at_k": ("pass@{k}", _at_k),
-        "reported_at_k": ("reported", lambda cell, k, notes: published_text(cell, cell.nearest(f"pass@{k}"), notes)),
+        "reported_at_k": ("reported", _published(lambda cell, k: cell.nearest(f"pass@{k}"))),
         "sources": ("reported by", lambda cell, _k, _notes: sources_text(cell) or ABSENT),
-        "vendor": ("by the model's authors", lambda cell, _k, notes: published_text(cell, cell.vendor, notes)),
+        "vendor": ("by the model's authors", _published(lambda cell, _k: cell.vendor)),
+        "quoted": ("quoted", _published(lambda cell, _k: beside.quotation(cell.published, "pass@1", cell.suite))),
         "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
         "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
         "error_per_question": ("error per question", _error_per_question),

@@ -118,7 +118,8 @@ class Aggregate(NamedTuple):
     point: axis → name of the entry, for all axes except the benchmarks. difference, p: the mean minus the base's mean,
     and its p value, corrected by Holm; None without a base, and if the two cannot be compared. missing: benchmarks
     without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
-    intervals are None if a run misses samples that it was asked for, since these may have any result.
+    intervals are None if a run misses samples that it was asked for, since these may have any result. reported: the
+    published mean over the same settings of one benchmark; None without one.
     """
 
     point: Mapping[str, str]
@@ -126,6 +127,7 @@ class Aggregate(NamedTuple):
     missing: Sequence[str]
     difference: float | None = None
     p: float | None = None
+    reported: PublishedComparison | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,11 +297,11 @@ def _pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
 def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggregate]:
     """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
     by_point: dict[OtherEntries, list[CellResult]] = {}
-    for result in cell_results:
+    names = [entry.name for entry in sweep.averaged]
+    for result in (one for one in cell_results if one.cell.point["benchmarks"] in names):
         by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
     # A point of which the file leaves out benchmarks has no mean.
-    n_benchmarks = len(sweep.axes["benchmarks"])
-    return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == n_benchmarks]
+    return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == len(names)]
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
@@ -312,4 +314,5 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
     difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
-    return Aggregate(point, mean, missing, difference, p)
+    reported = beside.mean_over([result.published for result in listed], "pass@1")
+    return Aggregate(point, mean, missing, difference, p, reported)

@@ -13,12 +13,13 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """One cell: its entries on the axes of the file, its numbers as fractions (None: unknown), and why it has no score.
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
-    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the
-    nearest published pass@1 of the model; reported_as: the same with the digits that its source printed;
-    reported_by: its source; reported_under: settings that differ (attention budget, token budget, prompt, number of
-    samples). vendor: the pass@1 that the model's own authors report, as printed. sources: every source with its
-    number, in one text. standing: whether the cell agrees with published scores. reason: why samples are missing or
-    the cell failed; empty if nothing is wrong. reported_at_k … reported_improvement: columns of the tables, as printed.
+    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the
+    model; reported_as: the same with the digits that its source printed; reported_by: its source; reported_under:
+    settings that differ (attention budget, token budget, prompt, number of samples). vendor: the pass@1 that the
+    model's own authors report, as printed. quoted: the one that the suite's source quotes of others. sources: every
+    source with its number, in one text. standing: whether the cell agrees with published scores. reason: why samples
+    are missing or the cell failed; empty if nothing is wrong. reported_at_k … reported_improvement: columns of the
+    tables, as printed.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -50,6 +51,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     reported_by: str
     reported_under: str
     vendor: str
+    quoted: str
     sources: str
     reported_at_k: str
     error_per_question: str
@@ -64,7 +66,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     """The mean over a suite's benchmarks for one combination of entries of the other axes, as fractions.
 
-    missing: the benchmarks without a complete score, in one text. mean: None if one of them has no score at all; the
+    missing: the benchmarks without a complete score, in one text. reported: the published mean over the same settings
+    of one benchmark. mean: None if one of them has no score at all; the
     ends of the 95 % intervals: None if a run misses samples that it was asked for.
     """
 
@@ -80,4 +83,5 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     question_high: float | None
     difference: float | None
     p: float | None
+    reported: float | None
     missing: str

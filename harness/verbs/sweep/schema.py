@@ -56,22 +56,24 @@ Scalar = str | int | float | bool
 class Suite(Part):
     """Makes a sweep a named set of benchmarks.
 
-    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. source: the suite's own published
-    numbers are those in results/published/ with this address; they stand beside its cells before any others.
-    conditions: name of a server → what it changes of what is measured (`attention_budget`, in tokens), as published
-    numbers name it; a server that is not named changes nothing.
+    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. mean_of: names of the benchmarks that
+    the mean counts; default: all. A published mean over settings (such as temperatures) stands beside it. source: the
+    suite's own published numbers are those in results/published/ with this address; they stand beside its cells before
+    any others. conditions: name of a server → what it changes of what is measured (`attention_budget`, in tokens), as
+    published numbers name it; a server that is not named changes nothing.
     """
 
     title: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(pattern=r"^https://")] | None = None
     aggregate: Literal["mean"] = "mean"
+    mean_of: Annotated[list[str], Field(min_length=1)] | None = None
     note: str = ""
     conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
 
 
 ColumnName = Literal[
-    "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "verdict", "error",
-    "error_per_question", "reported_error", "tokens", "reported_tokens", "training_samples", "previous",
+    "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "quoted", "verdict",
+    "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "training_samples", "previous",
     "improvement", "reported_improvement",
 ]  # fmt: skip
 
@@ -83,8 +85,9 @@ class TableOptions(Part):
     benchmarks = a table per model, a row per benchmark. shown: the columns of the layouts models and benchmarks, in
     order; reported: what the suite's source reports, or else a source with the run's settings (of a sweep that is no
     suite: the nearest published score); sources: every source with its number; vendor: what the model's own authors
-    report; error_per_question: the mean over questions of sd/√n, as SGLang's benchmark reports it; previous,
-    improvement: the earlier best that the source prints, and the points above it.
+    report; quoted: what the suite's source quotes of others; error_per_question: the mean over questions of sd/√n, as
+    SGLang's benchmark reports it; previous, improvement: the earlier best that the source prints, and the points above
+    it.
     columns: the axis of a grid; default: the first of servers, sampling, prompts, models with several entries.
     base: the entry that the others are compared with; default: the first. k: of pass@k, one number or one per
     benchmark.

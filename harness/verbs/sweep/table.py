@@ -139,6 +139,7 @@ def mean_records(results: Results) -> list[MeanRow]:
             **ends("question", aggregate.mean and aggregate.mean.question),
             difference=aggregate.difference,
             p=aggregate.p,
+            reported=aggregate.reported.published.value if aggregate.reported else None,
             missing=", ".join(aggregate.missing),
         )
         for aggregate in results.aggregates
@@ -167,7 +168,7 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
 
 
 _PRINTED = (
-    *("reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
+    *("quoted", "reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
     *("training_samples", "previous", "improvement", "reported_improvement"),
 )
 """Columns of the tables that stand in `table.csv` as they are printed."""
@@ -297,7 +298,7 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     nearest = result.nearest("pass@1") if result.score is not None else None
     if nearest is None or results.sweep.suite is None:
         return ""
-    return f", reported {published_text(result, nearest, notes)}: {result.standing}"
+    return f", reported {published_text(nearest, result.samples, notes)}: {result.standing}"
 
 
 def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
@@ -317,18 +318,28 @@ def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
 def _means(results: Results) -> Table:
     """The table of a suite's means, with a row per combination of entries of the other axes."""
     sweep, notes, rows = results.sweep, Notes(), []
+    reported = any(aggregate.reported for aggregate in results.aggregates)
     for aggregate in results.aggregates:
-        cells = _with(results.results, aggregate.point)
+        cells = _cells_of(results, aggregate)
         accuracies = ["missing" if cell.score is None else value_cell(cell.score.accuracy) for cell in cells]
         texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
+        if reported:
+            texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)
         rows.append(({**aggregate.point, "suite": sweep.name}, texts))
     title = (
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
         f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
     )
-    heads = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
+    heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]
+    heads += ["reported"] if reported else []
     return _table(sweep, title, [axis for axis in AXES[:-1] if axis in sweep.axes] or ["suite"], heads, rows, notes)
+
+
+def _cells_of(results: Results, aggregate: Aggregate) -> list[CellResult]:
+    """The cells that a mean counts, in order."""
+    names = {entry.name for entry in results.sweep.averaged}
+    return [cell for cell in _with(results.results, aggregate.point) if cell.cell.point["benchmarks"] in names]
 
 
 def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> tuple[str, str]:
@@ -367,10 +378,10 @@ def _plot_of_means(results: Results) -> Plot | None:
     points: list[CurvePoint] = []
     incomplete: list[CurvePoint] = []
     for mean in results.aggregates:
-        of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
+        of_mean = _cells_of(results, mean)
         if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
             line, step = series_step
             why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
             points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, max(why, default="")))
             incomplete += points[-1:] if mean.missing and mean.mean is not None else []
-    return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)
+    return mean_plot(points, [benchmark.label for benchmark in results.sweep.averaged], incomplete)
