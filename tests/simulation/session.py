@@ -22,8 +22,8 @@ import msgspec
 from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Cancel, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.lanes import Flight
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.spending import Account
@@ -64,9 +64,10 @@ _USAGES = [
 """What replies state: the prompt's tokens or not, and their own."""
 
 
-class _Flight(msgspec.Struct, eq=False):
+class _Request(msgspec.Struct, eq=False):
     """A request in the simulated network. goes_on: with what had been written. ending: it was cancelled."""
 
+    flight: Flight
     server: Server
     end: End
     goes_on: bool = False
@@ -81,7 +82,8 @@ class Session:
         self.world = world
         self.quiet = not faults
         self.owed = {Task(r.benchmark, r.question_id, i) for r in rows for i in r.indices}
-        self.flights: dict[Task, _Flight] = {}
+        self.flights: dict[Task, _Request] = {}
+        self.cancelled: list[Flight] = []
         self.events: list[tuple[float, int, Callable[..., Any], Any]] = []
         self.paused = False
         self.killed = self.doubled = False
@@ -127,20 +129,22 @@ class Session:
             self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
 
     def play(self) -> None:
-        world, next_action = self.world, self.dispatcher.next
+        world, dispatcher = self.world, self.dispatcher
         begun, steps = world.now, 0
         latest = begun + MOST_SECONDS
-        carry_out = {Wait: self._wait, Ask: self._ask, Cancel: self._cancel}
         while not self.killed:
-            action = next_action()
-            for event, facts in self.logged:
-                self._log(event, facts)
-            self.logged.clear()
+            for flight in dispatcher.begin():
+                self._tell_log()
+                self._ask(flight)
+                steps += 1
+            self._tell_log()
+            for flight in self.cancelled:
+                self._cancel(flight)
+            self.cancelled.clear()
             steps += 1
-            kind = type(action)
-            if kind is Done:
+            if dispatcher.ended:
                 break
-            carry_out[kind](action)
+            self._wait(dispatcher.pause())
             if steps > MOST_STEPS or world.now > latest:
                 raise Broken("end", f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
         world.n_steps += steps
@@ -155,11 +159,11 @@ class Session:
 
     # ---- the network thread
 
-    def _ask(self, ask: Ask) -> None:
-        world, task, url = self.world, ask.task, ask.endpoint.base_url
+    def _ask(self, asked: Flight) -> None:
+        world, task, url = self.world, asked.task, asked.endpoint.base_url
         flights, disk = self.flights, world.disk
         if world.trace is not None:
-            self._say(f"ask {name(task)} of {url}, attempt {ask.attempt}")
+            self._say(f"ask {name(task)} of {url}, attempt {asked.attempt}")
         if task in flights:
             raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
         if task not in self.owed or task in disk.stored:
@@ -169,21 +173,22 @@ class Session:
         if self.paused or self.ending.phase != "asking":
             raise Broken("pause", "a request goes out, and the session is paused or ending")
         attempt = self.attempts[task] = self.attempts.get(task, 0) + 1
-        if ask.attempt != attempt:
-            raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {attempt}.")
-        self.rules.asked(ask)
+        if asked.attempt != attempt:
+            raise Broken("attempts", f"attempt {asked.attempt} at {name(task)} is its {attempt}.")
+        self.rules.asked(asked)
         one = world.servers[url]
         one.working += 1
         world.n_requests += 1
         seconds, end = MOODS[one.mood(world.now)](one, world.chance)
         if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
-        flight = flights[task] = _Flight(one, end, task in disk.begun)
+        flight = flights[task] = _Request(asked, one, end, task in disk.begun)
+        asked.cancel = lambda: self.cancelled.append(asked)
         if len(flights) > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
         self._later(seconds, self._end, (task, flight))
 
-    def _end(self, of: tuple[Task, _Flight]) -> None:
+    def _end(self, of: tuple[Task, _Request]) -> None:
         """A request ends by itself."""
         task, flight = of
         if self.flights.get(task) is flight:
@@ -191,14 +196,14 @@ class Session:
                 raise Broken("grace", f"{name(task)} is in flight {self.world.now - self.grace_ends:.3f} s beyond it")
             self._tell(task, flight)
 
-    def _tell(self, task: Task, flight: _Flight) -> None:
+    def _tell(self, task: Task, flight: _Request) -> None:
         del self.flights[task]
         self._free(flight.server)
         end = flight.end
         if self.world.trace is not None:
             self._say(f"end {name(task)}: {end!r}")
         if self.world.odd and self.world.manners.random() < 0.005:
-            self._lose(task)
+            self._lose(task, flight.flight)
         elif isinstance(end, Reply):
             self._answer(task, flight, end)
         elif isinstance(end, RequestFailed):
@@ -210,24 +215,25 @@ class Session:
                 if n > self.world.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
             self.rules.failed(task, end)
-            self.dispatcher.failed(task, end)
+            self.dispatcher.landed(flight.flight, end)
         else:
             self.befell[task].add("internal")
             self.rules.broke(task)
-            self.dispatcher.broke(task, end, "trace")
+            self.dispatcher.landed(flight.flight, end)
 
-    def _lose(self, task: Task) -> None:
-        """A mistake of ours: the end of a request cannot be told, or nobody knows why it was cancelled."""
+    def _lose(self, task: Task, asked: Flight) -> None:
+        """A mistake of ours: the books cannot take the end of a request, or nobody knows why it was cancelled."""
         if self.world.manners.random() < 0.5:
             self.stops = True
             self.rules.broke(task)
-            self.dispatcher.lost(task, ZeroDivisionError("a mistake of ours"))
+            self.dispatcher.fail(ZeroDivisionError("a mistake of ours"))
+            self.dispatcher.landed(asked, None)
         else:
             self.befell[task].add("internal")
             self.rules.cancelled(task)
-            self.dispatcher.cancelled(task)
+            self.dispatcher.landed(asked, None)
 
-    def _answer(self, task: Task, flight: _Flight, end: Reply) -> None:
+    def _answer(self, task: Task, flight: _Request, end: Reply) -> None:
         text = f"{self.world.n_requests}"
         finish, usage = "length" if end.truncated else "stop", self.world.chance.choice(_USAGES)
         prompt, _ = self.world.prompts[task[:2]]
@@ -249,16 +255,16 @@ class Session:
             server_model=end.model,
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
-        self.dispatcher.answered(task, sample, reply)
+        self.dispatcher.landed(flight.flight, (sample, reply))
         if self.doubled:
             raise Broken("stored once", f"{name(task)} is stored twice")
         length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
         self.rules.answered(task, sample, length)
 
-    def _cancel(self, cancel: Cancel) -> None:
-        task = cancel.task
+    def _cancel(self, asked: Flight) -> None:
+        task = asked.task
         flight = self.flights.get(task)
-        if flight is None:
+        if flight is None or flight.flight is not asked:
             return  # it had ended, before anybody looked
         if flight.ending:
             raise Broken("one end", f"{name(task)} is cancelled twice")
@@ -272,13 +278,13 @@ class Session:
         else:
             self._later(0.0, self._cancelled, (task, flight))
 
-    def _cancelled(self, of: tuple[Task, _Flight]) -> None:
+    def _cancelled(self, of: tuple[Task, _Request]) -> None:
         task, flight = of
         if self.flights.get(task) is flight:
             del self.flights[task]
             self._free(flight.server)
             self.rules.cancelled(task)
-            self.dispatcher.cancelled(task)
+            self.dispatcher.landed(flight.flight, None)
 
     def _free(self, one: Server) -> None:
         one.working -= 1
@@ -299,6 +305,11 @@ class Session:
         if self.world.trace is not None:
             self._say(f"written {name(task)}")
 
+    def _tell_log(self) -> None:
+        for event, facts in self.logged:
+            self._log(event, facts)
+        self.logged.clear()
+
     def _log(self, event: str, facts: dict[str, Any]) -> None:
         if self.world.trace is not None:
             self._say(f"log {event} {facts}")
@@ -313,10 +324,10 @@ class Session:
         world.n_events += 1
         heapq.heappush(self.events, (world.now + seconds, world.n_events, what, of))
 
-    def _wait(self, wait: Wait) -> None:
-        seconds, world, events = wait.seconds, self.world, self.events
+    def _wait(self, seconds: float) -> None:
+        world, events = self.world, self.events
         chance = world.chance
-        if seconds is None and not events:
+        if seconds == NEVER and not events:
             raise Broken("wake-up", "a lost wake-up: nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
             self._check_places(self.dispatcher.progress())
@@ -324,7 +335,7 @@ class Session:
                 self._check_outlook()
         if not self.paused and self.ending.phase == "asking":
             self.rules.waits()
-        until = NEVER if seconds is None else world.now + seconds
+        until = world.now + seconds
         soonest = events[0][0] if events else NEVER
         if until > self.probe_check and soonest > self.probe_check:
             self._check_probes(min(until, soonest))
@@ -410,7 +421,8 @@ class Session:
         dispatcher, chance = self.dispatcher, self.world.manners
         events = {task: chance.randint(1, 400) for task in self.flights}
         self.rules.arrived(events)
-        dispatcher.arrived(events)
+        for task, n in events.items():
+            self.flights[task].flight.arriving.count = lambda n=n: n
         eta = dispatcher.progress().eta
         if eta is not None and not 0 <= eta.least_s <= eta.most_s < NEVER:
             raise Broken("outlook", f"{eta} is no range")

@@ -14,7 +14,7 @@ down". A request goes to the lane with the fewest in flight for its weight. The 
 goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
 count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
 
-Invariant: each `Ticket` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
+Invariant: each `Flight` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.retry import longest_backoff
-from harness.generation.dispatch.schedule import Speed
+from harness.generation.dispatch.schedule import Work
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.progress import EndpointProgress, EndpointState
 from harness.generation.settings import Patience
+from harness.runs.record import Task
 
 SET_ASIDE_AFTER = 5
 """An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
@@ -42,7 +44,7 @@ MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
 
 
-class Lane(Speed, kw_only=True, eq=False):
+class Lane(msgspec.Struct, kw_only=True, eq=False):
     """One endpoint: how fast it is, which requests it may get, and what they came to.
 
     share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
@@ -51,6 +53,7 @@ class Lane(Speed, kw_only=True, eq=False):
     try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
     aside_since: when it was set aside. down_at: when a failure last showed that it is down; a failure of a request that
     was sent before this second shows nothing new. refuses: whether it has refused all requests (a wrong key, say).
+    seconds, tokens: sums over its finished samples, in which recent ones count most.
     """
 
     endpoint: Endpoint
@@ -69,6 +72,18 @@ class Lane(Speed, kw_only=True, eq=False):
     n_done: int = 0
     n_failed: int = 0
     last_failure: RequestFailed | None = None
+    seconds: float = 0.0
+    tokens: float = 0.0
+
+    @property
+    def token_s(self) -> float:
+        """Seconds per token; 0 while unknown."""
+        return self.seconds / self.tokens if self.tokens else 0.0
+
+    def finished(self, seconds: float, tokens: float) -> None:
+        """Note how long a sample of so many tokens took here."""
+        self.seconds = 0.98 * self.seconds + seconds
+        self.tokens = 0.98 * self.tokens + tokens
 
     @property
     def in_flight(self) -> int:
@@ -98,18 +113,31 @@ class Lane(Speed, kw_only=True, eq=False):
         return "paused" if self.pause(now) > 0 else "open"
 
 
-class Ticket(msgspec.Struct, eq=False):
-    """One request in flight.
+class Flight(msgspec.Struct, eq=False):
+    """One request, from the moment at which it may be sent until it has ended.
 
-    refusals: of its slot, less those that were forgiven. attempt: number of this request for the sample, from 1.
-    ending: whether it has been cancelled.
+    attempt: number of this request for the sample in this session, from 1. refusals: of its slot, less those that were
+    forgiven. arriving: tells how much has come. events: token events that had come at the last look; tokens: the number
+    that these are counted as. cancel: ends the request; set by whoever sends it.
     """
 
+    work: Work
     lane: Lane
     sent_at: float
-    refusals: int
     attempt: int
-    ending: bool = False
+    refusals: int
+    arriving: Arriving
+    events: int = 0
+    tokens: float = 0.0
+    cancel: Callable[[], object] = lambda: None
+
+    @property
+    def task(self) -> Task:
+        return self.work.task
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self.lane.endpoint
 
 
 class Lanes:
@@ -191,21 +219,22 @@ class Lanes:
         now = self._clock()
         return [lane for lane in self._lanes if not (lane.left or lane.set_aside or now < lane.until)]
 
-    def sent(self, lane: Lane, attempt: int = 1) -> Ticket:
-        """Note a request to the endpoint of this lane, and return its ticket.
+    def sent(self, lane: Lane, work: Work) -> Flight:
+        """Note a request for a sample to the endpoint of this lane, and return it.
 
-        The ticket goes to exactly one of `cancelled`, `answered_by` and `failed`.
+        It goes to exactly one of `cancelled`, `answered_by` and `failed`.
         """
-        return Ticket(lane, self._clock(), lane.pace.sent(), attempt)
+        work.requests += 1
+        return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), Arriving())
 
-    def cancelled(self, ticket: Ticket) -> None:
+    def cancelled(self, flight: Flight) -> None:
         """Note that we ended a request ourselves, which says nothing about the endpoint."""
-        ticket.lane.pace.ended(ticket.refusals)
+        flight.lane.pace.ended(flight.refusals)
 
-    def answered_by(self, ticket: Ticket) -> None:
+    def answered_by(self, flight: Flight) -> None:
         """Note that the endpoint answered, even if only to refuse this one request."""
-        lane = ticket.lane
-        lane.pace.answered(ticket.refusals)
+        lane = flight.lane
+        lane.pace.answered(flight.refusals)
         lane.n_done += 1
         lane.failures_in_row = lane.waits = 0
         self._down_since = None
@@ -214,13 +243,13 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
-    def failed(self, ticket: Ticket, failure: RequestFailed) -> None:
+    def failed(self, flight: Flight, failure: RequestFailed) -> None:
         """Note a request that failed because of the endpoint or the network."""
-        now, lane, seconds = self._clock(), ticket.lane, failure.retry_after
+        now, lane, seconds = self._clock(), flight.lane, failure.retry_after
         lane.n_failed += 1
         lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
-        if ticket.sent_at >= lane.asked_until:
+        if flight.sent_at >= lane.asked_until:
             lane.try_owed = False
         if seconds is not None:
             # A little longer, so that not all clients come back at once.
@@ -230,13 +259,13 @@ class Lanes:
             lane.try_owed = self._down_since is None or now - self._down_since < self.patience
         if failure.kind == "rate_limited":
             # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
-            has_waited = seconds is not None or ticket.refusals >= HOPELESS_REFUSALS
+            has_waited = seconds is not None or flight.refusals >= HOPELESS_REFUSALS
             lane.failures_in_row += lane.in_flight == 1 and has_waited
-            lane.pace.refused(ticket.refusals)
+            lane.pace.refused(flight.refusals)
         else:
-            lane.pace.ended(ticket.refusals)
+            lane.pace.ended(flight.refusals)
             lane.failures_in_row += 1
-        if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and ticket.sent_at >= lane.down_at:
+        if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and flight.sent_at >= lane.down_at:
             if not lane.set_aside:
                 lane.set_aside, lane.aside_since = True, now
             lane.down_at = now
