@@ -11,8 +11,8 @@ from harness.core.records import Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
+from harness.generation.dispatch.flight import Work
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.schedule import Work
 from harness.generation.settings import Patience
 from harness.runs.record import Task
 

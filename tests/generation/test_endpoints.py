@@ -11,8 +11,8 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core.errors import ServerError
-from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Flight, Lane, Lanes
-from harness.generation.dispatch.schedule import Work
+from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience

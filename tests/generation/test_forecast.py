@@ -19,7 +19,7 @@ from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.forecast import Streaming, TimeLeft, time_left
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress

@@ -13,8 +13,8 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.lanes import Flight, Lanes
-from harness.generation.dispatch.schedule import Work
+from harness.generation.dispatch.flight import Flight, Work
+from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.settings import Patience
 from harness.runs.record import Task

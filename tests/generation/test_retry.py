@@ -7,12 +7,12 @@ import random
 import pytest
 
 from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.generation.dispatch.flight import Work
 from harness.generation.dispatch.retry import (
     Fault,
     fault_of,
     seconds_to_retry,
 )
-from harness.generation.dispatch.schedule import Work
 from harness.generation.settings import Patience
 from harness.runs.record import Task
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bench import schedule
 from harness.client.address.endpoint import Endpoint
-from harness.generation.dispatch.lanes import Lane
-from harness.generation.dispatch.schedule import Scheduler, Work
+from harness.generation.dispatch.flight import Lane, Work
+from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples

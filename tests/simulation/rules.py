@@ -32,7 +32,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.dispatch.retry import longest_backoff
 from harness.generation.settings import RunSettings
 from harness.runs.record import Task
@@ -401,8 +401,8 @@ class Rules:
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
         if failure.kind in {*FAULTS, "refused", "too_long"} - {"rate_limited"}:
-            if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
-                sample.failed_by = frozenset({request.url})
+            has_left = self.endpoints.get(request.url) is not request.endpoint
+            sample.failed_by = frozenset() if has_left else frozenset({request.url})
             if failure.kind == "timeout":
                 sample.murky = True  # by chance or, of a probe, the endpoint's fault
             chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500

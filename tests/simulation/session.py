@@ -23,7 +23,7 @@ from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.spending import Account

@@ -26,7 +26,7 @@ from harness.core.nouns import count_noun
 from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Request, Requests
 from harness.generation.network.thread import LOOK_AROUND_S, AskingThread

@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.forecast import Streaming
 from harness.runs.record import Task
 

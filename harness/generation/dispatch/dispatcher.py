@@ -37,9 +37,10 @@ from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.dispatch.causes import Causes
-from harness.generation.dispatch.lanes import Flight, Lane, Lanes
+from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import fault_of, seconds_to_retry
-from harness.generation.dispatch.schedule import Scheduler, Work
+from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan

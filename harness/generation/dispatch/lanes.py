@@ -22,17 +22,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
-
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
+from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.retry import longest_backoff
-from harness.generation.dispatch.schedule import Work
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.progress import EndpointProgress, EndpointState
+from harness.generation.progress import EndpointProgress
 from harness.generation.settings import Patience
-from harness.runs.record import Task
 
 SET_ASIDE_AFTER = 5
 """An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
@@ -42,102 +39,6 @@ HOPELESS_REFUSALS = 7
 
 MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
-
-
-class Lane(msgspec.Struct, kw_only=True, eq=False):
-    """One endpoint: how fast it is, which requests it may get, and what they came to.
-
-    share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
-    waits: how often it was held back since its last answer. until: nothing is sent before this
-    monotonic second; asked_until: the server itself asked for a pause up to this second.
-    try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
-    aside_since: when it was set aside. down_at: when a failure last showed that it is down; a failure of a request that
-    was sent before this second shows nothing new. refuses: whether it has refused all requests (a wrong key, say).
-    seconds, tokens: sums over its finished samples, in which recent ones count most.
-    """
-
-    endpoint: Endpoint
-    pace: Pace
-    share: int = 1
-    left: bool = False
-    failures_in_row: int = 0
-    waits: int = 0
-    until: float = float("-inf")
-    asked_until: float = float("-inf")
-    try_owed: bool = False
-    set_aside: bool = False
-    aside_since: float = float("-inf")
-    down_at: float = float("-inf")
-    refuses: bool = False
-    n_done: int = 0
-    n_failed: int = 0
-    last_failure: RequestFailed | None = None
-    seconds: float = 0.0
-    tokens: float = 0.0
-
-    @property
-    def token_s(self) -> float:
-        """Seconds per token; 0 while unknown."""
-        return self.seconds / self.tokens if self.tokens else 0.0
-
-    def finished(self, seconds: float, tokens: float) -> None:
-        """Note how long a sample of so many tokens took here."""
-        self.seconds = 0.98 * self.seconds + seconds
-        self.tokens = 0.98 * self.tokens + tokens
-
-    @property
-    def in_flight(self) -> int:
-        return self.pace.in_flight
-
-    @property
-    def limit(self) -> int:
-        """Requests in flight that the endpoint gets at present."""
-        if self.left:
-            return 0
-        return 1 if self.set_aside else self.pace.limit
-
-    def has_room(self, now: float) -> bool:
-        """Whether the endpoint may get one more request now."""
-        return now >= self.until and self.in_flight < self.limit
-
-    def pause(self, now: float) -> float:
-        """Seconds until a request may be sent; 0 or less: now."""
-        rest_ends = self.pace.rest_ends if not self.limit and not self.left else None
-        return max(self.until, rest_ends or self.until) - now
-
-    def state(self, now: float) -> EndpointState:
-        if self.left:
-            return "left"
-        if self.set_aside:
-            return "set aside"
-        return "paused" if self.pause(now) > 0 else "open"
-
-
-class Flight(msgspec.Struct, eq=False):
-    """One request, from the moment at which it may be sent until it has ended.
-
-    attempt: number of this request for the sample in this session, from 1. refusals: of its slot, less those that were
-    forgiven. arriving: tells how much has come. events: token events that had come at the last look; tokens: the number
-    that these are counted as. cancel: ends the request; set by whoever sends it.
-    """
-
-    work: Work
-    lane: Lane
-    sent_at: float
-    attempt: int
-    refusals: int
-    arriving: Arriving
-    events: int = 0
-    tokens: float = 0.0
-    cancel: Callable[[], object] = lambda: None
-
-    @property
-    def task(self) -> Task:
-        return self.work.task
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return self.lane.endpoint
 
 
 class Lanes:
@@ -266,9 +167,7 @@ class Lanes:
             lane.pace.ended(flight.refusals)
             lane.failures_in_row += 1
         if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and flight.sent_at >= lane.down_at:
-            if not lane.set_aside:
-                lane.set_aside, lane.aside_since = True, now
-            lane.down_at = now
+            lane.set_aside, lane.down_at = True, now
             # More each time until it answers.
             longest = longest_backoff(self._patience, lane.waits + 1)
             lane.waits += 1
@@ -315,10 +214,7 @@ class Lanes:
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited.
-
-        The patience counts both for each endpoint that is set aside and for all endpoints together.
-        """
+        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited."""
         now = self._clock()
         times = []
         for lane in self._lanes:
@@ -327,8 +223,6 @@ class Lanes:
             opens = lane.until if lane.until > now else lane.pace.rest_ends
             if opens is not None and opens > now:
                 times.append(opens - now)
-            if lane.set_aside and (left := lane.aside_since + self.patience - now) > 0:
-                times.append(left)
         if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
             times.append(left)
         return min(times) if times else None

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.schedule import Work
+from harness.generation.dispatch.flight import Work
 from harness.generation.settings import Patience
 
 Fault = Literal["endpoint", "pace", "chance", "payload", "run"]

@@ -32,16 +32,12 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task
-
-if TYPE_CHECKING:
-    from harness.generation.dispatch.lanes import Lane
 
 UNKNOWN_LENGTH = 4096.0
 """Expected length of a sample, in tokens, before the first sample has finished."""
@@ -54,20 +50,6 @@ PRUDENCE = 2.5
 
 WORN = 3
 """A sample that came back this many times goes after all others."""
-
-
-class Work(msgspec.Struct, eq=False):
-    """A sample that is asked for, from its first request until it is stored or given up.
-
-    requests: how many were sent. failures: how many failed by the fault "chance" (`retry`). returned: how often the
-    sample came back. failed_at: it goes to another endpoint than this one, if such a one is up.
-    """
-
-    task: Task
-    requests: int = 0
-    failures: int = 0
-    returned: int = 0
-    failed_at: Lane | None = None
 
 
 class _Question(msgspec.Struct, eq=False):
@@ -107,14 +89,12 @@ class Scheduler:
             (o.benchmark, o.question_id): _Question((o.benchmark, o.question_id), row, sorted(o.indices, reverse=True))
             for row, o in enumerate(owed)
         }
-        if len(self._questions) < len(owed):
-            raise ValueError("a question is in the plan twice")
         # By (whether worn, the endpoint where they failed last): samples that came back.
         self._returned: dict[tuple[bool, Lane | None], deque[Work]] = {}
         self._postponed: list[tuple[float, Task, Work]] = []  # A heap, by the second at which they come back.
         self.retrying: set[Task] = set()
         """Samples whose request failed, and which wait to be handed out again."""
-        self._n_fresh = sum(len(row.indices) for row in owed)
+        self._n_fresh = sum(len(question.waiting) for question in self._questions.values())
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
         # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
         self._left, self._n_unknown = 0.0, 0
@@ -150,10 +130,9 @@ class Scheduler:
         endpoint may be down. Then a sample that was not asked yet goes first, since a returned one may fail by its
         question's fault; else any, also one that failed there.
         """
-        at_work = () if probe else at_work
-        fresh, again = partial(self._fresh, lane, at_work), partial(self._again, lane, at_work)
-        work = (fresh() or again()) if probe else (again() or fresh())
-        return work or again(worn=True)
+        if probe:
+            return self._fresh(lane) or self._again(lane) or self._again(lane, worn=True)
+        return self._again(lane, at_work) or self._fresh(lane, at_work) or self._again(lane, at_work, worn=True)
 
     def finish(self, work: Work, tokens: float) -> None:
         """Note that a sample is done, with so many completion tokens."""
@@ -184,29 +163,30 @@ class Scheduler:
             self.give_back(heapq.heappop(self._postponed)[2])
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
-        """Remove the waiting samples of this question from the queue, and return them; running ones go on."""
+        """Remove the samples of this question that were not asked yet from the queue, and return them."""
         question = self._questions[benchmark, question_id]
         dropped = [Task(benchmark, question_id, index) for index in reversed(question.waiting)]
         question.waiting.clear()
         self._push(question)
         self._n_fresh -= len(dropped)
-        for key, works in self._returned.items():
-            back = [work.task for work in works if work.task[:2] == question.key]
-            self._returned[key] = deque(work for work in works if work.task[:2] != question.key)
-            self.retrying.difference_update(back)
-            dropped += back
         return dropped
 
-    def _again(self, lane: Lane, at_work: Sequence[Lane], *, worn: bool = False) -> Work | None:
+    def _again(self, lane: Lane, at_work: Sequence[Lane] = (), *, worn: bool = False) -> Work | None:
         """Hand out a returned sample, worn or not; None if there is none that the endpoint should get."""
         others = any(other is not lane for other in at_work)
-        for (is_worn, failed_at), works in self._returned.items():
-            if works and is_worn is worn and not (failed_at is lane and others):
-                self.retrying.discard(works[0].task)
-                return works.popleft()
-        return None
+        queues = [
+            works
+            for (is_worn, failed_at), works in self._returned.items()
+            if works and is_worn is worn and not (failed_at is lane and others)
+        ]
+        if not queues:
+            return None
+        # That one which was asked least often: no queue delays another one for long.
+        work = min(queues, key=lambda works: works[0].requests).popleft()
+        self.retrying.discard(work.task)
+        return work
 
-    def _fresh(self, lane: Lane, at_work: Sequence[Lane]) -> Work | None:
+    def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Hand out the next sample that was not asked yet; None if there is none that the endpoint should get."""
         while self._heap and self._heap[0] is not self._heap[0][4].entry:
             heapq.heappop(self._heap)

@@ -24,7 +24,7 @@ from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.network.keeping import CONTINUABLE, Keeper
 from harness.generation.settings import RunSettings
 from harness.runs.inflight import Partial

@@ -21,7 +21,7 @@ from harness.client.loop import measured
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.lanes import Flight
+from harness.generation.dispatch.flight import Flight
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
