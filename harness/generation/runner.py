@@ -278,19 +278,16 @@ class Runner:
             open_sampler=lambda: OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
             loop_factory=loop_factory,
             on_event=on_event,
-            endpoints_file=self._servers.endpoints_file,
             keeper=keeper,
             admission=self._admission(),
             clock=clock,
         )
 
-    def _admission(self) -> Admission | None:
-        """Return the object that checks endpoints that join later; None if no endpoint can join."""
+    def _admission(self) -> Admission:
+        """Return the object that follows the file of endpoints and checks those that join later."""
         servers, endpoints = self._servers, self._settings.endpoints
-        ready = servers.ready(endpoints)
-        if servers.describe is None or (servers.endpoints_file is None and len(ready) == len(endpoints)):
-            return None
-        return Admission(partial(self._refusal, servers.describe), endpoints, ready, self._log.write)
+        check = None if servers.describe is None else partial(self._refusal, servers.describe)
+        return Admission(check, endpoints, servers.ready(endpoints), self._log.write, servers.endpoints_file)
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
         """Return why an endpoint may not join the session; None if it may. The checks are those of the start."""
@@ -321,7 +318,7 @@ class Runner:
                 desk.show(network.progress)
                 ended = network.join(self._listener.interval)
                 if (orders := desk.new_orders()) is not None:
-                    network.obey(*orders)
+                    network.obey(orders)
                 self._session.remember_model(network.server_model)
                 self._session.note_joined()
                 try:

@@ -76,7 +76,7 @@ class BatchLoop(AskingThread):
 
     # ---- for the owner's thread
 
-    def obey(self, orders: Orders, _former: Orders) -> None:
+    def obey(self, orders: Orders) -> None:
         """Follow a user's orders: a paused session hands in no more, and the number of requests means nothing."""
         self._dispatcher.set_paused(orders.paused)
         if orders.draining:

@@ -17,16 +17,19 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from harness.client.loop import measured
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
+from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Orders, Steering
-from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.network.control import Orders
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
+from harness.generation.settings import MAX_CONCURRENCY
 from harness.generation.spending import Spent
 
 LOOK_AROUND_S = 0.5
@@ -66,7 +69,7 @@ class Network(AskingThread):
 
     Call `start`, then `join` until it returns True. open_sampler: makes the sampler on the thread.
     keeper: stores half-written samples; closed at the end.
-    admission: checks endpoints that join later; stopped at the end.
+    admission: says which endpoints may be asked; stopped at the end.
     """
 
     def __init__(
@@ -76,13 +79,13 @@ class Network(AskingThread):
         open_sampler: Callable[[], OneByOne],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
-        endpoints_file: EndpointsFile | None = None,
+        admission: Admission,
         keeper: Keeper | None = None,
-        admission: Admission | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(dispatcher, "network")
-        self._steering = Steering(dispatcher, endpoints_file, on_event, admission)
+        self._on_event = on_event
+        self._orders = Orders()
         self._open_sampler = open_sampler
         self._loop_factory = loop_factory
         self._admission = admission
@@ -114,9 +117,9 @@ class Network(AskingThread):
         """End every request now."""
         self._run_on_loop(partial(self._dispatcher.stop, why))
 
-    def obey(self, orders: Orders, former: Orders) -> None:
+    def obey(self, orders: Orders) -> None:
         """Follow a user's new orders."""
-        self._run_on_loop(partial(self._steering.obey, orders, former))
+        self._run_on_loop(partial(self._obey, orders))
 
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
@@ -145,8 +148,7 @@ class Network(AskingThread):
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self._dispatcher.fail(error)
         finally:
-            if self._admission is not None:
-                self._admission.stop()
+            self._admission.stop()
 
     async def _measured_main(self) -> None:
         with measured():
@@ -154,9 +156,9 @@ class Network(AskingThread):
 
     async def _main(self) -> None:
         """Open the sampler, carry out the session, and close everything."""
+        sampler = self._open_sampler()
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        sampler = self._open_sampler()
         try:
             await self._send_requests(sampler)
         finally:
@@ -219,11 +221,26 @@ class Network(AskingThread):
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_AROUND_S
-        self._steering.follow_file()
+        asking = self._dispatcher.ending.asking
+        if asking and (endpoints := self._admission.changed()) is not None:
+            self._dispatcher.replace_endpoints(endpoints)
         if self.keeper is not None:
             self.keeper.look()
         self.progress = self._dispatcher.progress()
         return True
+
+    def _obey(self, orders: Orders) -> None:
+        """Follow a user's orders while requests are sent, and log them."""
+        dispatcher = self._dispatcher
+        if not dispatcher.ending.asking:
+            return
+        if orders.concurrency not in (None, self._orders.concurrency):
+            dispatcher.set_concurrency(limit_concurrency(max(1, min(orders.concurrency, MAX_CONCURRENCY))))
+        self._orders = orders
+        dispatcher.set_paused(orders.paused)
+        if orders.draining:
+            dispatcher.drain("drained by `harness status`")
+        self._on_event("control", **msgspec.structs.asdict(orders))
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""
