@@ -25,7 +25,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
-from harness.core.errors import Interrupted, ServerError, StoppedByRule, UsageError
+from harness.core.errors import Interrupted, ServerError, StoppedByRule
 from harness.core.nouns import are, count_noun
 from harness.core.records import ServerFacts
 from harness.generation import fingerprint
@@ -133,7 +133,6 @@ def generate(
     `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the command has used of its
     budget. clock: seconds; tests replace it.
     """
-    _check(settings, question_sets)
     account = account or Account()
     folder = RunFolder(settings.out)
 
@@ -232,7 +231,6 @@ class Runner:
                 "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "
                 "changed."
             )
-        self._session.sampling_begins()
 
     @property
     def _takes_fingerprints(self) -> bool:
@@ -411,20 +409,3 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
         return open_transport(settings.transport, secrets=settings.spelling.secrets)
 
     return opened
-
-
-def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:
-    """Raise `UsageError` if the question sets do not fit the settings."""
-    names = [questions.name for questions in question_sets]
-    if len(set(names)) < len(names):
-        raise UsageError(f"a benchmark is named twice: {', '.join(names)}; name each once.")
-    for questions in question_sets:
-        if questions.name not in settings.benchmarks:
-            raise UsageError(f"no settings are given for the benchmark {questions.name}.")
-        if questions.api != settings.spelling.api:
-            raise UsageError(
-                f"the questions of {questions.name} were rendered for the API {questions.api}; choose that API, or "
-                "render the questions for this one.",
-                field="api",
-                value=settings.spelling.api,
-            )

@@ -47,7 +47,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.plan import Order, SessionPlan
+from harness.generation.plan import SessionPlan
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, RunCosts, Spent
 from harness.runs.record import Owed, Task
@@ -289,10 +289,6 @@ class Budget:
 
     def __bool__(self) -> bool:
         return bool(self._limits)
-
-    def order(self, order: Order) -> Order:
-        """Return the order in which the session asks: "rounds" if there is a budget, else `order`."""
-        return "rounds" if self else order
 
     # ---- what happens
 

@@ -110,7 +110,7 @@ class Dispatcher:
         self._arrivals = Arrivals(clock, max_tokens, self._flights)
         self._scheduler = Scheduler(
             plan.owed,
-            order=self._budget.order(settings.order),
+            order="rounds" if self._budget else settings.order,
             may_start_round=self._budget.may_start if self._budget else None,
         )
 
@@ -245,8 +245,8 @@ class Dispatcher:
         stated = sample.usage.completion_tokens
         # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
         self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
+        checksum = reply_checksum(sample.text or "", sample.reasoning or "")
         if stated is not None:
-            checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
         sampling = self._settings.benchmarks[task.benchmark].sampling
         # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
@@ -254,7 +254,7 @@ class Dispatcher:
             self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
         # Greedy replies are equal by nature.
         if sampling.temperature != 0:
-            self.tally.duplicates += self._duplicates.repeats(task, reply)
+            self.tally.duplicates += self._duplicates.repeats(task, reply, checksum)
         is_stored = self._write(task, sample)
         # Afterwards: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:

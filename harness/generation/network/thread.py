@@ -144,15 +144,11 @@ class Network(AskingThread):
         """Run the loop from its beginning to its end; the body of the thread."""
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
-                runner.run(self._measured_main())
+                runner.run(self._main())
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self._dispatcher.fail(error)
         finally:
             self._admission.stop()
-
-    async def _measured_main(self) -> None:
-        with measured():
-            await self._main()
 
     async def _main(self) -> None:
         """Open the sampler, carry out the session, and close everything."""
@@ -160,7 +156,8 @@ class Network(AskingThread):
         with self._guard:
             self._loop = asyncio.get_running_loop()
         try:
-            await self._send_requests(sampler)
+            with measured():
+                await self._send_requests(sampler)
         finally:
             await sampler.close()
             # After the last request, which may still store its part.
