@@ -31,6 +31,7 @@ from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
 from harness.generation.settings import MAX_CONCURRENCY
 from harness.generation.spending import Spent
+from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
@@ -186,14 +187,15 @@ class Network(AskingThread):
         """Send one request, on a task of its own."""
         request = asyncio.get_running_loop().create_task(sampler.sample(flight))
         request.add_done_callback(partial(self._landed, flight))
+        # Nothing here refers to the flight, so that its reply is freed when it has landed.
+        flight.cancel = partial(self._cancel, flight.task, request)
 
-        def cancel() -> None:
-            if self.keeper is not None:
-                # Before the request is cancelled, which discards what has arrived.
-                self.keeper.keep(flight.task)
-            request.cancel()
-
-        flight.cancel = cancel
+    def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
+        """End a request."""
+        if self.keeper is not None:
+            # Before the request is cancelled, which discards what has arrived.
+            self.keeper.keep(task)
+        request.cancel()
 
     def _landed(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
         """Report how a request ended. A request may be cancelled before its first step, so no task reports its own."""
