@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from harness.client.address.endpoint import Endpoint
 from harness.core.records import Key
-from harness.generation.dispatch.schedule import Scheduler, Speed
+from harness.generation.dispatch.flight import Lane, Work
+from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.plan import Order
 from harness.runs.record import Task, missing_samples
 
@@ -133,11 +136,31 @@ def ours(lengths: Lengths, servers: int = 1, order: Order = "longest") -> Callab
     def make(clock: Clock) -> Policy:
         nothing: set[Key] = set()
         plan = missing_samples("sim", [str(q) for q in range(len(lengths))], len(lengths[0]), nothing)
-        scheduler = Scheduler(plan, clock, order=order)
-        speeds = [Speed() for _ in range(servers)]
-        return Policy(lambda server: scheduler.next(speeds[server], speeds), scheduler.finish)
+        return by_scheduler(Scheduler(plan, order=order), clock, servers)
 
     return make
+
+
+def by_scheduler(scheduler: Scheduler, clock: Clock, servers: int) -> Policy:
+    """The product's order, with an endpoint for each server."""
+    lanes = [Lane(endpoint=Endpoint.parse(f"http://s{n}"), pace=Pace(1, clock)) for n in range(servers)]
+    sent: dict[Task, tuple[Work, Lane, float]] = {}
+
+    def pick(server: int) -> Task | None:
+        lane = lanes[server]
+        if (work := scheduler.next(lane, lanes)) is None:
+            return None
+        lane.pace.sent()
+        sent[work.task] = work, lane, clock.now
+        return work.task
+
+    def done(task: Task, tokens: int) -> None:
+        work, lane, started = sent.pop(task)
+        lane.pace.ended(0)
+        lane.finished(clock.now - started, tokens)
+        scheduler.finish(work, tokens)
+
+    return Policy(pick, done)
 
 
 def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:

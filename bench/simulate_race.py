@@ -21,9 +21,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Clock, Policy, Server, makespan
+from bench.schedule import (
+    CAP_TOKENS,
+    MEAN_TOKENS,
+    QUESTION_SIGMA,
+    SAMPLE_SIGMA,
+    Clock,
+    Policy,
+    Server,
+    by_scheduler,
+    makespan,
+)
 from harness.core.records import Key
-from harness.generation.dispatch.schedule import Scheduler, Speed
+from harness.generation.dispatch.schedule import Scheduler
 from harness.runs.record import Task, missing_samples
 from harness.scoring.race import RaceVerdict
 from harness.scoring.stats import Z_95
@@ -85,10 +95,10 @@ class Run:
     def sample_to(self, n: int) -> Outcomes:
         n_questions = len(self.lengths)
         plan = missing_samples("sim", [str(q) for q in range(n_questions)], n, self.stored)
-        scheduler, speeds = Scheduler(plan, self.clock), [Speed(), Speed()]
+        policy = by_scheduler(Scheduler(plan), self.clock, 2)
 
         def finished(task: Task, tokens: int) -> None:
-            scheduler.finish(task, tokens)
+            policy.done(task, tokens)
             self.stored.add(Key(task.question_id, task.sample_index))
 
         servers = [Server(0.012 * pace, 0.00004 * pace, SLOTS) for pace in (1.0, SLOWER)]
@@ -96,7 +106,7 @@ class Run:
         makespan(
             self.lengths,
             servers,
-            Policy(lambda server: scheduler.next(speeds[server], speeds), finished),
+            Policy(policy.pick, finished),
             self.clock,
             n_owed,
         )

@@ -37,17 +37,15 @@ MANY_DUPLICATES = 0.05
 class Outcome:
     """The result of a session.
 
-    n_done of n_expected samples are on disk; n_owed are not. complete: no sample is owed, except n_missing that can
-    never succeed and that `accept_missing` accepts. causes: why samples are owed. tally: the counts of this
+    n_done of n_expected samples are on disk; n_missing of the others can never succeed, which `accept_missing`
+    accepts. causes: why samples are owed. tally: the counts of this
     session. spent_before: tokens that the run's earlier sessions were billed for, without killed ones. stopped: why
     the session ended early; "" if it did not. caught: number of the signal that came while the last of its samples
     were awaited; None without one.
     """
 
-    complete: bool
     n_expected: int
     n_done: int
-    n_owed: int
     n_missing: int
     elapsed_s: float
     warnings: list[str]
@@ -57,6 +55,16 @@ class Outcome:
     caught: int | None = None
     spent_before: Spent = field(default_factory=Spent)
     progress: Progress | None = None
+
+    @property
+    def n_owed(self) -> int:
+        """Samples that are not on disk."""
+        return self.n_expected - self.n_done
+
+    @property
+    def complete(self) -> bool:
+        """Whether no sample is owed, except those that can never succeed."""
+        return self.n_owed == self.n_missing
 
     @property
     def spent(self) -> Spent:

@@ -25,7 +25,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
-from harness.core.errors import Interrupted, ServerError, StoppedByRule, UsageError
+from harness.core.errors import Interrupted, ServerError, StoppedByRule
 from harness.core.nouns import are, count_noun
 from harness.core.records import ServerFacts
 from harness.generation import fingerprint
@@ -133,7 +133,6 @@ def generate(
     `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the command has used of its
     budget. clock: seconds; tests replace it.
     """
-    _check(settings, question_sets)
     account = account or Account()
     folder = RunFolder(settings.out)
 
@@ -232,7 +231,6 @@ class Runner:
                 "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "
                 "changed."
             )
-        self._session.sampling_begins()
 
     @property
     def _takes_fingerprints(self) -> bool:
@@ -278,19 +276,16 @@ class Runner:
             open_sampler=lambda: OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
             loop_factory=loop_factory,
             on_event=on_event,
-            endpoints_file=self._servers.endpoints_file,
             keeper=keeper,
             admission=self._admission(),
             clock=clock,
         )
 
-    def _admission(self) -> Admission | None:
-        """Return the object that checks endpoints that join later; None if no endpoint can join."""
+    def _admission(self) -> Admission:
+        """Return the object that follows the file of endpoints and checks those that join later."""
         servers, endpoints = self._servers, self._settings.endpoints
-        ready = servers.ready(endpoints)
-        if servers.describe is None or (servers.endpoints_file is None and len(ready) == len(endpoints)):
-            return None
-        return Admission(partial(self._refusal, servers.describe), endpoints, ready, self._log.write)
+        check = None if servers.describe is None else partial(self._refusal, servers.describe)
+        return Admission(check, endpoints, servers.ready(endpoints), self._log.write, servers.endpoints_file)
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
         """Return why an endpoint may not join the session; None if it may. The checks are those of the start."""
@@ -321,7 +316,7 @@ class Runner:
                 desk.show(network.progress)
                 ended = network.join(self._listener.interval)
                 if (orders := desk.new_orders()) is not None:
-                    network.obey(*orders)
+                    network.obey(orders)
                 self._session.remember_model(network.server_model)
                 self._session.note_joined()
                 try:
@@ -414,20 +409,3 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
         return open_transport(settings.transport, secrets=settings.spelling.secrets)
 
     return opened
-
-
-def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:
-    """Raise `UsageError` if the question sets do not fit the settings."""
-    names = [questions.name for questions in question_sets]
-    if len(set(names)) < len(names):
-        raise UsageError(f"a benchmark is named twice: {', '.join(names)}; name each once.")
-    for questions in question_sets:
-        if questions.name not in settings.benchmarks:
-            raise UsageError(f"no settings are given for the benchmark {questions.name}.")
-        if questions.api != settings.spelling.api:
-            raise UsageError(
-                f"the questions of {questions.name} were rendered for the API {questions.api}; choose that API, or "
-                "render the questions for this one.",
-                field="api",
-                value=settings.spelling.api,
-            )

@@ -82,7 +82,6 @@ class SamplingSession:
         self._log = log
         self._clock = clock
         self._on_surplus = on_surplus
-        self._started = clock()
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
         # By benchmark, for a shard: the keys of the samples that its run holds already.
@@ -352,10 +351,6 @@ class SamplingSession:
         }
         return replace(self._settings, benchmarks=benchmarks)
 
-    def sampling_begins(self) -> None:
-        """Start the session's clock; requests made before, to get to know the servers, do not count in its rate."""
-        self._started = self._clock()
-
     @property
     def fingerprint_neutral(self) -> dict[str, Any]:
         """The neutral sampling values for a fingerprint, by which it can be compared with the run's recorded one.
@@ -497,21 +492,18 @@ class SamplingSession:
                 self._missing[name] |= messages
         if too_long:
             self._manifest.save(self._folder)
-        tally, ending, before = dispatcher.tally, dispatcher.ending, self.spent_before
-        outcome = replace(self._outcome(dispatcher.total, dispatcher.done), tally=tally)
+        tally, ending = dispatcher.tally, dispatcher.ending
+        outcome = replace(
+            self._outcome(dispatcher.total, dispatcher.done),
+            tally=tally, elapsed_s=progress.elapsed_s, stopped=ending.why, progress=progress,
+        )  # fmt: skip
         self._log_end(
             outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
         )  # fmt: skip
         for doubt in doubts(dispatcher, seeded=self._settings.seed is not None):
             self.warn(doubt)
-        return replace(
-            outcome,
-            causes=dispatcher.causes.listed(outcome.n_owed, ending.why),
-            stopped=ending.why,
-            spent_before=before,
-            progress=progress,
-        )
+        return replace(outcome, causes=dispatcher.causes.listed(outcome.n_owed, ending.why))
 
     def _log_end(self, done: int, *, stopped: str, **counts: Any) -> None:
         """Write the end of the session to the log. done: stored samples of the plan. stopped: why it ended early."""
@@ -534,21 +526,15 @@ class SamplingSession:
             n_stored += expected.total(ids) - missing
         return n_stored
 
-    @property
-    def spent_before(self) -> Spent:
-        """What the run's earlier sessions were billed for, without those that were killed."""
-        return Spent.of_all(spent_so_far(self._folder))
-
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
         """Return the outcome of a session without owed samples."""
-        return replace(self._outcome(plan.total, plan.done), spent_before=self.spent_before)
+        return self._outcome(plan.total, plan.done)
 
     def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
-        """Return the outcome by what is stored and what is missing now.
+        """Return the outcome by what is stored and what is missing now, before the log has the session's end.
 
         total, done: by benchmark, the planned and the stored samples.
         """
-        n_expected, n_done = sum(total.values()), sum(done.values())
         n_missing = sum(
             len(row.indices)
             for name in self.journals
@@ -557,11 +543,10 @@ class SamplingSession:
             )
         )
         return Outcome(
-            complete=n_expected - n_done == n_missing,
-            n_expected=n_expected,
-            n_done=n_done,
-            n_owed=n_expected - n_done,
+            n_expected=sum(total.values()),
+            n_done=sum(done.values()),
             n_missing=n_missing,
-            elapsed_s=self._clock() - self._started,
+            elapsed_s=0.0,
             warnings=self._warnings,
+            spent_before=Spent.of_all(spent_so_far(self._folder)),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.core.money import Prices, usd_in_words
@@ -34,7 +34,12 @@ class Spent:
 
     def plus(self, *more: Spent) -> Spent:
         """Return the tokens of all."""
-        return Spent(*map(sum, zip(*map(astuple, (self, *more)), strict=True)))
+        every = (self, *more)
+        return Spent(
+            sum([spent.prompt_tokens for spent in every]),
+            sum([spent.completion_tokens for spent in every]),
+            sum([spent.n_unstated for spent in every]),
+        )
 
     @property
     def hedge(self) -> str:

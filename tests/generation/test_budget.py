@@ -30,7 +30,8 @@ class Limits(Budget):
     def __init__(self, settings: RunSettings, rows: list[Owed]) -> None:
         prompts = dict.fromkeys(((row.benchmark, row.question_id) for row in rows), PROMPT_BYTES)
         self.billing = Billing(settings, SessionPlan(owed=rows, done={}, total={}, prompt_bytes=prompts))
-        super().__init__(settings, rows, self.billing, Account())
+        self.flights: set[Task] = set()
+        super().__init__(settings, rows, self.billing, Account(), self.flights)
 
 
 def budget(max_tokens: int | None = None, rounds: int = 4, **limits: object) -> Limits:
@@ -46,6 +47,7 @@ def send(limits: Limits, n: int, index: int = 0) -> list[Task]:
     while len(sent) < n and limits.fits():
         sent.append(Task("sums", f"q{len(sent)}", index))
         limits.sent(sent[-1], 1)
+        limits.flights.add(sent[-1])
     return sent
 
 
@@ -56,6 +58,7 @@ def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 
         benchmark="sums", question_id=task.question_id, sample_index=task.sample_index, text="4", reasoning=None,
         finish_reason="stop", usage=usage, timing=timing, endpoint="http://a/v1",
     )  # fmt: skip
+    limits.flights.discard(task)
     limits.finished(task, limits.billing.billed(sample))
 
 

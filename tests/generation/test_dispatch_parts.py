@@ -5,11 +5,15 @@ For: harness.generation.dispatch.
 
 from __future__ import annotations
 
+from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
+from harness.generation.dispatch.flight import Work
+from harness.generation.dispatch.lanes import Lanes
+from harness.generation.settings import Patience
 from harness.runs.record import Task
 
 
@@ -27,12 +31,13 @@ class Clock:
 def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
     for events, each in ((0, 1.0), (1, 1.0), (2, 20.0), (40, 1.0)):
         clock = Clock()
-        arrivals = Arrivals(clock, {})
-        for task in (Task("b", "q", 0), Task("b", "q", 1)):
-            arrivals.began(task)
+        lanes = Lanes([Endpoint.parse("http://a")], 2, Patience(), clock)
+        first, second = (lanes.sent(next(iter(lanes)), Work(Task("b", "q", n))) for n in range(2))
+        second.arriving.count = lambda: 3
+        arrivals = Arrivals(clock, {}, {second.task: second})
         clock.now += 1
-        arrivals.finished(Task("b", "q", 0), 40, events)
-        arrivals.look({Task("b", "q", 1): 3})
+        arrivals.finished(first, 40, events)
+        arrivals.look()
         assert arrivals.tokens == 40 + 3 * each
 
 

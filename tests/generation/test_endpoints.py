@@ -11,10 +11,12 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core.errors import ServerError
-from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lane, Lanes
+from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience
+from harness.runs.record import Task
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
 
@@ -42,26 +44,30 @@ def room(lanes: Lanes) -> list[int]:
     return [list(lanes).index(lane) for lane in lanes.with_room()]
 
 
+def sent(lanes: Lanes, place: int) -> Flight:
+    return lanes.sent(at(lanes, place), Work(Task("b", "q", 0)))
+
+
 def fail(lanes: Lanes, clock: Clock, place: int, kind: FailureKind, times: int = 1, after: float | None = None) -> None:
     for _ in range(times):
-        lanes.failed(lanes.sent(at(lanes, place)), RequestFailed(kind, f"{kind}!", retry_after=after))
+        lanes.failed(sent(lanes, place), RequestFailed(kind, f"{kind}!", retry_after=after))
 
 
 def answer(lanes: Lanes, place: int, times: int = 1) -> None:
     for _ in range(times):
-        lanes.answered_by(lanes.sent(at(lanes, place)))
+        lanes.answered_by(sent(lanes, place))
 
 
 def fill(lanes: Lanes) -> list[int]:
     """Send as much as there is room for; requests in flight by endpoint."""
     while free := room(lanes):
-        lanes.sent(at(lanes, free[0]))
+        sent(lanes, free[0])
     return [lane.in_flight for lane in lanes]
 
 
 def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
     lanes, clock = two()
-    tickets = [lanes.sent(at(lanes, 0)) for _ in range(8)]
+    tickets = [sent(lanes, 0) for _ in range(8)]
     for ticket in tickets[4:]:
         lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=20.0))
     assert room(lanes) == [1]
@@ -90,7 +96,7 @@ def test_an_answer_between_failures_keeps_an_endpoint_open() -> None:
 
 def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     lanes, clock = two(1024)
-    tickets = [lanes.sent(at(lanes, 0)) for _ in range(512)]
+    tickets = [sent(lanes, 0) for _ in range(512)]
     clock.now += 10
     for ticket in tickets:
         lanes.failed(ticket, RequestFailed("cut", "reset"))
@@ -129,7 +135,7 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes, clock = two(24, (1.0, 1.0, 1.0))
-    dead = [lanes.sent(at(lanes, 2)) for _ in range(8)]
+    dead = [sent(lanes, 2) for _ in range(8)]
     assert fill(lanes) == [8, 8, 8]
     for ticket in dead:
         lanes.failed(ticket, RequestFailed("connect", "refused"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import itertools
 import json
@@ -15,18 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.money import Prices
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import FIRST_SAMPLES, ends_in_loop
 from harness.runs.layout import RunFolder
 from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event_stream, http
-from tests.budget import examples
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 BROKEN = http(500, {"error": {"message": "out of memory"}})
@@ -68,21 +63,6 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
     assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
 
 
-def test_a_sample_that_always_fails_stays_owed_with_its_cause_and_the_rest_is_done(tmp_path: Path) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        return [BROKEN] if question_of(request) == "q3" else well(request)
-
-    with FakeServer(answer) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, attempts=2))
-        outcome = run(settings, question_set(tmp_path, 8))
-    assert not outcome.complete
-    assert outcome.stopped == ""
-    assert outcome.n_owed == 2
-    assert [(c.kind, c.count) for c in outcome.causes] == [("server", 2)]
-    assert "out of memory" in outcome.causes[0].example
-    assert keys_of(settings) == expected_keys(8, 2) - {("q3", 0), ("q3", 1)}
-
-
 def test_a_question_that_always_breaks_the_server_does_not_end_the_run_for_the_others(tmp_path: Path) -> None:
     def answer(request: Request) -> Iterable[Step]:
         return [BROKEN] if question_of(request) == "q3" else well(request)
@@ -90,8 +70,9 @@ def test_a_question_that_always_breaks_the_server_does_not_end_the_run_for_the_o
     with FakeServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=30, patience=replace(QUICK, outage=20))
         outcome = run(settings, question_set(tmp_path, 6))
-    assert outcome.stopped == ""
+    assert (outcome.complete, outcome.stopped, outcome.n_owed) == (False, "", 30)
     assert [(c.kind, c.count) for c in outcome.causes] == [("server", 30)]
+    assert "out of memory" in outcome.causes[0].example
     assert keys_of(settings) == expected_keys(6, 30) - {("q3", i) for i in range(30)}
 
 
@@ -254,15 +235,6 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
     assert "or the model has few ways to word such a reply, as a judge its verdict" in warning
 
 
-def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:
-    with FakeServer(lambda _request: completion("the " * 200)) as server:
-        settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
-        outcome = run(settings, question_set(tmp_path, 6))
-    assert (outcome.tally.duplicates, outcome.tally.loops) == (0, 24)
-    assert any("end in a loop of the same words" in w for w in outcome.warnings)
-    assert not any("word by word" in w for w in outcome.warnings)
-
-
 STAGES = {
     "the request's body": "harness.client.spelling.RequestTemplate.body",
     "the scheduler, at a sample's end": "harness.generation.dispatch.schedule.Scheduler.finish",
@@ -316,52 +288,3 @@ def test_a_journal_that_fails_stops_asking(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="removed"):
             run(run_settings(tmp_path / "run", server.base_url, samples=50), question_set(tmp_path, 20))
         assert len(server.requests) < 1000
-
-
-FAULTS = ["connect", "timeout", "cut", "malformed", "server", "rate_limited", "rejected", "runaway", "bug"]
-
-
-class Scripted:
-    """A server in memory whose n-th request has the n-th fate; good ones when the script is over."""
-
-    def __init__(self, script: list[str]) -> None:
-        self.script = iter(script)
-
-    async def complete(
-        self, endpoint: Any, path: str, body: bytes, deadlines: Any, max_body_bytes: int, arriving: Any
-    ) -> Reply:
-        await asyncio.sleep(0)
-        fate = next(self.script, "good")
-        if fate == "bug":
-            raise KeyError("bug")
-        if fate != "good":
-            raise RequestFailed(fate, fate)  # type: ignore[arg-type]
-        return Reply(
-            text=str(hash(body)), reasoning=None, finish_reason="stop", usage=Usage(), timing=Timing(started=0, total=0)
-        )
-
-    async def close(self) -> int:
-        return 0
-
-
-@given(script=st.lists(st.sampled_from(["good", *FAULTS]), max_size=60), concurrency=st.integers(1, 6))
-@hypothesis_settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_whatever_fails_every_key_is_on_disk_or_among_the_causes_and_a_resume_completes(
-    tmp_path_factory: pytest.TempPathFactory, script: list[str], concurrency: int
-) -> None:
-    folder = tmp_path_factory.mktemp("chaos")
-    questions = question_set(folder, 5)
-    settings = run_settings(folder / "run", samples=3, concurrency=concurrency, canary=False)
-    settings = replace(settings, patience=replace(QUICK, first_wait=0.001, longest_wait=0.002, start_up=10))
-    try:
-        outcome = run(settings, questions, transport_factory=lambda: Scripted(script))
-    except ServerError:
-        pass  # the first ones were all rejected
-    else:
-        assert outcome.n_done == len(keys_of(settings))
-        assert sum(c.count for c in outcome.causes) == outcome.n_owed
-        assert outcome.n_done + outcome.n_owed == 15
-    assert run(settings, questions, transport_factory=lambda: Scripted([])).complete
-    assert keys_of(settings) == expected_keys(5, 3)

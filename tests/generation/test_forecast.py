@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -17,8 +18,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import Flight
 from harness.generation.forecast import Streaming, TimeLeft, time_left
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
@@ -81,38 +82,38 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
     dispatcher = Dispatcher(
         settings, plan, store=lambda _: None, clock=lambda: now, jitter=lambda low, high: (low + high) / 2
     )
-    ends: list[tuple[float, Task]] = []
-    begun: dict[Task, float] = {}
+
+    def n_arrived(flight: Flight) -> int:
+        return int((now - flight.sent_at) / SECONDS_PER_TOKEN)
+
+    ends: list[tuple[float, Task, Flight]] = []
     due = step
     while True:
-        action = dispatcher.next()
-        if isinstance(action, Ask):
-            begun[action.task] = now
-            heapq.heappush(ends, (now + tokens[action.task] * SECONDS_PER_TOKEN, action.task))
-        elif isinstance(action, Wait):
-            while due < ends[0][0]:
-                now, due = due, due + step
-                dispatcher.arrived({task: int((now - begun[task]) / SECONDS_PER_TOKEN) for _, task in ends})
-                yield Moment(now, dispatcher.progress())
-            now, task = heapq.heappop(ends)
-            n, begin = tokens[task], begun.pop(task)
-            timing = Timing(started=begin, total=now - begin, events=n)
-            reply = Reply(
-                text=f"{task}",
-                reasoning=None,
-                finish_reason="stop" if n < MAX_TOKENS else "length",
-                usage=Usage(completion_tokens=n),
-                timing=timing,
-            )
-            sample = Sample(
-                benchmark=task.benchmark, question_id=task.question_id, sample_index=task.sample_index,
-                text=reply.text, reasoning=None, finish_reason=reply.finish_reason, usage=reply.usage, timing=timing,
-                endpoint="http://a/v1",
-            )  # fmt: skip
-            dispatcher.answered(task, sample, reply)
-        elif isinstance(action, Done):
+        for flight in dispatcher.begin():
+            flight.arriving.count = partial(n_arrived, flight)
+            heapq.heappush(ends, (now + tokens[flight.task] * SECONDS_PER_TOKEN, flight.task, flight))
+        if dispatcher.ended:
             yield Moment(now, dispatcher.progress())
             return
+        while due < ends[0][0]:
+            now, due = due, due + step
+            yield Moment(now, dispatcher.progress())
+        now, task, flight = heapq.heappop(ends)
+        n = tokens[task]
+        timing = Timing(started=flight.sent_at, total=now - flight.sent_at, events=n)
+        reply = Reply(
+            text=f"{task}",
+            reasoning=None,
+            finish_reason="stop" if n < MAX_TOKENS else "length",
+            usage=Usage(completion_tokens=n),
+            timing=timing,
+        )
+        sample = Sample(
+            benchmark=task.benchmark, question_id=task.question_id, sample_index=task.sample_index,
+            text=reply.text, reasoning=None, finish_reason=reply.finish_reason, usage=reply.usage, timing=timing,
+            endpoint="http://a/v1",
+        )  # fmt: skip
+        dispatcher.landed(flight, (sample, reply))
 
 
 MOMENTS = 12

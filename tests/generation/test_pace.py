@@ -13,9 +13,11 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.lanes import Lanes, Ticket
+from harness.generation.dispatch.flight import Flight, Work
+from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.settings import Patience
+from harness.runs.record import Task
 
 ROUND_TRIP_S = 0.005
 
@@ -65,37 +67,37 @@ def simulate(
     chance, now, counter = random.Random(seed), 0.0, itertools.count()
     endpoint = replace(Endpoint.parse("http://server:80"))
     lanes = Lanes([endpoint], concurrency, Patience(), lambda: now, chance.uniform)
-    due: list[tuple[float, int, str, Ticket | None]] = []
+    due: list[tuple[float, int, str, Flight | None]] = []
     waiting, done, working, n_refused = samples, 0, 0, 0
 
-    def later(seconds: float, what: str, ticket: Ticket | None = None) -> None:
-        heapq.heappush(due, (now + seconds, next(counter), what, ticket))
+    def later(seconds: float, what: str, flight: Flight | None = None) -> None:
+        heapq.heappush(due, (now + seconds, next(counter), what, flight))
 
     later(0.0, "look")
     wakes_at = -1.0
     while done < samples:
-        now, _, what, ticket = heapq.heappop(due)
+        now, _, what, flight = heapq.heappop(due)
         if what == "look":
             later(0.5, "look")
-        elif ticket is None:
+        elif flight is None:
             pass
         elif what == "arrive" and accepts(now, working, chance):
             working += 1
-            later(max(mean_s / 20, chance.expovariate(1 / mean_s)), "end", ticket)
+            later(max(mean_s / 20, chance.expovariate(1 / mean_s)), "end", flight)
         elif what == "arrive":
-            later(refusal_s, "refused", ticket)
+            later(refusal_s, "refused", flight)
         elif what == "end":
             working -= 1
             done += 1
-            lanes.answered_by(ticket)
+            lanes.answered_by(flight)
         else:
             n_refused += 1
             waiting += 1
-            lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
+            lanes.failed(flight, RequestFailed("rate_limited", "slow down"))
         lanes.advance()
         while waiting and lanes.with_room():
             waiting -= 1
-            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(next(iter(lanes))))
+            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(next(iter(lanes)), Work(Task("b", "q", waiting))))
         change = lanes.next_change()
         if change is not None and not now < wakes_at <= now + change:
             wakes_at = now + max(0.001, change)

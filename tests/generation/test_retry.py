@@ -7,22 +7,14 @@ import random
 import pytest
 
 from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.generation.dispatch.flight import Work
 from harness.generation.dispatch.retry import (
     Fault,
-    Retries,
     fault_of,
+    seconds_to_retry,
 )
 from harness.generation.settings import Patience
 from harness.runs.record import Task
-
-TASK = Task("sums", "q0", 0)
-
-
-def started(attempts: int = 6) -> Retries:
-    """The retries of a session that has asked for one sample."""
-    retries = Retries(Patience(attempts=attempts), random.Random(1).uniform)
-    retries.begin(TASK)
-    return retries
 
 
 @pytest.mark.parametrize(
@@ -52,7 +44,6 @@ def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probi
 
 
 def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
-    retries = started(1)
-    assert retries.failed(TASK, "endpoint").again_after == 0
-    assert retries.failed(TASK, "chance").again_after is None
-    assert retries.failed(TASK, "endpoint").again_after is None
+    work, faults = Work(Task("sums", "q0", 0)), ("endpoint", "chance", "endpoint")
+    pauses = [seconds_to_retry(work, fault, Patience(attempts=1), random.Random(1).uniform) for fault in faults]
+    assert pauses == [0.0, None, None]

@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import schedule
-from harness.generation.dispatch.schedule import Scheduler, Speed
+from harness.client.address.endpoint import Endpoint
+from harness.generation.dispatch.flight import Lane, Work
+from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+def endpoint(seconds: float = 0.0, tokens: float = 0.0, n: int = 0) -> Lane:
+    """An endpoint of this speed with n requests in flight."""
+    lane = Lane(endpoint=Endpoint.parse("http://a"), pace=Pace(99, lambda: 0.0), seconds=seconds, tokens=tokens)
+    lane.pace.in_flight = n
+    return lane
 
 
 def plan(questions: int, samples: int) -> list[Owed]:
@@ -30,9 +32,9 @@ def plan(questions: int, samples: int) -> list[Owed]:
 def hand_out(scheduler: Scheduler) -> list[Task]:
     """Everything, each sample finished at once."""
     out = []
-    while (task := scheduler.next(Speed())) is not None:
-        out.append(task)
-        scheduler.finish(task, 100)
+    while (work := scheduler.next(endpoint())) is not None:
+        out.append(work.task)
+        scheduler.finish(work, 100)
     return out
 
 
@@ -49,65 +51,67 @@ moves = st.lists(
 def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     rows: list[Owed], order: Order, moves: list[tuple[str, int]], n: int, n_away: int
 ) -> None:
-    clock = Clock()
-    scheduler = Scheduler(rows, clock, order=order)
+    now = 0.0
+    scheduler = Scheduler(rows, order=order)
     owed = {Task(o.benchmark, o.question_id, i) for o in rows for i in o.indices}
-    endpoints = [Speed() for _ in range(n)]
+    endpoints = [endpoint() for _ in range(n)]
     at_work = endpoints[n_away:]
-    running: list[Task] = []
+    running: list[Work] = []
     handed: Counter[Task] = Counter()
     returned: Counter[Task] = Counter()
 
-    def take(endpoint: Speed, probe: bool = False) -> None:
-        task = scheduler.next(endpoint, at_work, probe=probe)
-        if task is not None:
-            assert task not in running
-            running.append(task)
-            handed[task] += 1
+    def take(lane: Lane, probe: bool = False) -> None:
+        work = scheduler.next(lane, at_work, probe=probe)
+        if work is not None:
+            assert work.task not in {one.task for one in running}
+            running.append(work)
+            handed[work.task] += 1
 
     for what, number in moves:
-        clock.now += 1 + number % 7
+        now += 1 + number % 7
+        scheduler.advance(now)
         if what in ("next", "probe"):
             take(endpoints[number % n], probe=what == "probe")
         elif running:
-            task = running.pop(number % len(running))
+            work = running.pop(number % len(running))
             if what == "finish":
-                scheduler.finish(task, 1 + number * 10)
+                scheduler.finish(work, 1 + number * 10)
             elif what == "give back":
                 if number % 2:
-                    scheduler.steer_away(task)
-                scheduler.give_back(task)
-                returned[task] += 1
-            else:
-                scheduler.drop(task)
+                    work.failed_at = endpoints[number % n]
+                if number % 3:
+                    scheduler.give_back(work)
+                else:
+                    scheduler.postpone(work, now + number)
+                returned[work.task] += 1
         assert scheduler.n_waiting == len(owed) + returned.total() - handed.total()
         assert scheduler.tokens_left >= -1e-6
+    scheduler.advance(now + 100)
     while scheduler.n_waiting:
         n_waiting = scheduler.n_waiting
-        for endpoint in endpoints:
-            take(endpoint)
+        for lane in endpoints:
+            take(lane)
         if running:
-            clock.now += 5
             scheduler.finish(running.pop(), 50)
         assert scheduler.n_waiting < n_waiting or running or scheduler.n_waiting == 0
     assert {task: n - returned[task] for task, n in handed.items()} == dict.fromkeys(owed, 1)
-    assert all(scheduler.next(endpoint) is None for endpoint in endpoints)
+    assert all(scheduler.next(lane) is None for lane in endpoints)
 
 
 def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
-    scheduler = Scheduler(plan(2, 2), Clock())
-    first = scheduler.next(Speed())
+    scheduler = Scheduler(plan(2, 2))
+    first = scheduler.next(endpoint())
     assert first is not None
     scheduler.give_back(first)
-    probed = [scheduler.next(Speed(), probe=True) for _ in range(4)]
-    assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first]
+    probed = [work.task for _ in range(4) if (work := scheduler.next(endpoint(), probe=True))]
+    assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
 
 
 def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> None:
-    scheduler = Scheduler(plan(3, 3), Clock())
-    task = scheduler.next(Speed())
-    assert task is not None
-    scheduler.drop(task)
+    scheduler = Scheduler(plan(3, 3))
+    work = scheduler.next(endpoint())
+    assert work is not None
+    task = work.task
     waiting = scheduler.drop_question("b", task.question_id)
     assert {t.sample_index for t in waiting} == {0, 1, 2} - {task.sample_index}
     assert scheduler.n_waiting == 6
@@ -122,7 +126,7 @@ def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:
         return number < last
 
     last = 2
-    scheduler = Scheduler(plan(4, 5), Clock(), order="rounds", may_start_round=may_start)
+    scheduler = Scheduler(plan(4, 5), order="rounds", may_start_round=may_start)
     assert {t.sample_index for t in hand_out(scheduler)} == {0, 1}
     assert scheduler.n_waiting == 12
     last = 3
@@ -130,16 +134,15 @@ def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:
     assert indices == [0, 1, 2, 2, 3]
 
 
-def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Speed, Speed]:
-    """A fast endpoint of 100 tokens/s, which works on some samples, and a slow one of 20."""
-    clock, fast, slow = Clock(), Speed(), Speed()
-    scheduler = Scheduler(rows, clock)
-    first, second = [scheduler.next(fast) for _ in range(2)], scheduler.next(slow)
-    clock.now = 10
-    for task, tokens in ((first[0], 1000), (second, 200)):
-        assert task is not None
-        scheduler.finish(task, tokens)
-    return scheduler, fast, slow
+def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:
+    """A fast endpoint of 100 tokens/s, which works on a sample, and a slow one of 20."""
+    scheduler = Scheduler(rows)
+    works = [scheduler.next(endpoint()) for _ in range(3)]
+    for work, tokens in zip(works, (1000, None, 200), strict=True):
+        assert work is not None
+        if tokens is not None:
+            scheduler.finish(work, tokens)
+    return scheduler, endpoint(10, 1000, n=1), endpoint(10, 200)
 
 
 def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
@@ -174,9 +177,9 @@ def cpu_of_a_hand_out(questions: int) -> float:
     scheduler, fast, slow = two_speeds(plan(questions, 2))
     before = time.process_time()
     for _ in range(200):
-        task = scheduler.next(slow, [fast, slow])
-        assert task is not None
-        scheduler.finish(task, 200)
+        work = scheduler.next(slow, [fast, slow])
+        assert work is not None
+        scheduler.finish(work, 200)
     return (time.process_time() - before) / 200
 
 

@@ -31,8 +31,8 @@ import msgspec
 from harness.client.protocol.reply import RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Sample
-from harness.generation.dispatch.actions import Ask
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import Flight
 from harness.generation.dispatch.retry import longest_backoff
 from harness.generation.settings import RunSettings
 from harness.runs.record import Task
@@ -214,9 +214,9 @@ class Rules:
 
     # ---- what happens
 
-    def asked(self, ask: Ask) -> None:
+    def asked(self, flight: Flight) -> None:
         """Before the request is in flight."""
-        task, url, now = ask.task, ask.endpoint.base_url, self.world.now
+        task, url, now = flight.task, flight.endpoint.base_url, self.world.now
         sample, endpoint, in_flight = self.samples[task], self.endpoints[url], self.in_flight
         self._look_at_endpoint(url, endpoint, now)
         if sample.failed_by or now < sample.not_before:
@@ -230,7 +230,7 @@ class Rules:
         if self.calm and len(self.endpoints) > 1:
             self._look_at_weights(url)
         if self.limited:
-            self._look_at_budget(task, ask.attempt)
+            self._look_at_budget(task, flight.attempt)
         self._charge(now)
         self.waiting.pop(task, None)
         endpoint.in_flight += 1
@@ -401,8 +401,8 @@ class Rules:
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
         if failure.kind in {*FAULTS, "refused", "too_long"} - {"rate_limited"}:
-            if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
-                sample.failed_by = frozenset({request.url})
+            has_left = self.endpoints.get(request.url) is not request.endpoint
+            sample.failed_by = frozenset() if has_left else frozenset({request.url})
             if failure.kind == "timeout":
                 sample.murky = True  # by chance or, of a probe, the endpoint's fault
             chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500

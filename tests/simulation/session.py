@@ -1,34 +1,41 @@
-"""One session of a simulated run: the real dispatcher, between a network thread, a user and a system of virtual time.
+"""One session of a simulated run: the real dispatcher and network thread, on an event loop whose time jumps.
 
 What is checked, at every step or at the session's end, each as one sentence in `Broken`:
 - a request goes to an endpoint of the list, for a sample that is owed, not in flight, not given up, not stored;
 - in flight ≤ concurrency;
 - attempts at one sample ≤ their bound;
 - each owed sample is in exactly one place: waiting, in flight, on the disk, or given up;
-- an endpoint set aside is probed again, and whoever waits has something to wait for;
+- an endpoint set aside is probed again, whoever waits has something to wait for, and nobody wakes late;
 - the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
 """
 
 from __future__ import annotations
 
-import heapq
+import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from selectors import SelectSelector
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
 from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import HarnessError
 from harness.core.records import Sample, Seam, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Cancel, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import Flight
+from harness.generation.network import thread
+from harness.generation.network.admission import Admission
+from harness.generation.network.thread import Network
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task
-from tests.simulation.rules import Broken, Rules, name
+from tests.simulation.rules import EPS, Broken, Rules, name
 from tests.simulation.world import (
     ENDPOINTS,
     MOODS,
@@ -41,7 +48,7 @@ from tests.simulation.world import (
 )
 
 MOST_STEPS = 20_000
-"""Actions of one session; more is a session that does not end. The longest of 10,000 seeds took fewer than 3,000."""
+"""Looks of the network thread in one session; more is a session that does not end."""
 
 MOST_SECONDS = 6 * 3600.0
 """Virtual seconds of one session."""
@@ -54,6 +61,53 @@ LATE_S = 0.01
 
 NEVER = float("inf")
 
+LOOK_AROUND_S = 30.0
+"""Seconds between two looks of the network thread; each costs as much as a request."""
+
+
+class Over(SystemExit):
+    """The process is killed, or a promise is broken: it ends the loop from wherever it is raised."""
+
+
+class _Jump(SelectSelector):
+    """Waits by moving the world's clock."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        assert timeout is not None
+        # A sleeper wakes late.
+        self._world.now += timeout and timeout + self._world.chance.choice((0.0, 0.0, 0.003))
+        return []
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self, world: World) -> None:
+        super().__init__(_Jump(world))
+        self._world = world
+
+    def time(self) -> float:
+        return self._world.now
+
+
+class _Watched(Dispatcher):
+    """The dispatcher, with a session that looks on."""
+
+    session: Session
+
+    def begin(self) -> Iterator[Flight]:
+        for flight in super().begin():
+            self.session.asked(flight)
+            yield flight
+        self.session.looked()
+
+    def landed(self, flight: Flight, end: Any) -> bool:
+        if not self.session.killed:
+            self.session.landed(flight, end, super().landed)
+        return False
+
 
 _TIMING = Timing(started=0.0, total=1.0)
 _USAGES = [
@@ -64,13 +118,18 @@ _USAGES = [
 """What replies state: the prompt's tokens or not, and their own."""
 
 
-class _Flight(msgspec.Struct, eq=False):
-    """A request in the simulated network. goes_on: with what had been written. ending: it was cancelled."""
+class _Request(msgspec.Struct, eq=False):
+    """A request in the simulated network, which ends after so many seconds. goes_on: with what had been written.
 
+    cancelled_at: the second at which it was cancelled.
+    """
+
+    flight: Flight
     server: Server
+    seconds: float
     end: End
     goes_on: bool = False
-    ending: bool = False
+    cancelled_at: float | None = None
 
 
 class Session:
@@ -81,8 +140,13 @@ class Session:
         self.world = world
         self.quiet = not faults
         self.owed = {Task(r.benchmark, r.question_id, i) for r in rows for i in r.indices}
-        self.flights: dict[Task, _Flight] = {}
-        self.events: list[tuple[float, int, Callable[..., Any], Any]] = []
+        self.flights: dict[Task, _Request] = {}
+        self.events: list[tuple[float, Callable[[], None]]] = []
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.n_looks, self.began = 0, world.now
+        self.due = world.now
+        """The network thread must look at the dispatcher by this second."""
+        self.broken: Exception | None = None
         self.paused = False
         self.killed = self.doubled = False
         self.logged: list[tuple[str, dict[str, Any]]] = []
@@ -101,7 +165,7 @@ class Session:
         if self.quiet and (settings.budget_tokens or settings.budget_usd):
             settings = replace(settings, budget_tokens=None, budget_usd=None)
         self.concurrency = settings.concurrency
-        self.dispatcher = Dispatcher(
+        self.dispatcher = _Watched(
             settings,
             SessionPlan(
                 owed=rows,
@@ -116,35 +180,35 @@ class Session:
             jitter=world.jitter,
             account=world.account,
         )
+        self.dispatcher.session = self
         self.ending = self.dispatcher.ending
+        self.network = Network(
+            self.dispatcher,
+            open_sampler=self.opened,
+            loop_factory=lambda: _Loop(world),
+            on_event=lambda *_, **__: None,
+            admission=Admission(None, settings.endpoints, settings.endpoints, lambda *_, **__: None),
+            clock=lambda: world.now,
+        )
         self.rules = Rules(world, settings, self.owed, self.present, self.dispatcher)
         if faults:
             for _ in range(chance.choice((0, 0, 1, 2, 4))):
-                self._later(chance.uniform(0.0, 60.0), self._command, None)
+                self._later(chance.uniform(0.0, 60.0), self._command)
             if chance.random() < 0.3:
-                self._later(chance.expovariate(1 / 20.0), self._kill, None)
+                self._later(chance.expovariate(1 / 20.0), self._kill)
         if world.trace is not None:
             self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
 
     def play(self) -> None:
-        world, next_action = self.world, self.dispatcher.next
-        begun, steps = world.now, 0
-        latest = begun + MOST_SECONDS
-        carry_out = {Wait: self._wait, Ask: self._ask, Cancel: self._cancel}
-        while not self.killed:
-            action = next_action()
-            for event, facts in self.logged:
-                self._log(event, facts)
-            self.logged.clear()
-            steps += 1
-            kind = type(action)
-            if kind is Done:
-                break
-            carry_out[kind](action)
-            if steps > MOST_STEPS or world.now > latest:
-                raise Broken("end", f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
-        world.n_steps += steps
-        self.events.clear()  # they refer to this session
+        world = self.world
+        with patch.object(thread, "LOOK_AROUND_S", LOOK_AROUND_S):
+            self.network._run()  # in this thread
+        world.n_steps += self.n_looks
+        if self.broken is not None:
+            raise self.broken
+        error = self.ending.error
+        if error is not None and not isinstance(error, (HarnessError, ZeroDivisionError, Over)):
+            raise error
         if self.killed or self.ending.why or world.commands.random() < 0.5:
             world.bill, world.account = Bill(), Account()  # The next session is of another command.
         if not self.killed:
@@ -153,13 +217,55 @@ class Session:
         for one in world.servers.values():
             one.working = 0
 
-    # ---- the network thread
+    def _watch(self, look: Callable[..., None], *of: Any) -> None:
+        """Call `look`; what it raises ends the loop and the session."""
+        try:
+            look(*of)
+        except Exception as error:  # whatever it is, `play` raises it
+            self.broken = self.broken or error
+            raise Over from error
 
-    def _ask(self, ask: Ask) -> None:
-        world, task, url = self.world, ask.task, ask.endpoint.base_url
+    # ---- the network: the sampler of the real thread
+
+    def opened(self) -> Any:
+        """As the thread opens its sampler, on its loop."""
+        self.loop = asyncio.get_running_loop()
+        for seconds, happens in self.events:
+            self._later(seconds, happens)
+        return self
+
+    async def sample(self, flight: Flight) -> Any:
+        """The request takes its time; how it ends is told by `landed`."""
+        request = self.flights[flight.task]
+        flight.cancel = partial(self._cancel, request, flight.cancel)
+        try:
+            await asyncio.sleep(request.seconds)
+        except asyncio.CancelledError:
+            if self.world.chance.random() >= 0.1:  # else its end had come in the same moment
+                raise
+        return request
+
+    async def close(self) -> None:
+        """As the thread closes its sampler."""
+
+    def asked(self, flight: Flight) -> None:
+        """Before the dispatcher's request is sent."""
+        self._tell_log()
+        self._watch(self._ask, flight)
+
+    def landed(self, flight: Flight, end: Any, landed: Callable[..., bool]) -> None:
+        """When a request has ended; `landed` is the dispatcher's own. end: None if it was cancelled."""
+        request = self.flights.pop(flight.task)
+        self.due = min(self.due, self.world.now)
+        self._free(request.server)
+        self._watch(self._tell, flight.task, request, end is None, partial(landed, flight))
+        self._tell_log()
+
+    def _ask(self, asked: Flight) -> None:
+        world, task, url = self.world, asked.task, asked.endpoint.base_url
         flights, disk = self.flights, world.disk
         if world.trace is not None:
-            self._say(f"ask {name(task)} of {url}, attempt {ask.attempt}")
+            self._say(f"ask {name(task)} of {url}, attempt {asked.attempt}")
         if task in flights:
             raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
         if task not in self.owed or task in disk.stored:
@@ -169,38 +275,38 @@ class Session:
         if self.paused or self.ending.phase != "asking":
             raise Broken("pause", "a request goes out, and the session is paused or ending")
         attempt = self.attempts[task] = self.attempts.get(task, 0) + 1
-        if ask.attempt != attempt:
-            raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {attempt}.")
-        self.rules.asked(ask)
+        if asked.attempt != attempt:
+            raise Broken("attempts", f"attempt {asked.attempt} at {name(task)} is its {attempt}.")
+        self.rules.asked(asked)
         one = world.servers[url]
         one.working += 1
         world.n_requests += 1
         seconds, end = MOODS[one.mood(world.now)](one, world.chance)
         if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
-        flight = flights[task] = _Flight(one, end, task in disk.begun)
+        flights[task] = _Request(asked, one, seconds, end, task in disk.begun)
         if len(flights) > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
-        self._later(seconds, self._end, (task, flight))
 
-    def _end(self, of: tuple[Task, _Flight]) -> None:
-        """A request ends by itself."""
-        task, flight = of
-        if self.flights.get(task) is flight:
-            if self.grace_ends is not None and self.world.now > self.grace_ends + LATE_S and not flight.ending:
-                raise Broken("grace", f"{name(task)} is in flight {self.world.now - self.grace_ends:.3f} s beyond it")
-            self._tell(task, flight)
-
-    def _tell(self, task: Task, flight: _Flight) -> None:
-        del self.flights[task]
-        self._free(flight.server)
+    def _tell(self, task: Task, flight: _Request, cancelled: bool, landed: Callable[[Any], bool]) -> None:
+        now, latest = self.world.now, self.grace_ends
+        if flight.cancelled_at is not None and now > flight.cancelled_at + LATE_S:
+            raise Broken("one end", f"{name(task)} ends {now - flight.cancelled_at:.3f} s after it was cancelled")
+        if flight.cancelled_at is not None and not self.stops and (latest or NEVER) > flight.cancelled_at + EPS:
+            raise Broken("grace", f"{name(task)} was cancelled, and might still have ended by itself")
+        if latest is not None and now > latest + LATE_S and flight.cancelled_at is None:
+            raise Broken("grace", f"{name(task)} is in flight {now - latest:.3f} s beyond it")
+        if cancelled:
+            self.rules.cancelled(task)
+            landed(None)
+            return
         end = flight.end
         if self.world.trace is not None:
             self._say(f"end {name(task)}: {end!r}")
         if self.world.odd and self.world.manners.random() < 0.005:
-            self._lose(task)
+            self._lose(task, landed)
         elif isinstance(end, Reply):
-            self._answer(task, flight, end)
+            self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
             if self.world.keeps and end.kind == "cut":
@@ -210,24 +316,25 @@ class Session:
                 if n > self.world.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
             self.rules.failed(task, end)
-            self.dispatcher.failed(task, end)
+            landed(end)
         else:
             self.befell[task].add("internal")
             self.rules.broke(task)
-            self.dispatcher.broke(task, end, "trace")
+            landed(end)
 
-    def _lose(self, task: Task) -> None:
-        """A mistake of ours: the end of a request cannot be told, or nobody knows why it was cancelled."""
+    def _lose(self, task: Task, landed: Callable[[Any], bool]) -> None:
+        """A mistake of ours: the books cannot take the end of a request, or nobody knows why it was cancelled."""
         if self.world.manners.random() < 0.5:
             self.stops = True
             self.rules.broke(task)
-            self.dispatcher.lost(task, ZeroDivisionError("a mistake of ours"))
+            self.dispatcher.fail(ZeroDivisionError("a mistake of ours"))
+            landed(None)
         else:
             self.befell[task].add("internal")
             self.rules.cancelled(task)
-            self.dispatcher.cancelled(task)
+            landed(None)
 
-    def _answer(self, task: Task, flight: _Flight, end: Reply) -> None:
+    def _answer(self, task: Task, flight: _Request, end: Reply, landed: Callable[[Any], bool]) -> None:
         text = f"{self.world.n_requests}"
         finish, usage = "length" if end.truncated else "stop", self.world.chance.choice(_USAGES)
         prompt, _ = self.world.prompts[task[:2]]
@@ -249,36 +356,19 @@ class Session:
             server_model=end.model,
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
-        self.dispatcher.answered(task, sample, reply)
+        landed((sample, reply))
         if self.doubled:
             raise Broken("stored once", f"{name(task)} is stored twice")
         length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
         self.rules.answered(task, sample, length)
 
-    def _cancel(self, cancel: Cancel) -> None:
-        task = cancel.task
-        flight = self.flights.get(task)
-        if flight is None:
-            return  # it had ended, before anybody looked
-        if flight.ending:
-            raise Broken("one end", f"{name(task)} is cancelled twice")
-        if self.world.trace is not None:
-            self._say(f"cancel {name(task)}")
-        if not self.stops and (self.grace_ends or float("inf")) > self.world.now:
-            raise Broken("grace", f"{name(task)} is cancelled, and may still end by itself")
-        flight.ending = True
-        if self.world.chance.random() < 0.1:
-            self._later(0.0, self._end, (task, flight))  # its end had come in the same moment
-        else:
-            self._later(0.0, self._cancelled, (task, flight))
-
-    def _cancelled(self, of: tuple[Task, _Flight]) -> None:
-        task, flight = of
-        if self.flights.get(task) is flight:
-            del self.flights[task]
-            self._free(flight.server)
-            self.rules.cancelled(task)
-            self.dispatcher.cancelled(task)
+    def _cancel(self, flight: _Request, cancel: Callable[[], object]) -> None:
+        task = flight.flight.task
+        self._say(f"cancel {name(task)}")
+        if flight.cancelled_at is not None:
+            self.broken = self.broken or Broken("one end", f"{name(task)} is cancelled twice")
+        flight.cancelled_at = self.world.now
+        cancel()
 
     def _free(self, one: Server) -> None:
         one.working -= 1
@@ -299,6 +389,11 @@ class Session:
         if self.world.trace is not None:
             self._say(f"written {name(task)}")
 
+    def _tell_log(self) -> None:
+        for event, facts in self.logged:
+            self._log(event, facts)
+        self.logged.clear()
+
     def _log(self, event: str, facts: dict[str, Any]) -> None:
         if self.world.trace is not None:
             self._say(f"log {event} {facts}")
@@ -308,47 +403,53 @@ class Session:
 
     # ---- time
 
-    def _later(self, seconds: float, what: Callable[..., None], of: object) -> None:
-        world = self.world
-        world.n_events += 1
-        heapq.heappush(self.events, (world.now + seconds, world.n_events, what, of))
+    def _later(self, seconds: float, happens: Callable[[], None]) -> None:
+        if self.loop is None:
+            self.events.append((seconds, happens))
+        else:
+            self.loop.call_later(seconds, self._happen, happens)
 
-    def _wait(self, wait: Wait) -> None:
-        seconds, world, events = wait.seconds, self.world, self.events
-        chance = world.chance
-        if seconds is None and not events:
-            raise Broken("wake-up", "a lost wake-up: nothing is under way, and nothing is waited for")
+    def _happen(self, happens: Callable[[], None]) -> None:
+        self._watch(happens)
+        self.due = min(self.due, self.world.now)
+        self.network._run_on_loop(lambda: None)
+
+    def looked(self) -> None:
+        """After the network thread has asked for requests to send."""
+        self._tell_log()
+        self._watch(self._look)
+
+    def _look(self) -> None:
+        world, chance, dispatcher = self.world, self.world.chance, self.dispatcher
+        self.n_looks += 1
+        if world.now > self.due + LATE_S:
+            raise Broken("wake-up", f"the network thread looks {world.now - self.due:.3f} s too late")
+        if self.n_looks > MOST_STEPS or world.now > self.began + MOST_SECONDS:
+            raise Broken("end", f"the session does not end ({self.n_looks} looks, {world.now - self.began:.0f} s)")
+        if dispatcher.ended:
+            return
+        self.due = world.now + dispatcher.pause()
+        if self.due == NEVER and not self.flights and not self.paused:
+            raise Broken("wake-up", "nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
-            self._check_places(self.dispatcher.progress())
+            self._check_places(dispatcher.progress())
             if world.odd:
                 self._check_outlook()
         if not self.paused and self.ending.phase == "asking":
             self.rules.waits()
-        until = NEVER if seconds is None else world.now + seconds
-        soonest = events[0][0] if events else NEVER
-        if until > self.probe_check and soonest > self.probe_check:
-            self._check_probes(min(until, soonest))
-        if until < soonest:
-            world.now = until + chance.choice((0.0, 0.0, 0.003))  # a sleeper wakes late
-            return
-        while True:
-            at, _, what, of = heapq.heappop(events)
-            if at > world.now:
-                world.now = at
-            what(of)
-            # Sometimes several things happen before anybody looks.
-            if chance.random() >= 0.2 or not events or events[0][0] > world.now + 0.001 or self.killed:
-                return
+        if world.now > self.probe_check:
+            self._check_probes(world.now)
 
-    def _kill(self, _: object) -> None:
+    def _kill(self) -> None:
         self._say("killed")
         if self.world.keeps:
             self.world.disk.begun.update(self.flights)
         self.killed = True
+        raise Over
 
     # ---- the user
 
-    def _command(self, _: object) -> None:
+    def _command(self) -> None:
         chance, dispatcher = self.world.chance, self.dispatcher
         verb = chance.choice(("pause", "concurrency", "concurrency", "reload", "drain", "stop"))
         self._say(f"command {verb}")
@@ -358,7 +459,7 @@ class Session:
             case "pause":
                 self.paused = True
                 dispatcher.set_paused(True)
-                self._later(chance.uniform(1.0, 900.0), self._resume, None)
+                self._later(chance.uniform(1.0, 900.0), self._resume)
             case "concurrency":
                 self.concurrency = chance.choice((1, 2, 8, 32))
                 self.rules.concurrency_is(self.concurrency)
@@ -381,7 +482,7 @@ class Session:
                 self.stops = True
                 dispatcher.stop("stopped")
 
-    def _resume(self, _: object) -> None:
+    def _resume(self) -> None:
         if self.dispatcher.ending.asking:
             self.paused = False
             self.rules.resumed()
@@ -410,7 +511,8 @@ class Session:
         dispatcher, chance = self.dispatcher, self.world.manners
         events = {task: chance.randint(1, 400) for task in self.flights}
         self.rules.arrived(events)
-        dispatcher.arrived(events)
+        for task, n in events.items():
+            self.flights[task].flight.arriving.count = partial(int, n)
         eta = dispatcher.progress().eta
         if eta is not None and not 0 <= eta.least_s <= eta.most_s < NEVER:
             raise Broken("outlook", f"{eta} is no range")

@@ -12,7 +12,7 @@ import pytest
 from tests.budget import examples
 from tests.simulation.run import broken, told
 
-SEEDS = examples(2_000)
+SEEDS = examples(1_000)
 
 """Sessions in which nothing fails."""
 

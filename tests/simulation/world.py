@@ -315,7 +315,6 @@ class World:
         chance = self.chance = Chance(seed)
         self.trace = trace
         self.now = 0.0
-        self.n_events = 0
         self.n_requests = 0
         self.n_steps = 0
         self.disk = Disk(chance)

@@ -67,8 +67,8 @@ def events_of(request: Request) -> Iterator[bytes]:
     yield delta(finish=finish, usage={"prompt_tokens": 20, "completion_tokens": n})
 
 
-def trouble(request: Request, chance: random.Random, *, leftovers: bool) -> Iterable[Step]:
-    """One reply that goes wrong. None of them may become a sample, but for the two that are whole."""
+def trouble(request: Request, chance: random.Random) -> Iterable[Step]:
+    """One reply that goes wrong. None of them may become a sample, but for the one that is whole."""
     events = [chunk(part) for part in events_of(request)]
     beginning = events[: chance.randint(1, len(events) - 1)]
     faults: list[list[Step]] = [
@@ -85,9 +85,8 @@ def trouble(request: Request, chance: random.Random, *, leftovers: bool) -> Iter
         [HEAD, *beginning[:-1], beginning[-1][: len(beginning[-1]) // 2], CLOSE],
         [http(200, b"<html>Bad gateway</html>", content_type="text/html")],
         [HEAD, *events, END],  # whole, without [DONE]
-        [HEAD, *events, chunk(DONE), END, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"],  # whole, and a leftover
     ]
-    return chance.choice(faults if leftovers else faults[:-1])
+    return chance.choice(faults)
 
 
 def main() -> None:
@@ -98,9 +97,6 @@ def main() -> None:
     parser.add_argument("--served-model", default=MODEL, help="name of the model")
     parser.add_argument("--api-key", help="taken as an engine takes it, and not looked at")
     parser.add_argument("--continuations", choices=FAULTS, help="as a vLLM whose gateway so fails prompts of tokens")
-    parser.add_argument(
-        "--no-leftovers", action="store_true", help="nothing follows a reply, of which scores would warn"
-    )
     arguments = parser.parse_args()
     chance, lock = random.Random(arguments.seed), threading.Lock()
 
@@ -126,7 +122,7 @@ def main() -> None:
         with lock:
             spoilt = chance.random() < arguments.trouble
             pause = chance.uniform(0, LONGEST_PAUSE)
-            steps = trouble(request, random.Random(chance.random()), leftovers=not arguments.no_leftovers)
+            steps = trouble(request, random.Random(chance.random()))
         if spoilt:
             yield from steps
             return

@@ -45,9 +45,6 @@ ROOT = Path(__file__).resolve().parents[2]
 CLOCK = Path(__file__).with_name("clock")
 LIMIT_SECONDS = 600.0  # for one command that nobody disturbs, on a machine that is busy
 KEY = "canary-93be07c51fa2d684-through-storms"
-OF_THE_WAY = re.compile("replies that nobody asked for|the endpoints are not tested against each other")
-"""Warnings of a score that tell how its samples came, not what they say."""
-
 MEASURED = ("speed", "workload", "endpoints")
 """Fields of a score that tell when and where, not what: another run has others."""
 
@@ -226,7 +223,6 @@ def files_of(play: Play) -> dict[str, object]:
 def content_of_score(path: Path) -> dict[str, Any]:
     """What a score says of the samples, without what it says of when, where, and on which connections."""
     score = json.loads(path.read_bytes())
-    score["warnings"] = [one for one in score["warnings"] if not OF_THE_WAY.search(one["text"])]
     return {name: value for name, value in score.items() if name not in MEASURED}
 
 
@@ -474,7 +470,7 @@ def played(name: str, seed: int, trouble: float) -> Iterator[Play]:
         play = Play(name, folder, random.Random(seed))
         if play.campaign.server:
             gateway = ["--continuations", play.chance.choice(list(FAULTS))] if play.campaign.gateway else []
-            play.url, play.restart = stack.enter_context(serving(seed, trouble, "--no-leftovers", *gateway))
+            play.url, play.restart = stack.enter_context(serving(seed, trouble, *gateway))
         begin(play)
         yield play
     shutil.rmtree(folder)

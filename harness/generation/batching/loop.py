@@ -1,8 +1,8 @@
 """Asks for the missing samples of a session in batches, whose results come hours later.
 
-    dispatcher: Ask, Ask, …, Wait ──▶ find in earlier batches, hand in the rest ──▶ look, pause, look
-         ▲                                                                             │
-         └────────── answered, failed ◀── results of the batches that have ended ◀────┘
+    dispatcher ── begin ──▶ find in earlier batches, hand in the rest ──▶ look, pause, look
+         ▲                                                                      │
+         └──────── landed ◀── results of the batches that have ended ◀─────────┘
 
 Guarantees: a request in a batch is never sent again while that batch may answer it. Each request is asked at most
 `attempts` times, and again only after its batch has ended without a reply. A result changes nothing if it names no
@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
@@ -24,8 +25,8 @@ from harness.core.errors import ServerError
 from harness.core.nouns import count_noun
 from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
-from harness.generation.dispatch.actions import Ask, Cancel, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import Flight
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Request, Requests
 from harness.generation.network.thread import LOOK_AROUND_S, AskingThread
@@ -63,7 +64,7 @@ class BatchLoop(AskingThread):
         self._on_event = on_event
         self._on_status = on_status
         self._secrets = (*secrets_of(settings.endpoints[0]), *settings.spelling.secrets)
-        self._asks: dict[str, tuple[Ask, Request]] = {}  # By request id: all that have no result yet.
+        self._asks: dict[str, tuple[Flight, Request]] = {}  # By request id: all that have no result yet.
         self._waiting: list[str] = []  # Ids of requests that are in no batch yet.
         self._looked_up: set[str] = set()  # Ids that were looked up in the batches of earlier sessions.
         self._batches: dict[str, set[str]] = {}  # Name of a batch → ids whose results are awaited from it.
@@ -75,7 +76,7 @@ class BatchLoop(AskingThread):
 
     # ---- for the owner's thread
 
-    def obey(self, orders: Orders, _former: Orders) -> None:
+    def obey(self, orders: Orders) -> None:
         """Follow a user's orders: a paused session hands in no more, and the number of requests means nothing."""
         self._dispatcher.set_paused(orders.paused)
         if orders.draining:
@@ -125,22 +126,21 @@ class BatchLoop(AskingThread):
             raise RequestFailed("cut", "the session ends")
 
     def _carry_out(self) -> bool:
-        """Carry out the dispatcher's actions up to the next `Wait`; return False if the session has ended."""
+        """Take the dispatcher's new requests; return False if the session has ended."""
         if (now := time.monotonic()) >= self._next_look:
             self._next_look = now + LOOK_AROUND_S
             self.progress = self._dispatcher.progress()
-        while not isinstance(action := self._dispatcher.next(), Wait):
-            match action:
-                case Ask(task):
-                    self._asks[ask_id(task)] = action, self._requests.write(task)
-                    self._waiting.append(ask_id(task))
-                case Cancel(task):
-                    # A result that comes later finds nobody.
-                    self._asks.pop(ask_id(task), None)
-                    self._dispatcher.cancelled(task)
-                case _:
-                    break
-        return isinstance(action, Wait)
+        for flight in self._dispatcher.begin():
+            ask = ask_id(flight.task)
+            self._asks[ask] = flight, self._requests.write(flight.task)
+            self._waiting.append(ask)
+            flight.cancel = partial(self._cancel, flight)
+        return not self._dispatcher.ended
+
+    def _cancel(self, flight: Flight) -> None:
+        """End a request; a result that comes later finds nobody."""
+        if self._asks.pop(ask_id(flight.task), None) is not None:
+            self._dispatcher.landed(flight, None)
 
     def _hand_in(self, provider: ServiceBatches) -> None:
         """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""
@@ -233,11 +233,11 @@ class BatchLoop(AskingThread):
         """Report a result to the dispatcher; after a failure that may pass, the request goes into the next batch."""
         if result.ask not in self._asks:  # The session has ended this request meanwhile.
             return
-        ask, request = self._asks[result.ask]
+        flight, request = self._asks[result.ask]
         self._n_results[result.ask] += 1
         if result.reply is not None:
             del self._asks[result.ask]
-            self._dispatcher.answered(ask.task, self._requests.record(request, ask, result.reply), result.reply)
+            self._dispatcher.landed(flight, (self._requests.record(request, flight, result.reply), result.reply))
             return
         failure = result.failure or RequestFailed("server", "no explanation")
         if failure.retryable and self._n_results[result.ask] < self._settings.patience.attempts:
@@ -245,4 +245,4 @@ class BatchLoop(AskingThread):
             self._waiting.append(result.ask)
         else:
             del self._asks[result.ask]
-            self._dispatcher.failed(ask.task, failure)
+            self._dispatcher.landed(flight, failure)

@@ -10,8 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 
-import msgspec
-
+from harness.generation.dispatch.flight import Flight
 from harness.generation.forecast import Streaming
 from harness.runs.record import Task
 
@@ -19,76 +18,57 @@ NOW_S = 10.0
 """Seconds over which the present rates are measured."""
 
 
-class _Arriving(msgspec.Struct, eq=False):
-    """One request in flight. events: received up to the last `look`; tokens: the number that these are counted as."""
-
-    started: float
-    events: int = 0
-    tokens: float = 0.0
-
-
 class Arrivals:
     """How much of the requests in flight has arrived, and how fast it comes.
 
-    `began` and `end` or `finished` come in pairs; `look` is called from time to time. max_tokens: by benchmark. tokens:
-    received in this session. longest: tokens of the longest of the n_finished samples.
+    flights: the requests in flight, in the order in which they were sent; its owner calls `advance` before it changes.
+    max_tokens: by benchmark. tokens: received in this session. longest: tokens of the longest of the n_finished
+    samples.
     """
 
-    def __init__(self, clock: Callable[[], float], max_tokens: Mapping[str, int]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], max_tokens: Mapping[str, int], flights: Mapping[Task, Flight]
+    ) -> None:
         self._clock = clock
         self._max_tokens = max_tokens
+        self._flights = flights
         self.started = clock()
         self.tokens = 0.0
         self.n_finished = 0
         self.longest = 0.0
-        self._flights: dict[Task, _Arriving] = {}
         self._busy, self._since = 0.0, self.started  # seconds in flight of all requests, up to a moment
         self._looks: deque[tuple[float, float, float]] = deque([(self.started, 0.0, 0.0)])  # (moment, busy, tokens)
         self._finished_tokens = self._finished_events = 0
         self._any_events = False
 
-    def began(self, task: Task) -> None:
-        """Note a request for `task` that is sent."""
-        self._flights[task] = _Arriving(self._advance())
-
-    def end(self, task: Task) -> int:
-        """Note that the request for `task` failed; the tokens that had arrived stay counted.
-
-        Returns the token events that had come at the last look.
-        """
-        self._advance()
-        return self._flights.pop(task).events
-
-    def finished(self, task: Task, tokens: int, events: int) -> None:
-        """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `end`."""
+    def finished(self, flight: Flight, tokens: int, events: int) -> None:
+        """Note that a request became a sample of `tokens` tokens in `events` events."""
         # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
-        self.tokens += tokens - self._flights[task].tokens
+        self.tokens += tokens - flight.tokens
         self.n_finished += 1
         self.longest = max(self.longest, tokens)
         # A reply in one piece does not say how many tokens an event has.
         if events > 1:
             self._finished_tokens += tokens
             self._finished_events += events
-        self.end(task)
 
-    def look(self, events: Mapping[Task, int]) -> None:
-        """Record the token events counted so far for requests in flight."""
+    def look(self) -> None:
+        """Count the tokens that have come so far."""
         each = self._finished_tokens / self._finished_events if self._finished_events else 1.0
-        for task, n in events.items():
-            flight = self._flights.get(task)
-            if flight is not None and n > flight.events:
+        for flight in self._flights.values():
+            if (n := flight.arriving.count()) > flight.events:
                 flight.events = n
                 self._any_events = True
                 # The mean may have fallen since the last look; what was counted is not taken back.
                 self.tokens += max(0.0, n * each - flight.tokens)
                 flight.tokens = max(flight.tokens, n * each)
-        now = self._advance()
+        now = self.advance()
         self._looks.append((now, self._busy, self.tokens))
         # The first look stays until the second is old enough, so the rates are measured over the whole period.
         while len(self._looks) > 2 and self._looks[1][0] <= now - NOW_S:
             self._looks.popleft()
 
-    def _advance(self) -> float:
+    def advance(self) -> float:
         """Count the time since the last call, and return the present second."""
         now = self._clock()
         self._busy += len(self._flights) * (now - self._since)
@@ -122,7 +102,7 @@ class Arrivals:
     def oldest(self) -> tuple[Task, float, float] | None:
         """(sample, seconds in flight, tokens) of the oldest request in flight; None if none is in flight."""
         for task, flight in self._flights.items():  # In the order in which they were sent.
-            return task, self._clock() - flight.started, self._tokens_of(flight, self.pace)
+            return task, self._clock() - flight.sent_at, self._tokens_of(flight, self.pace)
         return None
 
     @property
@@ -134,6 +114,6 @@ class Arrivals:
             for task, flight in self._flights.items()
         ]
 
-    def _tokens_of(self, flight: _Arriving, pace: float) -> float:
+    def _tokens_of(self, flight: Flight, pace: float) -> float:
         """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
-        return flight.tokens if self._any_events or not pace else (self._clock() - flight.started) / pace
+        return flight.tokens if self._any_events or not pace else (self._clock() - flight.sent_at) / pace

@@ -37,7 +37,7 @@ Long: a request is sent only if all of these allow it, and the table and the inv
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,7 +47,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.plan import Order, SessionPlan
+from harness.generation.plan import SessionPlan
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, RunCosts, Spent
 from harness.runs.record import Owed, Task
@@ -257,8 +257,13 @@ class _Limit:
 class Budget:
     """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits."""
 
-    def __init__(self, settings: RunSettings, rows: Sequence[Owed], billing: Billing, account: Account) -> None:
-        """rows: the samples that the session asks for. billing: knows the prompts. account: of the command."""
+    def __init__(
+        self, settings: RunSettings, rows: Sequence[Owed], billing: Billing, account: Account, flights: Sized
+    ) -> None:
+        """rows: the samples that the session asks for. billing: knows the prompts. account: of the command.
+
+        flights: the requests in flight.
+        """
         self._account = account
         self._prices = settings.prices
         self._limits: list[_Limit] = []
@@ -278,25 +283,18 @@ class Budget:
         self._round = 0
         self._run = self._account.of(settings.out) if self._limits else RunCosts()
         self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.
-        self._in_flight = 0
+        self._flights = flights
         self.holds_round = False
         """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
 
     def __bool__(self) -> bool:
         return bool(self._limits)
 
-    def order(self, order: Order) -> Order:
-        """Return the order in which the session asks: "rounds" if there is a budget, else `order`."""
-        return "rounds" if self else order
-
     # ---- what happens
 
     def sent(self, task: Task, attempt: int) -> None:
         """Count a request for `task` that is sent. attempt: its number among the requests for this sample, from 1."""
-        if not self._limits:
-            return
-        self._in_flight += 1
-        if attempt == 1 and self._run.n_begun < KNOWN:
+        if self._limits and attempt == 1 and self._run.n_begun < KNOWN:
             self._run.n_begun += 1
             self._first.add(task)
 
@@ -304,7 +302,6 @@ class Budget:
         """Count a request that ended without a sample. billed: the most that it can cost; None if it was free."""
         if not self._limits:
             return
-        self._in_flight -= 1
         self.holds_round = False
         if billed is not None:
             # The samples of the next round may need such requests, too.
@@ -315,7 +312,6 @@ class Budget:
         """Subtract from the budget what the request for `task`, which became a sample, was billed for."""
         if not self._limits:
             return
-        self._in_flight -= 1
         self.holds_round = False
         self._first.discard(task)
         self._run.n_finished += 1
@@ -331,7 +327,7 @@ class Budget:
 
     def fits(self) -> bool:
         """Whether one more request may be sent."""
-        return not self._limits or not self._exceeded_by(self._in_flight + 1, self._reserve)
+        return not self._limits or not self._exceeded_by(len(self._flights) + 1, self._reserve)
 
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
@@ -391,7 +387,7 @@ class Budget:
 
     def _round_exceeds(self, number: int) -> list[_Limit]:
         """The limits that round `number`, together with the requests in flight, is expected to exceed."""
-        n_requests = self._in_flight + self._round_sizes[number]
+        n_requests = len(self._flights) + self._round_sizes[number]
         return [
             limit
             for limit in self._limits

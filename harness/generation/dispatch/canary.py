@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 
@@ -141,20 +140,17 @@ class Duplicates:
     """Finds replies that repeat, word by word, an earlier reply to the same question under another seed."""
 
     def __init__(self) -> None:
-        self._seen: set[bytes] = set()
+        # One number for each reply: a run may have millions, and all stay in memory.
+        self._seen: set[int] = set()
 
-    def repeats(self, task: Task, reply: Reply) -> bool:
+    def repeats(self, task: Task, reply: Reply, checksum: int) -> bool:
         """Whether `reply` repeats an earlier one; short replies do not count, and those that end in a loop: a model
-        that writes one passage again and again writes equal replies from any seed.
+        that writes one passage again and again writes equal replies from any seed. checksum: of the reply's texts.
         """
         if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS or ends_in_loop(reply):
             return False
-        # Text of a reply may hold lone surrogates, which UTF-8 refuses.
-        question = f"{task.benchmark}\0{task.question_id}\0".encode("utf-8", "surrogatepass")
-        # Eight bytes for each reply: a run may have millions, and all stay in memory.
-        mark = hashlib.blake2b(question + _fingerprint(reply), digest_size=8).digest()
         n = len(self._seen)
-        self._seen.add(mark)
+        self._seen.add(hash((task.benchmark, task.question_id, checksum)))
         return len(self._seen) == n
 
 
@@ -169,9 +165,3 @@ def ends_in_loop(reply: Reply) -> bool:
     period = len(tail) - len(end) - tail.rfind(end, 0, len(tail) - 1)
     times = max(LOOP_TIMES, math.ceil(LOOP_CHARS / period))
     return period * times <= len(tail) and tail[-period * times :] == tail[-period:] * times
-
-
-def _fingerprint(reply: Reply) -> bytes:
-    """A hash of the reply's texts, 8 bytes."""
-    text = f"{reply.reasoning or ''}\0{reply.text or ''}"
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,14 +1,15 @@
 """Decides what a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
 
-The owner (the network thread, or a simulator) reports events (`answered`, `failed` …, and the user's commands) and asks
-`next` for one action at a time, until `next` returns `Done`. Clock, randomness and the journals are parameters, so that
-whole sessions can be replayed from a seed (`tests/simulation`).
+The owner (the network thread, or a simulator) works in a loop: it sends the requests of `begin`, waits for `pause`
+seconds or until a request ends, and reports each end once to `landed`; until `ended`. A user's commands may come at any
+time. Clock, randomness and the journals are parameters, so that whole sessions can be replayed from a seed
+(`tests/simulation`).
 
-Guarantees, if every action is carried out and its end reported:
+Guarantees, if every request is sent and its end reported:
 - at most `concurrency` requests are in flight, never two for one sample;
 - each missing sample is stored once, or is listed with the cause of its failure, or was not asked because the session
   ended before (`Ending.why`);
-- retries stay within their budget, and `Wait` never lasts longer than until the next event that time alone brings.
+- retries stay within their budget, and `pause` never lasts longer than until the next event that time alone brings.
 
 Long: the dispatcher is one state machine, whose promises hold for it as a whole; parts that stand alone are modules
 of their own in this package.
@@ -16,9 +17,11 @@ of their own in this package.
 
 from __future__ import annotations
 
+import math
 import random
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -27,15 +30,16 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
 from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
-from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.dispatch.causes import Causes
-from harness.generation.dispatch.lanes import Lane, Lanes, Ticket
-from harness.generation.dispatch.retry import Retries, fault_of
+from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.retry import fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
@@ -49,7 +53,7 @@ HOPELESS_QUESTIONS = 3
 """The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""
 
 SHORTEST_WAIT_S = 0.001
-"""Shortest `Wait` in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
+"""Shortest pause in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
 
 
 class Dispatcher:
@@ -81,11 +85,9 @@ class Dispatcher:
         self._concurrency = settings.concurrency
         self.paused = False
         """Whether the user wants no request to be sent."""
-        self._actions: deque[Action] = deque()
-        self._flights: dict[Task, Ticket] = {}
+        self._flights: dict[Task, Flight] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
-        self._retries = Retries(settings.patience, jitter)
         self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
         self._canary = Canary(answered, on=settings.canary)
@@ -104,26 +106,41 @@ class Dispatcher:
         """Events that the user should know about."""
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._billing = Billing(settings, plan)
-        self._budget = Budget(settings, plan.owed, self._billing, account or Account())
-        self._arrivals = Arrivals(clock, max_tokens)
+        self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
+        self._arrivals = Arrivals(clock, max_tokens, self._flights)
         self._scheduler = Scheduler(
             plan.owed,
-            clock,
-            order=self._budget.order(settings.order),
+            order="rounds" if self._budget else settings.order,
             may_start_round=self._budget.may_start if self._budget else None,
         )
 
     # ---- what to do
 
-    def next(self) -> Action:
-        """The next action. `Wait` and `Done` come only when there is no other."""
-        if not self._actions:
-            self._let_time_pass()
-            if self.ending.phase == "asking" and not self.paused:
-                self._fill()
-        if self._actions:
-            return self._actions.popleft()
-        return Done() if self._ended() else Wait(self._seconds_to_next_change())
+    def begin(self) -> Iterator[Flight]:
+        """Do what is due by now, and yield each request that is to be sent now."""
+        self._let_time_pass()
+        if not self.ending.asking or self.paused or not self._has_room or not self._scheduler.n_waiting:
+            return
+        at_work = self._lanes.at_work()
+        while self._has_room and not self._rate.wait():
+            if not self._budget.fits():
+                break
+            flight = self._next_flight(at_work)
+            if flight is None:
+                # A sample of this round that is asked again goes before the next round.
+                if self._scheduler.retrying or not self._budget.holds_round:
+                    return
+                break
+            yield flight
+        else:  # The loop ended without a break, so the budget allows more.
+            return
+        # While requests are in flight, they may use less than their reserve and leave room for the next.
+        if not self._flights:
+            self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._flights) < self._concurrency
 
     def _let_time_pass(self) -> None:
         """Do what is due by now.
@@ -142,63 +159,38 @@ class Dispatcher:
                 else:
                     self._log("stopped", reason=hopeless)
                     self.stop(hopeless)
-        for task in self._retries.due(now):
-            self._scheduler.give_back(task)
+        self._scheduler.advance(now)
         self._lanes.advance()
 
-    def _fill(self) -> None:
-        """Queue as many `Ask` actions as the endpoints and the budget have room for."""
-        limit = self._concurrency
-        if len(self._flights) >= limit or not self._scheduler.n_waiting:
-            return
-        at_work = self._lanes.at_work()
-        while len(self._flights) < limit and not self._rate.wait():
-            if not self._budget.fits():
-                break
-            if not self._ask_one(at_work):
-                # A sample of this round that is asked again goes before the next round.
-                again = self._scheduler.returned or self._retries.n_postponed
-                if again or not self._budget.holds_round:
-                    return
-                break
-        else:  # The loop ended without a break, so the budget allows more.
-            return
-        # While requests are in flight, they may use less than their reserve and leave room for the next.
-        if not self._flights:
-            self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
-
-    def _ask_one(self, at_work: Sequence[Lane]) -> bool:
-        """Queue one `Ask`, for the first lane with room for which there is a sample; False if there is no such lane."""
+    def _next_flight(self, at_work: Sequence[Lane]) -> Flight | None:
+        """The next request, to the first endpoint with room for which there is a sample; None without such a one."""
         for lane in self._lanes.with_room():
-            task = self._scheduler.next(lane, at_work, probe=lane.set_aside)
-            if task is not None:
-                assert task not in self._flights, "one sample is asked for by two requests at the same time"
+            work = self._scheduler.next(lane, at_work, probe=lane.set_aside)
+            if work is not None:
+                assert work.task not in self._flights, "one sample is asked for by two requests at the same time"
                 self._rate.sent()
-                flight = self._flights[task] = self._lanes.sent(lane, self._retries.begin(task))
-                self._budget.sent(task, flight.attempt)
-                self._arrivals.began(task)
-                self._actions.append(Ask(task, lane.endpoint, flight.attempt))
-                return True
-        return False
+                flight = self._lanes.sent(lane, work)
+                self._budget.sent(work.task, flight.attempt)
+                self._arrivals.advance()
+                self._flights[work.task] = flight
+                return flight
+        return None
 
-    def _ended(self) -> bool:
-        if self._flights:
-            return False
-        return not self.ending.asking or not (self._retries.n_postponed or self._scheduler.n_waiting)
+    @property
+    def ended(self) -> bool:
+        """Whether no request is in flight, and none will be sent."""
+        return not self._flights and not (self.ending.asking and self._scheduler.n_waiting)
 
-    def _seconds_to_next_change(self) -> float | None:
-        """Seconds until time alone makes an action possible; None if only an event can."""
+    def pause(self) -> float:
+        """Seconds until time alone makes a request possible, or ends the session; infinite if only an event can."""
         now = self._clock()
-        pauses = []
-        if self.ending.grace_ends is not None and self.ending.phase == "draining":
-            pauses.append(self.ending.grace_ends - now)
-        if (due := self._retries.next_due) is not None:
-            pauses.append(due - now)
+        times = [self._scheduler.next_due, self.ending.grace_ends if self.ending.phase == "draining" else None]
+        pauses = [at - now for at in times if at is not None]
         if (change := self._lanes.next_change()) is not None:
             pauses.append(change)
-        if len(self._flights) < self._concurrency and (wait := self._rate.wait()):
+        if self._has_room and (wait := self._rate.wait()):
             pauses.append(wait)
-        return max(SHORTEST_WAIT_S, min(pauses)) if pauses else None
+        return max(SHORTEST_WAIT_S, min(pauses, default=math.inf))
 
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
@@ -206,13 +198,39 @@ class Dispatcher:
 
     # ---- how a request ended
 
-    def answered(self, task: Task, sample: Sample, reply: Reply) -> bool:
-        """Handle the end of the request for `task`, which became `sample`. Returns whether the sample is stored."""
-        flight = self._flights.pop(task)
+    def landed(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> bool:
+        """Handle the end of a request. Returns whether its sample is stored.
+
+        end: the sample with the reply that it was made from; or the failure, which may be an error in our own code; or
+        None: it was cancelled.
+        """
+        self._arrivals.advance()
+        del self._flights[flight.task]
+        try:
+            if isinstance(end, tuple):
+                return self._answered(flight, *end)
+            self._bill_without_sample(flight, end)
+            if isinstance(end, RequestFailed):
+                self._failed_request(flight, end)
+            else:
+                self._lanes.cancelled(flight)
+                if end is not None:
+                    self._log("internal_error", task=list(flight.task), trace="".join(traceback.format_exception(end)))
+                    self._give_up(flight.task, "internal", f"{type(end).__name__}: {quoted(str(end))}")
+                elif self.ending.phase != "stopping":
+                    why = "the request was cancelled, but the dispatcher did not cancel it"
+                    self._give_up(flight.task, "internal", why)
+        except Exception as error:  # noqa: BLE001 - the books may be wrong now; the session ends, and its owner raises it
+            self.fail(error)
+        return False
+
+    def _answered(self, flight: Flight, sample: Sample, reply: Reply) -> bool:
+        """Handle a request that became `sample`. Returns whether the sample is stored."""
+        task = flight.task
         tokens = completion_tokens(sample)
         # The sample's count holds a part that an earlier request wrote and was charged for.
         new = max(0, tokens - tokens_before(sample))
-        self._arrivals.finished(task, new, sample.timing.events or 0)
+        self._arrivals.finished(flight, new, sample.timing.events or 0)
         billed = self._billing.billed(sample)
         self._budget.finished(task, billed)
         self._lanes.answered_by(flight)
@@ -220,15 +238,15 @@ class Dispatcher:
             # Not stored: samples of two models are never mixed.
             self.fail(StoppedByRule(changed))
             return False
-        self._scheduler.finish(task, tokens)
-        self._retries.forget(task)
+        flight.lane.finished(self._clock() - flight.sent_at, tokens)
+        self._scheduler.finish(flight.work, tokens)
         self.causes.arrived(task)
         self._count(sample, reply, new, billed)
         stated = sample.usage.completion_tokens
         # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
         self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
+        checksum = reply_checksum(sample.text or "", sample.reasoning or "")
         if stated is not None:
-            checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
         sampling = self._settings.benchmarks[task.benchmark].sampling
         # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
@@ -236,7 +254,7 @@ class Dispatcher:
             self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
         # Greedy replies are equal by nature.
         if sampling.temperature != 0:
-            self.tally.duplicates += self._duplicates.repeats(task, reply)
+            self.tally.duplicates += self._duplicates.repeats(task, reply, checksum)
         is_stored = self._write(task, sample)
         # Afterwards: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
@@ -269,13 +287,22 @@ class Dispatcher:
             return True
         return False
 
-    def failed(self, task: Task, failure: RequestFailed) -> None:
-        """Handle the failure of the request for `task`, by the first table of `retry`."""
-        flight = self._landed(task, failure)
+    def _bill_without_sample(self, flight: Flight, end: BaseException | None) -> None:
+        """Count what a request may have cost that ended without a sample."""
+        failure = end if isinstance(end, RequestFailed) else None
+        billed = None
+        # The server may have begun a reply, and bills it though it never states its tokens.
+        if failure is None or not failure.free:
+            billed = self._billing.most(flight.task, flight.events if failure is None else failure.n_events)
+            self.tally.beside = self.tally.beside.plus(billed)
+        self._budget.failed(billed)
+
+    def _failed_request(self, flight: Flight, failure: RequestFailed) -> None:
+        """Handle a failed request, by the first table of `retry`."""
+        task, lane, work = flight.task, flight.lane, flight.work
         self.tally.failures += 1
         n_failed, *_ = self._failed.get(failure.kind, (0,))
         self._failed[failure.kind] = (n_failed + 1, failure.message, self._clock())
-        lane = flight.lane
         endpoint = lane.endpoint.base_url
         self._log(
             "request_failed",
@@ -289,8 +316,8 @@ class Dispatcher:
             ):
                 # Another endpoint may answer, so the run can go on without this one, whose context may be smaller.
                 self._lanes.failed(flight, failure)
-                self._scheduler.steer_away(task)
-                self._again(task, failure)
+                work.failed_at = lane
+                self._again(work, failure)
             case "run":
                 self._lanes.answered_by(flight)
                 self.causes.met(task, failure)
@@ -307,68 +334,30 @@ class Dispatcher:
                 self._refused(task, failure, endpoint)
             case "pace":
                 self._lanes.failed(flight, failure)
-                self._again(task, failure)
+                self._again(work, failure)
             case "endpoint" | "chance":
                 self._lanes.failed(flight, failure)
-                self._scheduler.steer_away(task)
-                after, why = self._retries.failed(task, fault)
+                work.failed_at = lane
+                after = seconds_to_retry(work, fault, self._settings.patience, self._jitter)
                 if after is None:
+                    why = f"given up after {count_noun(work.requests, 'attempt')}"
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
                 else:
-                    self._again(task, failure, after)
-
-    def broke(self, task: Task, error: BaseException, trace: str) -> None:
-        """Handle an error in our own code that ended the request for `task`: the sample is given up, and listed.
-
-        trace: the exception with its traceback.
-        """
-        flight = self._landed(task)
-        self._lanes.cancelled(flight)
-        self._log("internal_error", task=list(task), trace=trace)
-        self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
-
-    def lost(self, task: Task, error: BaseException) -> None:
-        """End the session: an error in our own code broke off the report that `task` ended; the state may be wrong."""
-        if task in self._flights:
-            self._lanes.cancelled(self._landed(task))
-        self.fail(error)
-
-    def cancelled(self, task: Task) -> None:
-        """Handle the end of a request that we cancelled. What it may have cost stays charged."""
-        flight = self._landed(task)
-        self._lanes.cancelled(flight)
-        if self.ending.phase != "stopping":
-            self._give_up(task, "internal", "the request was cancelled, but the dispatcher did not cancel it")
-
-    def _landed(self, task: Task, failure: RequestFailed | None = None) -> Ticket:
-        """Take the request for `task`, which ended without a sample, off those in flight; return it.
-
-        failure: how it ended, if the server or the transport ended it.
-        """
-        n_events = self._arrivals.end(task)
-        billed = None
-        # The server may have begun a reply, and bills it though it never states its tokens.
-        if failure is None or not failure.free:
-            billed = self._billing.most(task, failure.n_events if failure is not None else n_events)
-            self.tally.beside = self.tally.beside.plus(billed)
-        self._budget.failed(billed)
-        return self._flights.pop(task)
+                    self._again(work, failure, after)
 
     # ---- what a failure leads to
 
-    def _again(self, task: Task, failure: RequestFailed, after: float = 0.0) -> None:
-        """Ask for `task` again, `after` seconds from now."""
-        self.causes.met(task, failure)
+    def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
+        """Ask for a sample again, `after` seconds from now."""
+        self.causes.met(work.task, failure)
         self.tally.retries += 1
         if after > 0:
-            self._retries.postpone(task, self._clock() + after)
+            self._scheduler.postpone(work, self._clock() + after)
         else:
-            self._scheduler.give_back(task)
+            self._scheduler.give_back(work)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for `task`, whose request has ended, again in this session, and list why."""
-        self._scheduler.drop(task)
-        self._retries.forget(task)
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
 
@@ -396,22 +385,21 @@ class Dispatcher:
 
     def stop(self, why: str) -> None:
         """End every request now."""
+        self._cancel_all()
         self.ending.stop(why)
-        self._end(self._flights)
 
     def fail(self, error: BaseException, *, repeats: bool = False) -> None:
         """End every request now; `error` is the reason. Only the first one counts. repeats: as in `Ending`."""
+        self._cancel_all()
         if self.ending.fail(error, repeats=repeats):
             self._log("stopped", reason=str(error), error=type(error).__name__)
-        self._end(self._flights)
 
-    def _end(self, tasks: Iterable[Task]) -> None:
-        """Cancel the requests for these tasks, each once; all are in flight."""
-        for task in tasks:
-            flight = self._flights[task]
-            if not flight.ending:
-                flight.ending = True
-                self._actions.append(Cancel(task))
+    def _cancel_all(self) -> None:
+        """Cancel the requests in flight, if the session is not stopping yet: each is cancelled once."""
+        if self.ending.phase != "stopping":
+            self.ending.phase = "stopping"
+            for flight in [*self._flights.values()]:
+                flight.cancel()
 
     def set_paused(self, paused: bool) -> None:
         """Send no more requests, while those in flight end; or continue after a pause.
@@ -439,19 +427,12 @@ class Dispatcher:
         """Streams that broke off."""
         return self._failed.get("cut", (0,))[0]
 
-    def arrived(self, events: Mapping[Task, int]) -> None:
-        """Note how many token events each of these requests in flight has received so far."""
-        self._arrivals.look(events)
-
     def progress(self) -> Progress:
         """The present state of the session."""
         now, arrivals, ending = self._clock(), self._arrivals, self.ending
-        retrying = [*self._retries.postponed, *self._scheduler.returned]
-
-        flying, again = (
-            Counter([task.benchmark for task in self._flights]),
-            Counter([task.benchmark for task in retrying]),
-        )
+        arrivals.look()
+        flying = Counter([task.benchmark for task in self._flights])
+        again = Counter([task.benchmark for task in self._scheduler.retrying])
         oldest = arrivals.oldest
         # Notes are copied, because another thread reads the value.
         return Progress(
@@ -460,7 +441,7 @@ class Dispatcher:
             done=sum(self.done.values()),
             total=sum(self.total.values()),
             in_flight=len(self._flights),
-            waiting=self._scheduler.n_waiting + self._retries.n_postponed,
+            waiting=self._scheduler.n_waiting,
             given_up=self.causes.n_given_up,
             arrived=round(arrivals.tokens),
             tokens_per_s=arrivals.rate,
@@ -497,8 +478,7 @@ class Dispatcher:
         if arrivals.n_finished < MIN_FINISHED:
             return None
         mean = scheduler.mean_length
-        n_again = len(scheduler.returned) + self._retries.n_postponed
-        waiting = scheduler.tokens_left + n_again * mean if self.ending.asking else 0.0
+        waiting = scheduler.tokens_left + len(scheduler.retrying) * mean if self.ending.asking else 0.0
         return time_left(
             waiting,
             arrivals.streams,

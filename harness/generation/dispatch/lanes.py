@@ -14,7 +14,7 @@ down". A request goes to the lane with the fewest in flight for its weight. The 
 goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
 count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
 
-Invariant: each `Ticket` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
+Invariant: each `Flight` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
-
 from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
+from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.retry import longest_backoff
-from harness.generation.dispatch.schedule import Speed
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.progress import EndpointProgress, EndpointState
+from harness.generation.progress import EndpointProgress
 from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5
@@ -40,76 +39,6 @@ HOPELESS_REFUSALS = 7
 
 MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
-
-
-class Lane(Speed, kw_only=True, eq=False):
-    """One endpoint: how fast it is, which requests it may get, and what they came to.
-
-    share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
-    waits: how often it was held back since its last answer. until: nothing is sent before this
-    monotonic second; asked_until: the server itself asked for a pause up to this second.
-    try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
-    aside_since: when it was set aside. down_at: when a failure last showed that it is down; a failure of a request that
-    was sent before this second shows nothing new. refuses: whether it has refused all requests (a wrong key, say).
-    """
-
-    endpoint: Endpoint
-    pace: Pace
-    share: int = 1
-    left: bool = False
-    failures_in_row: int = 0
-    waits: int = 0
-    until: float = float("-inf")
-    asked_until: float = float("-inf")
-    try_owed: bool = False
-    set_aside: bool = False
-    aside_since: float = float("-inf")
-    down_at: float = float("-inf")
-    refuses: bool = False
-    n_done: int = 0
-    n_failed: int = 0
-    last_failure: RequestFailed | None = None
-
-    @property
-    def in_flight(self) -> int:
-        return self.pace.in_flight
-
-    @property
-    def limit(self) -> int:
-        """Requests in flight that the endpoint gets at present."""
-        if self.left:
-            return 0
-        return 1 if self.set_aside else self.pace.limit
-
-    def has_room(self, now: float) -> bool:
-        """Whether the endpoint may get one more request now."""
-        return now >= self.until and self.in_flight < self.limit
-
-    def pause(self, now: float) -> float:
-        """Seconds until a request may be sent; 0 or less: now."""
-        rest_ends = self.pace.rest_ends if not self.limit and not self.left else None
-        return max(self.until, rest_ends or self.until) - now
-
-    def state(self, now: float) -> EndpointState:
-        if self.left:
-            return "left"
-        if self.set_aside:
-            return "set aside"
-        return "paused" if self.pause(now) > 0 else "open"
-
-
-class Ticket(msgspec.Struct, eq=False):
-    """One request in flight.
-
-    refusals: of its slot, less those that were forgiven. attempt: number of this request for the sample, from 1.
-    ending: whether it has been cancelled.
-    """
-
-    lane: Lane
-    sent_at: float
-    refusals: int
-    attempt: int
-    ending: bool = False
 
 
 class Lanes:
@@ -191,21 +120,22 @@ class Lanes:
         now = self._clock()
         return [lane for lane in self._lanes if not (lane.left or lane.set_aside or now < lane.until)]
 
-    def sent(self, lane: Lane, attempt: int = 1) -> Ticket:
-        """Note a request to the endpoint of this lane, and return its ticket.
+    def sent(self, lane: Lane, work: Work) -> Flight:
+        """Note a request for a sample to the endpoint of this lane, and return it.
 
-        The ticket goes to exactly one of `cancelled`, `answered_by` and `failed`.
+        It goes to exactly one of `cancelled`, `answered_by` and `failed`.
         """
-        return Ticket(lane, self._clock(), lane.pace.sent(), attempt)
+        work.requests += 1
+        return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), Arriving())
 
-    def cancelled(self, ticket: Ticket) -> None:
+    def cancelled(self, flight: Flight) -> None:
         """Note that we ended a request ourselves, which says nothing about the endpoint."""
-        ticket.lane.pace.ended(ticket.refusals)
+        flight.lane.pace.ended(flight.refusals)
 
-    def answered_by(self, ticket: Ticket) -> None:
+    def answered_by(self, flight: Flight) -> None:
         """Note that the endpoint answered, even if only to refuse this one request."""
-        lane = ticket.lane
-        lane.pace.answered(ticket.refusals)
+        lane = flight.lane
+        lane.pace.answered(flight.refusals)
         lane.n_done += 1
         lane.failures_in_row = lane.waits = 0
         self._down_since = None
@@ -214,13 +144,13 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
-    def failed(self, ticket: Ticket, failure: RequestFailed) -> None:
+    def failed(self, flight: Flight, failure: RequestFailed) -> None:
         """Note a request that failed because of the endpoint or the network."""
-        now, lane, seconds = self._clock(), ticket.lane, failure.retry_after
+        now, lane, seconds = self._clock(), flight.lane, failure.retry_after
         lane.n_failed += 1
         lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
-        if ticket.sent_at >= lane.asked_until:
+        if flight.sent_at >= lane.asked_until:
             lane.try_owed = False
         if seconds is not None:
             # A little longer, so that not all clients come back at once.
@@ -230,16 +160,14 @@ class Lanes:
             lane.try_owed = self._down_since is None or now - self._down_since < self.patience
         if failure.kind == "rate_limited":
             # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
-            has_waited = seconds is not None or ticket.refusals >= HOPELESS_REFUSALS
+            has_waited = seconds is not None or flight.refusals >= HOPELESS_REFUSALS
             lane.failures_in_row += lane.in_flight == 1 and has_waited
-            lane.pace.refused(ticket.refusals)
+            lane.pace.refused(flight.refusals)
         else:
-            lane.pace.ended(ticket.refusals)
+            lane.pace.ended(flight.refusals)
             lane.failures_in_row += 1
-        if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and ticket.sent_at >= lane.down_at:
-            if not lane.set_aside:
-                lane.set_aside, lane.aside_since = True, now
-            lane.down_at = now
+        if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and flight.sent_at >= lane.down_at:
+            lane.set_aside, lane.down_at = True, now
             # More each time until it answers.
             longest = longest_backoff(self._patience, lane.waits + 1)
             lane.waits += 1
@@ -286,10 +214,7 @@ class Lanes:
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited.
-
-        The patience counts both for each endpoint that is set aside and for all endpoints together.
-        """
+        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited."""
         now = self._clock()
         times = []
         for lane in self._lanes:
@@ -298,8 +223,6 @@ class Lanes:
             opens = lane.until if lane.until > now else lane.pace.rest_ends
             if opens is not None and opens > now:
                 times.append(opens - now)
-            if lane.set_aside and (left := lane.aside_since + self.patience - now) > 0:
-                times.append(left)
         if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
             times.append(left)
         return min(times) if times else None

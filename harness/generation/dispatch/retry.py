@@ -14,16 +14,12 @@ not the sample, which another endpoint may take meanwhile. Time and randomness a
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from typing import Literal, NamedTuple
-
-import msgspec
+from typing import Literal
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.nouns import count_noun
+from harness.generation.dispatch.flight import Work
 from harness.generation.settings import Patience
-from harness.runs.record import Task
 
 Fault = Literal["endpoint", "pace", "chance", "payload", "run"]
 
@@ -51,83 +47,14 @@ def longest_backoff(patience: Patience, n_failures: int) -> float:
     return min(patience.longest_wait, patience.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
 
 
-class RetryDecision(NamedTuple):
-    """What to do with a sample after its request failed.
+def seconds_to_retry(
+    work: Work, fault: Fault, patience: Patience, jitter: Callable[[float, float], float]
+) -> float | None:
+    """Seconds until a sample is asked again whose request failed by "endpoint" or "chance"; None: it is given up.
 
-    again_after: seconds until the sample is asked again; None if it is not, for the reason `why`.
+    Counts the failure. jitter: returns a random number between two bounds.
     """
-
-    again_after: float | None
-    why: str = ""
-
-
-class _Attempts(msgspec.Struct, eq=False):
-    """The history of one sample that is not finished.
-
-    requests: how many were made. failures: how many failed by the fault "chance".
-    """
-
-    requests: int = 0
-    failures: int = 0
-
-
-class Retries:
-    """Keeps the attempts of all samples that were asked and are not finished, and the samples that wait for a retry.
-
-    jitter: returns a random number between two bounds. Memory: one entry for each unfinished sample.
-    """
-
-    def __init__(self, patience: Patience, jitter: Callable[[float, float], float]) -> None:
-        self._patience = patience
-        self._jitter = jitter
-        self._attempts: dict[Task, _Attempts] = {}
-        self._later: list[tuple[float, Task]] = []
-
-    def begin(self, task: Task) -> int:
-        """Count a request for `task`, which is about to be sent; return its number, from 1."""
-        if (attempts := self._attempts.get(task)) is None:
-            attempts = self._attempts[task] = _Attempts()
-        attempts.requests += 1
-        return attempts.requests
-
-    def failed(self, task: Task, fault: Fault = "chance") -> RetryDecision:
-        """Decide what to do after a request for `task` failed, by the fault "endpoint" or "chance"."""
-        attempts = self._attempts[task]
-        if fault == "chance":
-            attempts.failures += 1
-        if attempts.failures >= self._patience.attempts:
-            return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}")
-        if fault == "endpoint":
-            return RetryDecision(0.0)
-        return RetryDecision(self._jitter(0.0, longest_backoff(self._patience, attempts.failures)))
-
-    def forget(self, task: Task) -> None:
-        """Drop the history of `task`, which has finished or is given up."""
-        self._attempts.pop(task, None)
-
-    # ---- those that wait
-
-    def postpone(self, task: Task, until: float) -> None:
-        """Let `task` wait until the monotonic second `until`; then `due` returns it."""
-        heapq.heappush(self._later, (until, task))
-
-    def due(self, now: float) -> list[Task]:
-        """Return the samples whose wait is over at `now`; they no longer wait."""
-        tasks: list[Task] = []
-        while self._later and self._later[0][0] <= now:
-            tasks.append(heapq.heappop(self._later)[1])
-        return tasks
-
-    @property
-    def next_due(self) -> float | None:
-        """Monotonic second at which the next waiting sample is due; None if no sample waits."""
-        return self._later[0][0] if self._later else None
-
-    @property
-    def postponed(self) -> list[Task]:
-        """All samples that wait for a retry."""
-        return [task for _, task in self._later]
-
-    @property
-    def n_postponed(self) -> int:
-        return len(self._later)
+    work.failures += fault == "chance"
+    if work.failures >= patience.attempts:
+        return None
+    return 0.0 if fault == "endpoint" else jitter(0.0, longest_backoff(patience, work.failures))

@@ -1,4 +1,4 @@
-"""Decides which sample is asked next, and at which endpoint. No I/O, no threads; the clock is a parameter.
+"""Decides which sample is asked next, and at which endpoint. No I/O and no threads; the time is a parameter.
 
 One queue serves all benchmarks of a run, as a heap of questions:
 
@@ -13,12 +13,14 @@ A sample is in one of four states; each arrow is a method:
 
     waiting ──next──▶ running ──finish──▶ done
        │                │  ▲
-       │                │  └──next── returned ◀──give_back── (postponed, in `retry`) ◀── running
-       └─drop_question──┴──drop──▶ gone: not asked again in this session
+       │                │  └──next── returned ◀──give_back── running
+       │                │               ▲
+       │                │               └──advance── postponed ◀──postpone── running
+       └─drop_question──┴──▶ gone: not asked again in this session
 
 A returned sample is handed out before all that waits, but not to the endpoint where it just failed while another one
 takes samples. A sample that came back `WORN` times goes after all others, so that a question that no server answers
-delays no other. A sample is handed out again only after `give_back`, so it never runs twice at a time.
+delays no other. A sample is handed out again only after it came back, so it never runs twice at a time.
 
 A slow endpoint gets a sample only if it would finish it before the faster endpoints at work have emptied the queue.
 Each call takes O(log n) steps for n questions, beside one for each endpoint at work.
@@ -30,10 +32,10 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import msgspec
 
+from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task
 
@@ -48,22 +50,6 @@ PRUDENCE = 2.5
 
 WORN = 3
 """A sample that came back this many times goes after all others."""
-
-
-class Speed(msgspec.Struct, eq=False):
-    """How many samples an endpoint works on, and how fast it is.
-
-    seconds, tokens: sums over its finished samples, in which recent ones count most.
-    """
-
-    n_running: int = 0
-    seconds: float = 0.0
-    tokens: float = 0.0
-
-    @property
-    def token_s(self) -> float:
-        """Seconds per token; 0 while unknown."""
-        return self.seconds / self.tokens if self.tokens else 0.0
 
 
 class _Question(msgspec.Struct, eq=False):
@@ -87,21 +73,15 @@ class _Question(msgspec.Struct, eq=False):
 
 
 class Scheduler:
-    """Hands out the missing samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
+    """Hands out the missing samples. Lengths are in tokens, times in monotonic seconds.
 
     may_start_round: with order "rounds", called with the number of each round before it starts; False holds the round
     back, and the next call of `next` asks once more.
     """
 
     def __init__(
-        self,
-        owed: Sequence[Owed],
-        clock: Callable[[], float],
-        *,
-        order: Order = "longest",
-        may_start_round: Callable[[int], bool] | None = None,
+        self, owed: Sequence[Owed], *, order: Order = "longest", may_start_round: Callable[[int], bool] | None = None
     ) -> None:
-        self._clock = clock
         self._in_rounds = order == "rounds"
         self._may_start_round = may_start_round
         self._round = -1
@@ -109,14 +89,12 @@ class Scheduler:
             (o.benchmark, o.question_id): _Question((o.benchmark, o.question_id), row, sorted(o.indices, reverse=True))
             for row, o in enumerate(owed)
         }
-        if len(self._questions) < len(owed):
-            raise ValueError("a question is in the plan twice")
-        self._running: dict[Task, tuple[Speed, float]] = {}  # endpoint, second of the start
         # By (whether worn, the endpoint where they failed last): samples that came back.
-        self._returned: dict[tuple[bool, Speed | None], deque[Task]] = {}
-        self._n_returned: dict[Task, int] = {}
-        self._failed_at: dict[Task, Speed] = {}
-        self._n_fresh = sum(len(row.indices) for row in owed)
+        self._returned: dict[tuple[bool, Lane | None], deque[Work]] = {}
+        self._postponed: list[tuple[float, Task, Work]] = []  # A heap, by the second at which they come back.
+        self.retrying: set[Task] = set()
+        """Samples whose request failed, and which wait to be handed out again."""
+        self._n_fresh = sum(len(question.waiting) for question in self._questions.values())
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
         # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
         self._left, self._n_unknown = 0.0, 0
@@ -127,13 +105,13 @@ class Scheduler:
 
     @property
     def n_waiting(self) -> int:
-        """Samples that can still be handed out."""
-        return self._n_fresh + len(self.returned)
+        """Samples that can still be handed out, now or later."""
+        return self._n_fresh + len(self.retrying)
 
     @property
-    def returned(self) -> list[Task]:
-        """Samples whose request failed, and which wait to be handed out again."""
-        return [task for tasks in self._returned.values() for task in tasks]
+    def next_due(self) -> float | None:
+        """Second at which the next postponed sample comes back; None if none is postponed."""
+        return self._postponed[0][0] if self._postponed else None
 
     @property
     def mean_length(self) -> float:
@@ -145,81 +123,77 @@ class Scheduler:
         """Tokens that the samples which were not asked yet are expected to bring."""
         return self._left + self._n_unknown * self.mean_length
 
-    def next(self, endpoint: Speed, at_work: Sequence[Speed] = (), *, probe: bool = False) -> Task | None:
-        """Return the next sample for `endpoint`; None if it should take none now (another endpoint may still get one).
+    def next(self, lane: Lane, at_work: Sequence[Lane] = (), *, probe: bool = False) -> Work | None:
+        """Return the next sample for an endpoint; None if it should take none now (another one may still get one).
 
         at_work: the endpoints that take samples at present; one that is set aside or paused does not. probe: the
         endpoint may be down. Then a sample that was not asked yet goes first, since a returned one may fail by its
         question's fault; else any, also one that failed there.
         """
-        at_work = () if probe else at_work
-        fresh, again = partial(self._fresh, endpoint, at_work), partial(self._again, endpoint, at_work)
-        task = (fresh() or again()) if probe else (again() or fresh())
-        task = task or again(worn=True)
-        if task is not None:
-            self._running[task] = endpoint, self._clock()
-            endpoint.n_running += 1
-        return task
+        if probe:
+            return self._fresh(lane) or self._again(lane) or self._again(lane, worn=True)
+        return self._again(lane, at_work) or self._fresh(lane, at_work) or self._again(lane, at_work, worn=True)
 
-    def finish(self, task: Task, tokens: float) -> None:
-        """Note that `task` is done, with `tokens` completion tokens."""
-        endpoint, started = self.drop(task)
-        endpoint.seconds = 0.98 * endpoint.seconds + self._clock() - started
-        endpoint.tokens = 0.98 * endpoint.tokens + tokens
-        question = self._questions[task.benchmark, task.question_id]
+    def finish(self, work: Work, tokens: float) -> None:
+        """Note that a sample is done, with so many completion tokens."""
+        question = self._questions[work.task[:2]]
         question.tokens += tokens
         question.n += 1
         self._tokens += tokens
         self._n_known += 1
         self._push(question)
 
-    def give_back(self, task: Task) -> None:
-        """Take back `task`, whose request failed: it is handed out again, before all others unless it is worn."""
-        self._end(task)
-        question = self._questions[task.benchmark, task.question_id]
+    def give_back(self, work: Work) -> None:
+        """Take back a sample whose request failed: it is handed out again, before all others unless it is worn."""
+        question = self._questions[work.task[:2]]
         question.failed = True
         self._push(question)
-        n = self._n_returned[task] = self._n_returned.get(task, 0) + 1
-        self._returned.setdefault((n >= WORN, self._failed_at.get(task)), deque()).append(task)
+        work.returned += 1
+        self.retrying.add(work.task)
+        self._returned.setdefault((work.returned >= WORN, work.failed_at), deque()).append(work)
 
-    def steer_away(self, task: Task) -> None:
-        """Note that `task` failed at its endpoint: it next goes to another one, if such a one is up."""
-        self._failed_at[task] = self._running[task][0]
+    def postpone(self, work: Work, until: float) -> None:
+        """Take back a sample at the second `until`."""
+        self.retrying.add(work.task)
+        heapq.heappush(self._postponed, (until, work.task, work))
 
-    def drop(self, task: Task) -> tuple[Speed, float]:
-        """End the running `task`: it is not asked again in this session. Returns its endpoint and its start."""
-        self._n_returned.pop(task, None)
-        self._failed_at.pop(task, None)
-        return self._end(task)
+    def advance(self, now: float) -> None:
+        """Take back the postponed samples whose second has come."""
+        while self._postponed and self._postponed[0][0] <= now:
+            self.give_back(heapq.heappop(self._postponed)[2])
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
-        """Remove the waiting samples of this question from the queue, and return them; running ones go on."""
+        """Remove the samples of this question that were not asked yet from the queue, and return them."""
         question = self._questions[benchmark, question_id]
-        fresh = [Task(benchmark, question_id, index) for index in reversed(question.waiting)]
-        back = [task for task in self.returned if task[:2] == (benchmark, question_id)]
-        for key, tasks in self._returned.items():
-            self._returned[key] = deque(task for task in tasks if task not in back)
+        dropped = [Task(benchmark, question_id, index) for index in reversed(question.waiting)]
         question.waiting.clear()
         self._push(question)
-        self._n_fresh -= len(fresh)
-        return back + fresh
+        self._n_fresh -= len(dropped)
+        return dropped
 
-    def _again(self, endpoint: Speed, at_work: Sequence[Speed], *, worn: bool = False) -> Task | None:
-        """Hand out a returned sample, worn or not; None if there is none that `endpoint` should get."""
-        others = any(one is not endpoint for one in at_work)
-        for (is_worn, failed_at), tasks in self._returned.items():
-            if tasks and is_worn is worn and not (failed_at is endpoint and others):
-                return tasks.popleft()
-        return None
+    def _again(self, lane: Lane, at_work: Sequence[Lane] = (), *, worn: bool = False) -> Work | None:
+        """Hand out a returned sample, worn or not; None if there is none that the endpoint should get."""
+        others = any(other is not lane for other in at_work)
+        queues = [
+            works
+            for (is_worn, failed_at), works in self._returned.items()
+            if works and is_worn is worn and not (failed_at is lane and others)
+        ]
+        if not queues:
+            return None
+        # That one which was asked least often: no queue delays another one for long.
+        work = min(queues, key=lambda works: works[0].requests).popleft()
+        self.retrying.discard(work.task)
+        return work
 
-    def _fresh(self, endpoint: Speed, at_work: Sequence[Speed]) -> Task | None:
-        """Hand out the next sample that was not asked yet; None if there is none that `endpoint` should get."""
+    def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
+        """Hand out the next sample that was not asked yet; None if there is none that the endpoint should get."""
         while self._heap and self._heap[0] is not self._heap[0][4].entry:
             heapq.heappop(self._heap)
         if not self._heap:
             return None
         wave, _, _, _, question = self._heap[0]
-        if self._finishes_last(endpoint, question, at_work):
+        if self._finishes_last(lane, question, at_work):
             return None
         if self._may_start_round is not None and wave > self._round:
             if not self._may_start_round(wave):
@@ -229,14 +203,14 @@ class Scheduler:
         self._n_fresh -= 1
         index = question.waiting.pop()
         self._push(question)
-        return Task(*question.key, index)
+        return Work(Task(*question.key, index))
 
-    def _finishes_last(self, endpoint: Speed, question: _Question, at_work: Sequence[Speed]) -> bool:
+    def _finishes_last(self, lane: Lane, question: _Question, at_work: Sequence[Lane]) -> bool:
         """Whether clearly faster endpoints at work may empty the queue before this endpoint finishes one sample."""
-        faster = [one for one in at_work if one.n_running and endpoint.token_s > SLOWER * one.token_s > 0]
-        tokens_per_s = sum(one.n_running / one.token_s for one in faster)
+        faster = [other for other in at_work if other.in_flight and lane.token_s > SLOWER * other.token_s > 0]
+        tokens_per_s = sum(other.in_flight / other.token_s for other in faster)
         length = question.tokens / question.n if question.n else self.mean_length
-        return PRUDENCE * length * endpoint.token_s * tokens_per_s > self.tokens_left if faster else False
+        return PRUDENCE * length * lane.token_s * tokens_per_s > self.tokens_left if faster else False
 
     def _push(self, question: _Question) -> None:
         """Enter a question into the heap by what is known of it now; called after every change of a question."""
@@ -256,8 +230,3 @@ class Scheduler:
         if len(self._heap) > 2 * len(self._questions) + 64:  # Bounds the memory of outdated entries.
             self._heap = [q.entry for q in self._questions.values() if q.entry is not None]
             heapq.heapify(self._heap)
-
-    def _end(self, task: Task) -> tuple[Speed, float]:
-        endpoint, started = self._running.pop(task)
-        endpoint.n_running -= 1
-        return endpoint, started

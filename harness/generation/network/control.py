@@ -15,22 +15,16 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
 import msgspec
 
-from harness.client.address.endpoint import Endpoint
 from harness.core import codec
-from harness.core.errors import Interrupted, StoreError, UsageError
+from harness.core.errors import Interrupted, StoreError
 from harness.core.files import open_untrusted, write_atomically
-from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.machine_limits import limit_concurrency
-from harness.generation.network.admission import Admission
-from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.progress import Progress
-from harness.generation.settings import MAX_CONCURRENCY
 from harness.runs.layout import CONTROL, STATUS, RunFolder
 from harness.runs.lock import holder_of
 
@@ -90,70 +84,20 @@ class Desk:
             with contextlib.suppress(StoreError):
                 write_atomically(self._folder.path / STATUS, codec.encode(progress))
 
-    def new_orders(self) -> tuple[Orders, Orders] | None:
-        """The latest orders, and those before them; None if nothing has changed since the last call."""
-        orders = _read(self._folder, CONTROL, Orders)
+    def new_orders(self) -> Orders | None:
+        """The latest orders; None if nothing has changed since the last call."""
+        orders: Orders | None = _read(self._folder, CONTROL, Orders)
         if orders is None or orders == self._orders:
             return None
-        former, self._orders = self._orders, orders
+        self._orders = orders
         self._due = -math.inf  # what the orders change shows at once
-        return orders, former
+        return orders
 
     def clear(self) -> None:
         """Remove both files."""
         for name in (STATUS, CONTROL):
             with contextlib.suppress(OSError):
                 (self._folder.path / name).unlink(missing_ok=True)
-
-
-class Steering:
-    """Follows a user's orders, and the run's file of endpoints, if any. Used on the network's loop."""
-
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        endpoints_file: EndpointsFile | None,
-        on_event: Callable[..., None],
-        admission: Admission | None = None,
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._on_event = on_event
-        self._endpoints_file = endpoints_file
-        self._admission = admission
-        self._listed: Sequence[Endpoint] = admission.listed if admission is not None else ()
-        self._in_use = admission.present if admission is not None else []
-
-    def obey(self, orders: Orders, former: Orders) -> None:
-        """Follow what has changed in `orders` since the `former` ones; what cannot be followed is logged."""
-        dispatcher = self._dispatcher
-        if not dispatcher.ending.asking:
-            return
-        if orders.concurrency is not None and orders.concurrency != former.concurrency:
-            number = max(1, min(orders.concurrency, MAX_CONCURRENCY))
-            dispatcher.set_concurrency(limit_concurrency(number))
-        dispatcher.set_paused(orders.paused)
-        if orders.draining:
-            dispatcher.drain("drained by `harness status`")
-        self._on_event("control", **{name: getattr(orders, name) for name in Orders.__struct_fields__})
-
-    def follow_file(self) -> None:
-        """Use the endpoints of the file from now on, if the file has changed."""
-        if not self._dispatcher.ending.asking or (self._endpoints_file is None and self._admission is None):
-            return
-        try:
-            endpoints = self._endpoints_file.changed() if self._endpoints_file is not None else None
-        except UsageError as error:
-            self._on_event("endpoints_not_changed", reason=str(error))
-            return
-        if self._admission is None:
-            if endpoints is not None:
-                self._dispatcher.replace_endpoints(endpoints)
-            return
-        self._listed = self._listed if endpoints is None else endpoints
-        admitted = self._admission.admitted(self._listed)
-        if admitted and admitted != self._in_use:
-            self._in_use = admitted
-            self._dispatcher.replace_endpoints(admitted)
 
 
 # ---- signals

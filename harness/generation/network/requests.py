@@ -24,7 +24,7 @@ from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
-from harness.generation.dispatch.actions import Ask
+from harness.generation.dispatch.flight import Flight
 from harness.generation.network.keeping import CONTINUABLE, Keeper
 from harness.generation.settings import RunSettings
 from harness.runs.inflight import Partial
@@ -66,23 +66,23 @@ class Requests:
         template = self._templates[task.benchmark]
         return Request(task, question, template, seed, template.body(question, seed), self._clock() - self._planned_at)
 
-    def record(self, request: Request, ask: Ask, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
+    def record(self, request: Request, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
         """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
         return Sample(
-            benchmark=ask.task.benchmark,
-            question_id=ask.task.question_id,
-            sample_index=ask.task.sample_index,
+            benchmark=flight.task.benchmark,
+            question_id=flight.task.question_id,
+            sample_index=flight.task.sample_index,
             text=reply.text,
             reasoning=reply.reasoning,
             finish_reason=reply.finish_reason,
             usage=reply.usage,
             timing=msgspec.structs.replace(reply.timing, queued=request.queued, lag=current_lag()),
-            endpoint=ask.endpoint.base_url,
+            endpoint=flight.endpoint.base_url,
             server_model=reply.server_model,
             fingerprint=reply.fingerprint,
             request_id=reply.request_id,
             seed=request.seed,
-            attempts=ask.attempt,
+            attempts=flight.attempt,
             prompt_digest=request.question.prompt_digest,
             salvaged_at=seams,
             provider=reply.provider or msgspec.UNSET,
@@ -112,35 +112,28 @@ class OneByOne:
         self._transport = transport
         self._keeper = keeper
         self._on_event = on_event
-        self._arriving: dict[Task, Arriving] = {}
         self._continuing: set[Task] = set()  # Requests in flight that continue a part.
 
-    async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
-        """Send the request of `ask`; return its sample with the reply that it was made from. Raises `RequestFailed`."""
-        task = ask.task
-        arriving = self._arriving[task] = Arriving()
+    async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
+        """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`."""
+        task, arriving = flight.task, flight.arriving
         try:
             request = self._requests.write(task)
             checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
-            continued = await self._continue_sample(ask, request, checksum, arriving)
+            continued = await self._continue_sample(flight, request, checksum)
             if continued is not None:
                 reply, seams = continued
             else:
                 self._begin(task, arriving, None, checksum)
-                reply, seams = await self._send(ask.endpoint, request.template.path, request.body, arriving), ()
+                reply, seams = await self._send(flight.endpoint, request.template.path, request.body, arriving), ()
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self._keeper is not None:
                 self._keeper.failed(task, failure, continued=task in self._continuing, n_events=failure.n_events)
             raise
         finally:
-            del self._arriving[task]
             self._continuing.discard(task)
-        return self._requests.record(request, ask, reply, seams), reply
-
-    def arrived(self) -> Mapping[Task, int]:
-        """The tokens that have come so far, by sample in flight."""
-        return {task: arriving.count() for task, arriving in self._arriving.items()}
+        return self._requests.record(request, flight, reply, seams), reply
 
     async def close(self) -> None:
         """Close the transport's connections."""
@@ -164,13 +157,13 @@ class OneByOne:
             )
 
     async def _continue_sample(
-        self, ask: Ask, request: Request, checksum: str, arriving: Arriving
+        self, flight: Flight, request: Request, checksum: str
     ) -> tuple[Reply, tuple[Seam, ...]] | None:
         """Return the reply that continues the written part of a sample; None if the sample must be asked whole.
 
         checksum: of the request's body.
         """
-        task, template, endpoint = request.task, request.template, ask.endpoint
+        task, template, endpoint = request.task, request.template, flight.endpoint
         if self._keeper is None or not self._keeper.may_continue(task):
             return None
         begun, salvage = self._keeper.partials[task], self._settings.salvage
@@ -185,8 +178,8 @@ class OneByOne:
                 continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
             )
             self._continuing.add(task)
-            self._begin(task, arriving, going_on, checksum)
-            reply = whole(going_on, await self._send(endpoint, going_on.path, going_on.body, arriving))
+            self._begin(task, flight.arriving, going_on, checksum)
+            reply = whole(going_on, await self._send(endpoint, going_on.path, going_on.body, flight.arriving))
         except (WrittenAnew, ServerError) as why:
             self._drop_written_part(task, begun, str(why))
         except RequestFailed as failure:

@@ -1,10 +1,10 @@
-"""The network thread: one asyncio loop that carries out the dispatcher's actions and reports to it how they ended.
+"""The network thread: one asyncio loop that sends the dispatcher's requests and reports to it how they ended.
 
-    dispatcher ── Ask · Cancel ──▶ this thread ──▶ sampler (requests)
+    dispatcher ── begin ──▶ this thread: one asyncio task a request
         ▲                               │
-        └── answered · failed · lost ◀──┘
+        └─────────── landed ◀───────────┘
 
-The thread decides nothing itself. Guarantees: the end of every `Ask` is reported exactly once; nothing runs on after
+The thread decides nothing itself. Guarantees: the end of every request is reported exactly once; nothing runs on after
 `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `obey`, `bill` and `join`, and
 read `progress` and `server_model`.
 """
@@ -14,20 +14,22 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from harness.client.loop import measured
-from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
+from harness.client.protocol.reply import Reply
+from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import Flight
+from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Orders, Steering
-from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.network.control import Orders
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
-from harness.generation.progress import Progress
+from harness.generation.settings import MAX_CONCURRENCY
 from harness.generation.spending import Spent
 from harness.runs.record import Task
 
@@ -36,7 +38,7 @@ LOOK_AROUND_S = 0.5
 
 
 class AskingThread:
-    """A thread that carries out a dispatcher's actions. Call `start`, then `join` until it returns True."""
+    """A thread that sends a dispatcher's requests. Call `start`, then `join` until it returns True."""
 
     def __init__(self, dispatcher: Dispatcher, name: str) -> None:
         self._dispatcher = dispatcher
@@ -68,7 +70,7 @@ class Network(AskingThread):
 
     Call `start`, then `join` until it returns True. open_sampler: makes the sampler on the thread.
     keeper: stores half-written samples; closed at the end.
-    admission: checks endpoints that join later; stopped at the end.
+    admission: says which endpoints may be asked; stopped at the end.
     """
 
     def __init__(
@@ -78,13 +80,13 @@ class Network(AskingThread):
         open_sampler: Callable[[], OneByOne],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
-        endpoints_file: EndpointsFile | None = None,
+        admission: Admission,
         keeper: Keeper | None = None,
-        admission: Admission | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(dispatcher, "network")
-        self._steering = Steering(dispatcher, endpoints_file, on_event, admission)
+        self._on_event = on_event
+        self._orders = Orders()
         self._open_sampler = open_sampler
         self._loop_factory = loop_factory
         self._admission = admission
@@ -95,8 +97,6 @@ class Network(AskingThread):
 
         Only the loop may use it until its end.
         """
-        self._requests: dict[Task, asyncio.Task[None]] = {}
-        self._sampler: OneByOne | None = None
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -118,9 +118,9 @@ class Network(AskingThread):
         """End every request now."""
         self._run_on_loop(partial(self._dispatcher.stop, why))
 
-    def obey(self, orders: Orders, former: Orders) -> None:
+    def obey(self, orders: Orders) -> None:
         """Follow a user's new orders."""
-        self._run_on_loop(partial(self._steering.obey, orders, former))
+        self._run_on_loop(partial(self._obey, orders))
 
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
@@ -145,29 +145,21 @@ class Network(AskingThread):
         """Run the loop from its beginning to its end; the body of the thread."""
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
-                runner.run(self._measured_main())
+                runner.run(self._main())
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self._dispatcher.fail(error)
         finally:
-            if self._admission is not None:
-                self._admission.stop()
-
-    async def _measured_main(self) -> None:
-        with measured():
-            await self._main()
+            self._admission.stop()
 
     async def _main(self) -> None:
         """Open the sampler, carry out the session, and close everything."""
+        sampler = self._open_sampler()
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        sampler = self._sampler = self._open_sampler()
         try:
-            await self._carry_out(sampler)
+            with measured():
+                await self._send_requests(sampler)
         finally:
-            for request in self._requests.values():  # none, unless the dispatcher itself has failed
-                request.cancel()
-            # Before the transport closes, which would fail them with a reason of its own.
-            await asyncio.gather(*self._requests.values(), return_exceptions=True)
             await sampler.close()
             # After the last request, which may still store its part.
             if self.keeper is not None:
@@ -175,41 +167,49 @@ class Network(AskingThread):
             # From here on `_run_on_loop` acts by itself: a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
-            self.progress = self._facts()
+            self.progress = self._dispatcher.progress()
 
-    async def _carry_out(self, sampler: OneByOne) -> None:
-        """Carry out the dispatcher's actions until it returns `Done`."""
-        while not isinstance(action := self._next(), Done):
-            if isinstance(action, Wait):
-                if not self._look_around():
-                    await self._sleep(action.seconds)
-                continue
+    async def _send_requests(self, sampler: OneByOne) -> None:
+        """Send the dispatcher's requests until it has ended, and with it the last of them."""
+        dispatcher, pause = self._dispatcher, 0.0
+        while True:
             try:
-                self._do(action, sampler)
+                for flight in dispatcher.begin():
+                    self._send(flight, sampler)
+                pause = 0.0 if self._look_around() else dispatcher.pause()
             except Exception as error:  # noqa: BLE001 - ends the session, and is raised by the owner
-                self._dispatcher.fail(error)
+                dispatcher.fail(error)
+            if dispatcher.ended:
+                return
+            await self._sleep(pause)
 
-    def _next(self) -> Action:
-        """Return the dispatcher's next action."""
-        try:
-            return self._dispatcher.next()
-        except Exception as error:  # noqa: BLE001 - as above; from now on the dispatcher only ends what is under way
-            self._dispatcher.fail(error)
-            return self._dispatcher.next()
+    def _send(self, flight: Flight, sampler: OneByOne) -> None:
+        """Send one request, on a task of its own."""
+        request = asyncio.get_running_loop().create_task(sampler.sample(flight))
+        request.add_done_callback(partial(self._landed, flight))
+        # Nothing here refers to the flight, so that its reply is freed when it has landed.
+        flight.cancel = partial(self._cancel, flight.task, request)
 
-    def _do(self, action: Action, sampler: OneByOne) -> None:
-        """Carry out one action of the dispatcher."""
-        match action:
-            case Ask(task):
-                request = asyncio.get_running_loop().create_task(self._ask(sampler, action))
-                self._requests[task] = request
-                request.add_done_callback(partial(self._request_ended, task))
-            case Cancel(task):
-                if task in self._requests:
-                    if self.keeper is not None:
-                        # Before the request is cancelled, which discards what has arrived.
-                        self.keeper.keep(task)
-                    self._requests[task].cancel()
+    def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
+        """End a request."""
+        if self.keeper is not None:
+            # Before the request is cancelled, which discards what has arrived.
+            self.keeper.keep(task)
+        request.cancel()
+
+    def _landed(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
+        """Report how a request ended. A request may be cancelled before its first step, so no task reports its own."""
+        error = None if request.cancelled() else request.exception()
+        is_stored = self._dispatcher.landed(flight, error if error or request.cancelled() else request.result())
+        if error is not None:
+            # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
+            error.__traceback__ = error.__context__ = None
+        if self.keeper is not None:
+            self.keeper.ended(flight.task)
+            # Not earlier: until its sample is written, the half-written answer is the only copy.
+            if is_stored:
+                self.keeper.forget(flight.task)
+        self._wake.set()
 
     def _look_around(self) -> bool:
         """If `LOOK_AROUND_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
@@ -220,55 +220,33 @@ class Network(AskingThread):
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_AROUND_S
-        self._steering.follow_file()
+        asking = self._dispatcher.ending.asking
+        if asking and (endpoints := self._admission.changed()) is not None:
+            self._dispatcher.replace_endpoints(endpoints)
         if self.keeper is not None:
             self.keeper.look()
-        self.progress = self._facts()
+        self.progress = self._dispatcher.progress()
         return True
 
-    def _facts(self) -> Progress:
-        """Return the dispatcher's progress, with the tokens that have arrived by now."""
-        if self._sampler is not None:
-            self._dispatcher.arrived(self._sampler.arrived())
-        return self._dispatcher.progress()
+    def _obey(self, orders: Orders) -> None:
+        """Follow a user's orders while requests are sent, and log them."""
+        dispatcher = self._dispatcher
+        if not dispatcher.ending.asking:
+            return
+        if orders.concurrency not in (None, self._orders.concurrency):
+            dispatcher.set_concurrency(limit_concurrency(max(1, min(orders.concurrency, MAX_CONCURRENCY))))
+        self._orders = orders
+        dispatcher.set_paused(orders.paused)
+        if orders.draining:
+            dispatcher.drain("drained by `harness status`")
+        self._on_event("control", **msgspec.structs.asdict(orders))
 
-    async def _sleep(self, seconds: float | None) -> None:
+    async def _sleep(self, seconds: float) -> None:
         """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""
         try:
-            async with asyncio.timeout(min(LOOK_AROUND_S, seconds or LOOK_AROUND_S)):
+            async with asyncio.timeout(min(LOOK_AROUND_S, seconds)):
                 await self._wake.wait()
         except TimeoutError:
             pass
         # Never before the wait: what happened since the last action must end it at once.
         self._wake.clear()
-
-    # ---- one request
-
-    async def _ask(self, sampler: OneByOne, ask: Ask) -> None:
-        """Ask for one sample, and report to the dispatcher how that ended."""
-        task = ask.task
-        try:
-            sample, reply = await sampler.sample(ask)
-        except RequestFailed as failure:
-            # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
-            failure.__traceback__ = failure.__context__ = None
-            self._dispatcher.failed(task, failure)
-        except Exception as error:  # noqa: BLE001 - one request's bug costs one sample, and is listed
-            self._dispatcher.broke(task, error, traceback.format_exc())
-        else:
-            # Not earlier: until its sample is written, the half-written answer is the only copy.
-            if self._dispatcher.answered(task, sample, reply) and self.keeper is not None:
-                self.keeper.forget(task)
-
-    def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:
-        """Report a request that was cancelled, or that ended with an error of ours."""
-        # A newer request may have taken the place of this one.
-        if self._requests.get(task) is request:
-            del self._requests[task]
-            if self.keeper is not None:
-                self.keeper.ended(task)
-        if request.cancelled():  # perhaps before its first step
-            self._dispatcher.cancelled(task)
-        elif (error := request.exception()) is not None:
-            self._dispatcher.lost(task, error)
-        self._wake.set()

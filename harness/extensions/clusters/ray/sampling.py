@@ -95,10 +95,8 @@ def _outcome_of_all(
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
-        complete=all(outcome.complete for outcome in outcomes),
         n_expected=sum(benchmark.n_expected for benchmark in joined),
         n_done=sum(benchmark.n_samples for benchmark in joined),
-        n_owed=sum(benchmark.n_owed for benchmark in joined),
         elapsed_s=elapsed_s,
         warnings=list(sentences),
         causes=sorted(causes.values(), key=lambda cause: -cause.count),

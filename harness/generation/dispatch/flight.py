@@ -1,0 +1,123 @@
+"""What the dispatcher's parts share: an endpoint (`Lane`), a sample in work (`Work`), a request (`Flight`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Arriving
+from harness.client.protocol.reply import RequestFailed
+from harness.generation.dispatch.too_many_requests import Pace
+from harness.generation.progress import EndpointState
+from harness.runs.record import Task
+
+
+class Lane(msgspec.Struct, kw_only=True, eq=False):
+    """One endpoint: how fast it is, which requests it may get, and what they came to.
+
+    share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
+    waits: how often it was held back since its last answer. until: nothing is sent before this
+    monotonic second; asked_until: the server itself asked for a pause up to this second.
+    try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
+    down_at: when a failure last showed that it is down; a failure of a request that
+    was sent before this second shows nothing new. refuses: whether it has refused all requests (a wrong key, say).
+    seconds, tokens: sums over its finished samples, in which recent ones count most.
+    """
+
+    endpoint: Endpoint
+    pace: Pace
+    share: int = 1
+    left: bool = False
+    failures_in_row: int = 0
+    waits: int = 0
+    until: float = float("-inf")
+    asked_until: float = float("-inf")
+    try_owed: bool = False
+    set_aside: bool = False
+    down_at: float = float("-inf")
+    refuses: bool = False
+    n_done: int = 0
+    n_failed: int = 0
+    last_failure: RequestFailed | None = None
+    seconds: float = 0.0
+    tokens: float = 0.0
+
+    @property
+    def token_s(self) -> float:
+        """Seconds per token; 0 while unknown."""
+        return self.seconds / self.tokens if self.tokens else 0.0
+
+    def finished(self, seconds: float, tokens: float) -> None:
+        """Note how long a sample of so many tokens took here."""
+        self.seconds = 0.98 * self.seconds + seconds
+        self.tokens = 0.98 * self.tokens + tokens
+
+    @property
+    def in_flight(self) -> int:
+        return self.pace.in_flight
+
+    @property
+    def limit(self) -> int:
+        """Requests in flight that the endpoint gets at present."""
+        if self.left:
+            return 0
+        return 1 if self.set_aside else self.pace.limit
+
+    def has_room(self, now: float) -> bool:
+        """Whether the endpoint may get one more request now."""
+        return now >= self.until and self.in_flight < self.limit
+
+    def pause(self, now: float) -> float:
+        """Seconds until a request may be sent; 0 or less: now."""
+        rest_ends = self.pace.rest_ends if not self.limit and not self.left else None
+        return max(self.until, rest_ends or self.until) - now
+
+    def state(self, now: float) -> EndpointState:
+        if self.left:
+            return "left"
+        if self.set_aside:
+            return "set aside"
+        return "paused" if self.pause(now) > 0 else "open"
+
+
+class Work(msgspec.Struct, eq=False):
+    """A sample that is asked for, from its first request until it is stored or given up.
+
+    requests: how many were sent. failures: how many failed by the fault "chance" (`retry`). returned: how often the
+    sample came back. failed_at: it goes to another endpoint than this one, if such a one is up.
+    """
+
+    task: Task
+    requests: int = 0
+    failures: int = 0
+    returned: int = 0
+    failed_at: Lane | None = None
+
+
+class Flight(msgspec.Struct, eq=False):
+    """One request, from the moment at which it may be sent until it has ended.
+
+    attempt: number of this request for the sample in this session, from 1. refusals: of its slot, less those that were
+    forgiven. arriving: tells how much has come. events: token events that had come at the last look; tokens: the number
+    that these are counted as. cancel: ends the request; set by whoever sends it.
+    """
+
+    work: Work
+    lane: Lane
+    sent_at: float
+    attempt: int
+    refusals: int
+    arriving: Arriving
+    events: int = 0
+    tokens: float = 0.0
+    cancel: Callable[[], object] = lambda: None
+
+    @property
+    def task(self) -> Task:
+        return self.work.task
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self.lane.endpoint
