@@ -711,13 +711,6 @@ def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking 
 
     No field is left out silently: only the user does that, by the option `drop`.
     """
-    warned = set()
-    for name in settings.benchmarks:
-        sent = settings.template(name).names(seed=settings.seed is not None)
-        objections = provider.objections(settings.model, sent, thinking)
-        if certain := [objection.sentence for objection in objections if objection.certain]:
-            raise UsageError("; ".join(certain))
-        for objection in objections:
-            if objection.sentence not in warned:
-                warned.add(objection.sentence)
-                watcher.warn(objection.sentence)
+    sent = [settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks]
+    for warning in dict.fromkeys(w for fields in sent for w in provider.warnings(settings.model, fields, thinking)):
+        watcher.warn(warning)

@@ -9,8 +9,8 @@ tokenizer's, which the caller passes in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import msgspec
 
@@ -37,18 +37,12 @@ def _fields_whose_continuation_is(continued: ContinuationRule) -> list[str]:
 
 _PASSED_ON = frozenset({
     *_fields_whose_continuation_is("same"), "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt",
-    "priority", "skip_special_tokens", "logprobs", "top_logprobs",
+    "priority", "skip_special_tokens",
 })  # fmt: skip
 """Fields of an extra body with the same meaning in a continuation."""
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
 """Fields of an extra body that split a chat reply into reasoning and answer; a continuation is sent without them."""
-
-
-class Tokens(Protocol):
-    """The server's tokenizer, as `harness.client.facts.tokens.Tokenizer` reads it from the server's pages."""
-
-    def tokens_of(self, text: str) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +76,7 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     if not spelling.stream:
         return "replies are not streamed, so nothing half-written is ever stored"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
-        return f"the field {foreign[0]} may depend on the written text"
+        return f"the field {foreign[0]} may mean something else in a continuation"
     fields = sampling_fields()
     if counting := [name for name in _fields_whose_continuation_is("counts") if sampling.get(name)]:
         return f"the field {counting[0]} counts the written tokens"
@@ -96,13 +90,13 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
 
 
 def continuation(
-    begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens, *,
-    max_tokens: int | None, seed: int | None,
+    begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage,
+    tokens_of: Callable[[str], list[int]], *, max_tokens: int | None, seed: int | None,
 ) -> Continuation:  # fmt: skip
     """Return the request that continues `begun`. Blocking, since it may ask the server's tokenizer.
 
-    max_tokens: of the whole answer. seed: of the sample's first request. Raises `WrittenAnew` if the part cannot be
-    continued, and `ServerError` if the tokenizer does not answer.
+    tokens_of: the server's tokenizer. max_tokens: of the whole answer. seed: of the sample's first request. Raises
+    `WrittenAnew` if the part cannot be continued, and `ServerError` if the tokenizer does not answer.
     """
     if (why := objection(template, salvage.mode)) or begun.tokens < WORTH_TOKENS:
         raise WrittenAnew(why or f"only {begun.tokens} tokens")
@@ -112,12 +106,12 @@ def continuation(
         raise WrittenAnew("the ids of its tokens are unknown")
     prompt, written = list(begun.prompt_ids), list(begun.ids)
     if is_open(begun):
-        begun = _with_reasoning_closed(begun, tokens)
+        begun = _with_reasoning_closed(begun, tokens_of)
     seam = Seam(tokens=len(written), text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=True)
     left = None if max_tokens is None else max_tokens - seam.tokens
     if left is not None and left < 1:
         raise WrittenAnew("the written part has already used up max_tokens")
-    by_ids = by_token_ids(template, salvage)
+    by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
     body = by_ids.body_after_tokens([*prompt, *written], next_seed, left)
@@ -126,14 +120,10 @@ def continuation(
     )
 
 
-def by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
+def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
     """The template of the same requests with the prompt as token ids, which only the completions API takes."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
-    # In chat requests `logprobs` is true or false; in completions it is the number of likeliest tokens.
-    if spelling.api == "chat" and "logprobs" in body:
-        switched_on, top = body.pop("logprobs"), body.pop("top_logprobs", None)
-        body |= {"logprobs": top or 1} if switched_on else {}
     spelling = replace(
         spelling, api="completions", chat_template_kwargs={}, max_tokens_field="max_tokens",
         token_ids=salvage.states_ids("completions"), extra_body=body,
@@ -141,13 +131,13 @@ def by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate
     return replace(template, spelling=spelling)
 
 
-def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
+def _with_reasoning_closed(begun: Partial, tokens_of: Callable[[str], list[int]]) -> Partial:
     """Return `begun`, with an empty text instead of None if its token ids contain the token that ends the reasoning.
 
     With a text, even an empty one, the reasoning counts as closed (`is_open` is false). begun: a reply that was cut off
     before any text of its answer. Raises `WrittenAnew` if the model ends its reasoning by more than one token.
     """
-    tag = tokens.tokens_of(THINK_END)
+    tag = tokens_of(THINK_END)
     if len(tag) != 1:
         raise WrittenAnew(f"{THINK_END}, which ends the reasoning, is not a single token of this model")
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun

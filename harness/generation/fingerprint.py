@@ -163,12 +163,9 @@ def ask(
     fingerprint.
     """
     taken = Fingerprints()
-
-    def work() -> None:
-        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, taken))
-
+    asking = _ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, taken)
     # A thread of its own, because the caller may run an event loop.
-    thread = Thread(target=work, daemon=True, name="fingerprint")
+    thread = Thread(target=asyncio.run, args=(asking,), daemon=True, name="fingerprint")
     thread.start()
     thread.join(QUIET_SECONDS)
     if thread.is_alive():
@@ -189,24 +186,20 @@ async def _ask_all(
     taken: Fingerprints,
 ) -> None:
     """Ask all endpoints for their fingerprints, and put what came into `taken`."""
-    transport = open_transport()
+    transport, contents = open_transport(), bodies(requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
-    async def reply_to(endpoint: Endpoint, body: bytes) -> Reply:
-        async with asyncio.timeout(SECONDS):
-            return await transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES)
-
     async def ask_endpoint(endpoint: Endpoint) -> None:
-        asked = bodies(requests)
+        sent = (transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
-        replies = await asyncio.gather(*(reply_to(endpoint, body) for body in asked), return_exceptions=True)
-        for body, reply in zip(asked, replies, strict=True):
+        replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
+        for body, reply in zip(contents, replies, strict=True):
             taken.cost = taken.cost.plus(_billed(body, reply))
             if isinstance(reply, RequestFailed):
                 taken.failures[endpoint.base_url] = reply.message
         texts = [f"{r.reasoning or ''}{r.text or ''}"[:MAX_CHARS] for r in replies if isinstance(r, Reply)]
         # Empty beginnings would count as equal to each other.
-        if len([*filter(None, texts)]) == len(asked):
+        if len([*filter(None, texts)]) == len(contents):
             taken.beginnings[endpoint.base_url] = texts
 
     try:

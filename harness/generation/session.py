@@ -43,6 +43,7 @@ from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
+from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import (
     BenchmarkRecord,
     Manifest,
@@ -52,7 +53,6 @@ from harness.runs.manifest import (
 )
 from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.record import KeySet, Owed, missing_samples
-from harness.runs.session_costs import spent_so_far
 from harness.runs.survey import stored_keys
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from harness.runs import suite_file
 from harness.runs.layout import RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
+from harness.runs.merging import unjoined
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
-from harness.runs.unjoined import unjoined
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, warned, with_ks

@@ -304,11 +304,6 @@ def line(entry: object, *, sealed: bool = False) -> bytes:
     return record.seal(encoded) if sealed else encoded + b"\n"
 
 
-def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:
-    """Every line of `path` as a `type`: see `iterate_lines`."""
-    return list(iterate_lines(path, type, remedy))
-
-
 def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
     """The lines of `path`, each as a `type`; blank lines, CRLF and a byte order mark are skipped.
 

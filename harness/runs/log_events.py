@@ -1,4 +1,4 @@
-"""Reads events of one or several names from the logs of a run."""
+"""Reads events of one or several names from the logs of a run, and what its ended sessions were billed for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from harness.core import codec
 from harness.core.files import open_untrusted
+from harness.runs.layout import RunFolder
 
 MAX_EVENT_BYTES = 1024 * 1024
 """Longest line of a log that is read; a longer one is skipped."""
+
+STOPPED_BY_BUDGET = "stopped by the budget"
+"""The reason for the end of a session begins so if its budget ended it."""
 
 
 class LogEvent(Protocol):
@@ -44,3 +50,13 @@ def log_events(
                                 yield event
         except OSError as error:
             unread(path, error)
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    event: str
+    spent: dict[str, int] = {}
+
+
+def spent_so_far(folder: RunFolder) -> Iterator[dict[str, int]]:
+    """Yield the counts that each ended session logged as `spent`; a session that was killed logged none."""
+    return (ended.spent for ended in log_events([folder.log], _Ended, "session_ended") if ended.spent)

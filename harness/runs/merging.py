@@ -33,7 +33,7 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
-from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
+from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels, readable
 from harness.runs.lock import TRY_SECONDS, hold, holder_of
 from harness.runs.manifest import (
     BenchmarkRecord,
@@ -45,7 +45,7 @@ from harness.runs.manifest import (
     servers_refusal,
 )
 from harness.runs.record import KeySet, Plan
-from harness.runs.survey import survey_of
+from harness.runs.survey import stored_keys, survey_of
 
 COPY_BYTES = 1024 * 1024
 
@@ -146,6 +146,30 @@ def join_shards(run: RunFolder, *, ended: bool = False, accept_server_change: bo
             merged = merge(shards, run, accept_server_change=accept_server_change)
             for note in (note for joined in merged.benchmarks for note in joined.notes()):
                 channel.warn(note)
+
+
+def unjoined(run: RunFolder) -> dict[str, int]:
+    """By benchmark, the number of samples that the run's shards hold and the run lacks, so that its scores leave them
+    out. Raises `StoreError`.
+
+    A damaged shard is left out, with a warning.
+    """
+    in_shards: dict[str, KeySet] = {}
+    for shard, manifest in readable(run.shards(), Manifest.load):
+        for name in manifest.benchmarks:
+            stored = in_shards.setdefault(name, KeySet())
+            for key in stored_keys(shard.benchmark(name)):
+                stored.add(key)
+    n_lacking = {name: len(keys - stored_keys(run.benchmark(name))) for name, keys in in_shards.items()}
+    return {name: n for name, n in n_lacking.items() if n}
+
+
+def unjoined_in_words(run: RunFolder) -> list[str]:
+    """A sentence on the samples that the run's shards hold and the run lacks; none if it has all of them."""
+    if not (n := sum(unjoined(run).values())):
+        return []
+    path = visible(str(run.path), 200)
+    return [f"{path} lacks {count_noun(n, 'sample')} that its shards hold: `harness score {path}` adds them"]
 
 
 def refuse_doubled(folder: RunFolder) -> None:

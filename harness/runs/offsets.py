@@ -99,7 +99,7 @@ class SampleOffsets:
         """Return the sample in the line of `key`, with its checksum verified. Raises `StoreError` for a damaged one."""
         location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
-        line = Line(location.number, location.offset, location.length, data + b"\n", True)
+        line = Line(location.number, location.offset, location.length, data, True)
         sample = parse(line, self._folder, report)
         if sample is None or sample.key != key:
             reason = report.damaged[0].reason if report.damaged else "another sample stands at its place"

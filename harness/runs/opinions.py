@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from harness.core.records import SCHEMA_VERSION, Key, SampleRecord
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import read_lines, write_lines
+from harness.runs.line_file import iterate_lines, write_lines
 
 _REMEDY = "Remove the file; the second grader can be asked again."
 
@@ -43,7 +43,7 @@ def replace(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | 
 
 def read(folder: BenchmarkFolder) -> list[Opinion]:
     """All opinions; empty without a file. Raises `StoreError` for a damaged or newer file."""
-    return read_lines(folder.opinions, Opinion, _REMEDY) if folder.opinions.exists() else []
+    return [*iterate_lines(folder.opinions, Opinion, _REMEDY)] if folder.opinions.exists() else []
 
 
 def by_key(opinions: Iterable[Opinion]) -> dict[Key, list[Opinion]]:

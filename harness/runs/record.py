@@ -72,7 +72,7 @@ def seal(encoded: bytes) -> bytes:
 
 
 def decode(line: bytes, benchmark: str) -> Sample:
-    """The sample in a line (without its newline). Raises `Damaged` or `NewerSchema`."""
+    """The sample in a line, with or without its newline. Raises `Damaged` or `NewerSchema`."""
     checksum(line)
     try:
         sample = codec.decode(line, Sample)
@@ -89,21 +89,6 @@ def decode(line: bytes, benchmark: str) -> Sample:
             f"its sample is of the benchmark {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}"
         )
     return sample
-
-
-def plain(line: bytes, benchmark: str) -> Sample | None:
-    """The sample in a line (with its newline), in half the time of `decode`.
-
-    Returns None for any unusual line, intact or not; `decode` says what is unusual.
-    """
-    if not _has_its_checksum(line):
-        return None
-    try:
-        sample = _decode_sample(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    of_ours = sample.benchmark == benchmark and sample.schema <= SCHEMA_VERSION and sample.sample_index >= 0
-    return sample if of_ours else None
 
 
 def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | None:
@@ -132,9 +117,6 @@ def is_whole(line: bytes) -> bool:
     except Damaged:
         return False
     return True
-
-
-_decode_sample = msgspec.json.Decoder(Sample).decode
 
 
 def checksum(line: bytes) -> int:

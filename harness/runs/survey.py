@@ -71,14 +71,15 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
     Raises `StoreError` for an intact line of a newer schema.
     """
-    if line.raw is not None and (intact := record.plain(line.raw, folder.name)) is not None:
-        report.n_records += 1
-        return intact
     try:
-        if line.raw is None:
+        if (data := line.raw) is None:
             raise record.Damaged(f"{line.length} bytes long; the bound is {MAX_RECORD_BYTES}")
-        data, oddities = _plain(line)
-        if not data:
+        oddities = []
+        if line.offset == 0 and data.startswith(BOM):
+            data, oddities = data[len(BOM) :], ["a byte order mark"]
+        if data.endswith((b"\r\n", b"\r")):
+            data, oddities = data.rstrip(b"\n")[:-1], [*oddities, "CRLF line ends"]
+        if data in (b"", b"\n"):
             return None
         sample = record.decode(data, folder.name)
     except record.NewerSchema as newer:
@@ -90,16 +91,6 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
         report.warn(f"{folder.samples} has {oddity}, as an editor adds them; the samples are read all the same")
     report.n_records += 1
     return sample
-
-
-def _plain(line: Line) -> tuple[bytes, list[str]]:
-    """The line without the byte order mark or carriage return that editors add, and the names of what was removed."""
-    data, oddities = line.data or b"", []
-    if line.offset == 0 and data.startswith(BOM):
-        data, oddities = data[len(BOM) :], ["a byte order mark"]
-    if data.endswith(b"\r"):
-        data, oddities = data[:-1], [*oddities, "CRLF line ends"]
-    return data, oddities
 
 
 class Survey(NamedTuple):

@@ -27,7 +27,7 @@ from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, qu
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
 from harness.runs.lock import RunLock, hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
-from harness.runs.unjoined import unjoined_in_words
+from harness.runs.merging import unjoined_in_words
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt

@@ -15,7 +15,7 @@ from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
-from harness.runs.unjoined import unjoined_in_words
+from harness.runs.merging import unjoined_in_words
 from harness.scoring.published.loading import load_published
 from harness.verbs.again import lines_again
 from harness.verbs.known_questions import known_as

@@ -28,6 +28,9 @@ _PLAIN = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
 _SIGN = re.compile(r"\W*")
 """References without a letter or a digit, such as × of a true-or-false question: nothing stands beside the answer."""
 
+_LONG = 9
+"""Characters of the shortest reference that can be a sentence; the words are not imported for shorter ones."""
+
 _WORDED = frozenset({"text", "expression", "multiple"})
 """Kinds of answers whose references may be sentences."""
 
@@ -110,11 +113,12 @@ def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
         graded = [
             item for item in question_set.questions if item.kind in _WORDED and item.rules.grader == GradeRules().grader
         ]
-        if not graded:
+        long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
+        if not long:
             continue
-        from harness.answers.words import is_sentence  # Imported late: it brings the grammar of answers.
+        from harness.answers.words import is_sentence  # Imported late: the first request would wait for it.
 
-        sentences = [item for item in graded if item.references and all(map(is_sentence, item.references))]
+        sentences = [item for item in long if all(map(is_sentence, item.references))]
         if 2 * len(sentences) > len(question_set.questions):
             n_questions = count_noun(len(question_set.questions), "question")
             yield (

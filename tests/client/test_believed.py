@@ -25,6 +25,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.client.transport import Connection, Request, Server
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 from tests.client.dialects import DIALECTS, PIECES, THOUGHTS
+from tests.client.test_events import parse
 
 Event = dict[str, Any]
 Lines = list[Event | bytes]
@@ -271,24 +272,14 @@ def _role_of_another(lines: Lines, _: random.Random) -> Bent:
 Outcome = Reply | RequestFailed
 
 
-def parsed(stream: bytes, size: int) -> Outcome:
-    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
-    try:
-        for at in range(0, len(stream), size):
-            parser.feed(stream[at : at + size], 1.0)
-        return parser.finish()
-    except RequestFailed as failure:
-        return failure
-
-
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 
-def played(parser: ReplyParser, reads: Iterable[bytes]) -> Reply | RequestFailed:
+def played(parser: ReplyParser, reads: Iterable[bytes]) -> Outcome:
     """The outcome of a response that comes in these reads; then the server closes the connection."""
 
-    async def main() -> Reply | RequestFailed:
+    async def main() -> Outcome:
         connection = Connection(Server(Endpoint.parse("http://127.0.0.1:1")))
         connection.connection_made(MagicMock())
         request = connection.request = Request(connection, parser, Deadlines())
@@ -313,7 +304,8 @@ def in_batches(pieces: list[bytes]) -> Outcome:
 def outcomes(lines: Lines) -> list[Outcome]:
     pieces = wire(lines)
     stream = b"".join(pieces)
-    return [parsed(stream, len(stream)), parsed(stream, 7), in_batches(pieces)]
+    sevens = [stream[at : at + 7] for at in range(0, len(stream), 7)]
+    return [parse(stream), parse(*sevens), in_batches(pieces)]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.client.protocol.reply import RequestFailed
-from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.reply import Reply
+from tests.client.test_events import parse, reply
 
 
 def piece(text: str, finish: str | None = None) -> str:
@@ -71,19 +71,11 @@ ON_PURPOSE = {
 """What is sent; the answer, or the kind of failure; why it is not as the standard has it."""
 
 
-def outcomes(sent: str) -> set[str]:
+def outcomes(sent: str) -> set[str | None]:
     """The texts, or the kinds of failure, that the bytes come to in pieces of several sizes."""
-    came = set()
     data = sent.encode()
-    for size in (1, 2, 7, len(data)):
-        parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
-        try:
-            for at in range(0, len(data), size):
-                parser.feed(data[at : at + size], 1.0)
-            came.add(parser.finish(2.0).text or "")
-        except RequestFailed as failure:
-            came.add(failure.kind)
-    return came
+    came = [parse(*(data[at : at + size] for at in range(0, len(data), size))) for size in (1, 2, 7, len(data))]
+    return {outcome.text if isinstance(outcome, Reply) else outcome.kind for outcome in came}
 
 
 @pytest.mark.parametrize(("sent", "text"), READ.values(), ids=READ)
@@ -97,7 +89,5 @@ def test_what_is_read_otherwise_on_purpose_stays_so(sent: str, outcome: str) -> 
 
 
 def test_an_event_that_comes_in_one_piece_may_have_two_lines() -> None:
-    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
-    for part in (f"data: {B}\n\n", f"data: {A[:1]}\rdata: {A[1:]}\n\n", END):
-        parser.feed(part.encode(), 1.0)
-    assert parser.finish(2.0).text == "bac"
+    pieces = f"data: {B}\n\n", f"data: {A[:1]}\rdata: {A[1:]}\n\n", END
+    assert reply(*(part.encode() for part in pieces)).text == "bac"

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines, Transport
 from harness.client.openai_sdk import OpenaiTransport
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.transport import Transport as HttpTransport
 from harness.testing import CLOSE, STALL, FakeServer, Pause, Request, Step, http
+from tests.client.test_transports import Maker, opened, outcome_of
 from tests.patience import PATIENCE_SECONDS
 
 Answer = Callable[[Request], Iterable[Step]]
@@ -53,17 +53,13 @@ def asked(
         return answer(request)
 
     async def main(url: str) -> None:
-        transport = make()
-        for number in range(n):
-            body = json.dumps({"model": "m", "messages": f"w{number}"}).encode()
-            try:
-                done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-                told.texts.append(done.text)
-                told.notes.append(done.notes)
-            except RequestFailed:
-                told.texts.append(None)
-            await asyncio.sleep(wait(number))
-        await transport.close()
+        async with opened(Maker(make)) as transport:
+            for number in range(n):
+                body = json.dumps({"model": "m", "messages": f"w{number}"}).encode()
+                outcome = await outcome_of(transport, url, Deadlines(), body)
+                told.texts.append(outcome.text if isinstance(outcome, Reply) else None)
+                told.notes.extend([outcome.notes] if isinstance(outcome, Reply) else [])
+                await asyncio.sleep(wait(number))
 
     with FakeServer(noted) as server:
         asyncio.run(main(server.base_url))

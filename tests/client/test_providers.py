@@ -180,26 +180,28 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
         json.dumps([spelling.extra_body, spelling.chat_template_kwargs])
 
 
-def test_what_is_known_to_be_refused_names_the_flags_that_keep_it_out() -> None:
-    (one,) = providers.load("azure").objections("o3-mini", {"temperature", "top_p", "model", "max_completion_tokens"})
-    assert one.certain
-    assert "`drop` (temperature, top_p)" in one.sentence
-    assert providers.load("azure").objections("gpt-4.1", {"temperature", "top_p"}) == []
+@pytest.mark.parametrize(
+    ("name", "model", "field", "thinking", "words"),
+    [
+        ("azure", "gpt-4.1", "temperature", None, ""),
+        ("openai", "gpt-5", "temperature", None, "openai: gpt-5 refuses temperature (not checked); leave out"),
+        ("deepseek", "deepseek-flash", "temperature", None, "deepseek: deepseek-flash ignores temperature; leave out"),
+        ("deepseek", "deepseek-flash", "temperature", "off", ""),
+        ("anthropic", "claude-sonnet-4-5", "seed", None, "anthropic ignores seeds: "),
+        ("groq", "qwen/qwen3-32b", "seed", None, ""),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_ignored_or_may_be_refused_is_a_warning(
+    name: str, model: str, field: str, thinking: Thinking | None, words: str
+) -> None:
+    warnings = providers.load(name).warnings(model, {field}, thinking)
+    assert (len(warnings), "".join(warnings).startswith(words)) == (bool(words), True)
 
 
-def test_what_was_not_checked_or_only_has_no_effect_stops_nothing() -> None:
-    unchecked = providers.load("openai").objections("gpt-5", {"temperature"})
-    ignored = providers.load("deepseek").objections("deepseek-flash", {"temperature"})
-    assert [one.certain for one in (*unchecked, *ignored)] == [False, False]
-    assert "not checked" in unchecked[0].sentence
-    assert "ignores" in ignored[0].sentence
-    assert providers.load("deepseek").objections("deepseek-flash", {"temperature"}, "off") == []
-
-
-def test_a_seed_without_effect_is_told() -> None:
-    (ignored,) = providers.load("anthropic").objections("claude-sonnet-4-5", {"seed"})
-    assert "--seed none" in ignored.sentence
-    assert providers.load("groq").objections("qwen/qwen3-32b", {"seed"}) == []
+def test_what_is_known_to_be_refused_stops_and_names_the_flags_that_keep_it_out() -> None:
+    fields = {"temperature", "top_p", "model", "max_completion_tokens"}
+    with pytest.raises(UsageError, match=r"o3-mini refuses temperature, top_p; .*`drop` \(temperature, top_p\)"):
+        providers.load("azure").warnings("o3-mini", fields)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ For: harness.client.address.endpoint.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import socket
@@ -19,12 +18,9 @@ import trustme
 
 from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.facts.discovery import list_models
-from harness.client.interface import Deadlines
-from harness.client.loop import new_event_loop
-from harness.client.transport import open_transport
-from harness.core.choices import TransportName
 from harness.core.errors import ServerError, UsageError
 from harness.testing import FakeServer, Request, Step, completion, models
+from tests.client.test_transports import KEY, MAKERS, asked_at, replied
 
 
 class Tunnel:
@@ -80,7 +76,6 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 HOST = "api.example.test"
-KEY = "sk-canary-0123456789"
 CREDENTIALS = f"Basic {base64.b64encode(b'user:pa:ss').decode()}"
 
 
@@ -116,22 +111,10 @@ def tunnel(hosted: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunn
 
 @pytest.mark.parametrize("name", ["http", "openai"])
 def test_https_goes_through_a_tunnel_that_never_sees_the_key(
-    name: TransportName, hosted: FakeServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, hosted: FakeServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-
-    async def main() -> str | None:
-        transport = open_transport(name)
-        try:
-            endpoint = Endpoint.parse(f"https://{HOST}", KEY)
-            body = b'{"model": "m", "messages": [], "stream": true}'
-            reply = await transport.complete(endpoint, "/chat/completions", body, Deadlines(), 1_000_000)
-            return reply.text
-        finally:
-            await transport.close()
-
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        assert runner.run(main()) == "forty-two"
+    assert replied(asked_at(MAKERS[name], f"https://{HOST}")).text == "forty-two"
     (request,) = hosted.requests
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert "proxy-authorization" not in request.headers

@@ -6,12 +6,19 @@ For: harness.client.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import gzip
+import itertools
 import json
 import os
+import random
+import resource
 import socket
 import ssl
 import tempfile
+import threading
+import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
@@ -26,7 +33,7 @@ import trustme
 from harness.client import interface
 from harness.client import transport as http_transport
 from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Deadlines, Transport
+from harness.client.interface import Arriving, Deadlines, Transport
 from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -102,24 +109,34 @@ async def opened(make: Maker) -> AsyncIterator[Transport]:
         await transport.close()
 
 
-async def outcome_of(transport: Transport, url: str, deadlines: Deadlines = PATIENT, body: bytes = BODY) -> Outcome:
+async def outcome_of(
+    transport: Transport,
+    url: str,
+    deadlines: Deadlines = PATIENT,
+    body: bytes = BODY,
+    arriving: Arriving | None = None,
+) -> Outcome:
+    endpoint = Endpoint.parse(url, KEY)
     try:
-        return await transport.complete(Endpoint.parse(url, KEY), "/chat/completions", body, deadlines, MAX_BYTES)
+        return await transport.complete(endpoint, "/chat/completions", body, deadlines, MAX_BYTES, arriving)
     except RequestFailed as failure:
         return failure
 
 
 def ask(make: Maker, answer: Answer, deadlines: Deadlines = PATIENT) -> Outcome:
     """One request to a server that answers so."""
-
-    async def main(url: str) -> Outcome:
-        async with opened(make) as transport:
-            return await outcome_of(transport, url, deadlines)
-
     with FakeServer(answer) as server:
-        outcome = run(make, main(server.base_url))
+        outcome = asked_at(make, server.base_url, deadlines=deadlines)
         assert len(server.requests) <= 1, "no transport asks again by itself"
-        return outcome  # type: ignore[no-any-return]
+        return outcome
+
+
+def asked_at(make: Maker, url: str, **options: Any) -> Outcome:
+    async def main() -> Outcome:
+        async with opened(make) as transport:
+            return await outcome_of(transport, url, **options)
+
+    return run(make, main())  # type: ignore[no-any-return]
 
 
 def run(make: Maker, main: Awaitable[Any]) -> Any:
@@ -150,25 +167,16 @@ def test_the_query_of_an_address_goes_with_each_request_and_a_key_in_it_is_hidde
         asked.append(request.path)
         return [http(400, {"error": {"message": f"you sent {request.path}"}})]
 
-    async def main(url: str) -> None:
-        async with opened(make) as transport:
-            message = failed(await outcome_of(transport, f"{url}?api-version=2024&key={KEY}")).message
-            assert "api-version=2024&key=[hidden]" in message
-
     asked: list[str] = []
     with FakeServer(answer) as server:
-        run(make, main(server.base_url))
+        failure = failed(asked_at(make, f"{server.base_url}?api-version=2024&key={KEY}"))
+    assert "api-version=2024&key=[hidden]" in failure.message
     assert asked == [f"/v1/chat/completions?api-version=2024&key={KEY}"]
 
 
 def test_a_reply_comes_whole_with_its_facts(make: Maker) -> None:
     with FakeServer(lambda _: completion("forty-two")) as server:
-
-        async def main() -> Reply:
-            async with opened(make) as transport:
-                return replied(await outcome_of(transport, server.base_url))
-
-        reply = run(make, main())
+        reply = replied(asked_at(make, server.base_url))
         assert (reply.text, reply.finish_reason, reply.usage.completion_tokens) == ("forty-two", "stop", 3)
         assert reply.timing.first_token is not None
         assert 0 < reply.timing.first_token <= (reply.timing.last_token or 0) <= reply.timing.total
@@ -228,14 +236,6 @@ def test_many_requests_at_once_each_get_their_own_reply(make: Maker) -> None:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
-
-
-def asked_at(make: Maker, url: str) -> Outcome:
-    async def main() -> Outcome:
-        async with opened(make) as transport:
-            return await outcome_of(transport, url)
-
-    return run(make, main())  # type: ignore[no-any-return]
 
 
 def test_an_address_where_nobody_answers_is_named(make: Maker, socket_path: str) -> None:
@@ -474,6 +474,184 @@ def test_a_connection_that_failed_is_not_used_again(make: Maker) -> None:
 
         run(make, main())
         assert server.connections == 2
+
+
+# -- long streams and prompts ----------------------------------------------------------------------------------------
+
+TOKENS = ["∑", "🌱", '"', "\\", "\n", " data: {", "[DONE]", "a", " the", '"}}]}', "\u2028", "x" * 40]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_stream_in_any_segments_is_read_alike_by_both_transports(seed: int) -> None:
+    rng = random.Random(seed)
+    tokens = [rng.choice(TOKENS) for _ in range(2000)]
+    n_reasoning = rng.choice([0, 1000])
+    frames = [chunk(delta(role="assistant", content=""))]
+    for n, token in enumerate(tokens):
+        frames.append(chunk(delta(reasoning=token) if n < n_reasoning else delta(token)))
+        if rng.random() < (0.002 if seed % 2 else 0):
+            frames.append(chunk(b": ping\n\n"))
+        if seed == 3 and n % 500 == 0:  # several events in a chunk, an event over several chunks
+            frames.append(chunk(delta("A") + delta("B")) + chunk(delta("CD")[:60]) + chunk(delta("CD")[60:]))
+    frames.append(chunk(delta(finish="stop", usage={"completion_tokens": 2000})) + chunk(DONE) + END)
+    stream = b"".join(frames)
+
+    def answer(_: Request) -> Iterable[Step]:
+        yield HEAD
+        at = 0
+        while at < len(stream):
+            size = rng.choice([1, 7, 300, 5000, 70_000])
+            yield stream[at : at + size]
+            at += size
+
+    ours, theirs = (replied(ask(MAKERS[name], answer)) for name in ("http", "openai"))
+    assert (ours.text or "").replace("ABCD", "") == "".join(tokens[n_reasoning:])
+    assert (ours.reasoning or "").replace("ABCD", "") == "".join(tokens[:n_reasoning])
+    for field in ("text", "reasoning", "usage", "notes"):
+        assert getattr(ours, field) == getattr(theirs, field)
+    assert ours.timing.events == theirs.timing.events
+
+
+def test_a_prompt_larger_than_all_socket_buffers_is_sent_whole() -> None:
+    with FakeServer(lambda request: completion(str(len(request.body)))) as server:
+        body = json.dumps({"model": "m", "messages": "x" * 20_000_000, "stream": True}).encode()
+        assert replied(asked_at(MAKERS["http"], server.base_url, body=body)).text == str(len(body))
+
+
+def test_an_early_refusal_of_a_large_prompt_is_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            connection = listener.accept()[0]
+            connection.recv(1000)
+            connection.sendall(b'HTTP/1.1 413 X\r\nContent-Length: 19\r\n\r\n{"error":"too big"}')
+            time.sleep(0.3)
+            connection.close()
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        failure = failed(asked_at(MAKERS["http"], url, body=b"x" * 50_000_000))
+        refusing.join()
+    assert (failure.status, "too big" in failure.message) == (413, True)
+
+
+@pytest.mark.parametrize("n_tokens", [1, 7, 300])
+def test_tokens_are_counted_before_the_reply_has_ended(make: Maker, n_tokens: int) -> None:
+    let_go, arriving = threading.Event(), Arriving()
+
+    def answer(_: Request) -> Iterator[Step]:
+        head, *events = event_stream(*[delta("word ")] * n_tokens, delta("end", finish="stop"))
+        yield head
+        yield from events[:n_tokens]
+        yield from held(let_go)
+        yield from events[n_tokens:]
+
+    async def main(url: str) -> None:
+        assert arriving.count() == 0
+        async with opened(make) as transport:
+            task = asyncio.ensure_future(outcome_of(transport, url, arriving=arriving))
+            while arriving.count() < n_tokens:
+                await asyncio.sleep(0.01)
+            assert not task.done()
+            assert n_tokens <= arriving.count() <= 1.02 * n_tokens + 1
+            let_go.set()
+            assert replied(await task).timing.events == n_tokens + 1
+
+    with FakeServer(answer) as server:
+        run(make, main(server.base_url))
+
+
+def held(let_go: threading.Event) -> Iterator[Step]:
+    while not let_go.wait(0.01):
+        yield Pause(0.01)
+
+
+# -- descriptors -----------------------------------------------------------------------------------------------------
+
+OPEN = Path("/proc/self/fd")
+lists_descriptors = pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
+
+
+@pytest.fixture
+def no_descriptors() -> Iterator[Callable[[], None]]:
+    """A call that lets no further file be opened in this process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+
+    def take_all() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(p.name) for p in OPEN.iterdir()) + 8, before[1]))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+
+    yield take_all
+    for descriptor in taken:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@lists_descriptors
+def test_a_full_table_of_descriptors_is_told_by_its_cure(make: Maker, no_descriptors: Callable[[], None]) -> None:
+    released = threading.Event()
+
+    def answer(_: Request) -> Iterator[Step]:
+        yield from held(released)
+        yield from completion()
+
+    async def main() -> None:
+        try:
+            async with opened(make) as transport:
+                first = asyncio.create_task(outcome_of(transport, server.base_url))
+                while not server.requests:
+                    await asyncio.sleep(0.01)
+                no_descriptors()
+                failure = failed(await outcome_of(transport, server.base_url))
+                assert (failure.kind, "ulimit -n" in failure.message) == ("connect", True)
+                released.set()
+                assert replied(await first).text == "42", "who has a socket is not disturbed"
+        finally:
+            released.set()
+
+    with FakeServer(answer) as server:
+        run(make, main())
+
+
+HABITS: list[list[Step]] = [
+    [CLOSE], [RESET], [http(500, b"no")], [http(429)], [HEAD, CLOSE], [HEAD, RESET], [b"no HTTP\r\n\r\n", CLOSE],
+    [http(200, b"not an event stream")],
+]  # fmt: skip
+
+
+@lists_descriptors
+def test_after_a_thousand_failures_descriptors_and_tasks_are_as_many_as_before() -> None:
+    habits, well = itertools.cycle(HABITS), False
+
+    async def counts() -> tuple[int, int]:
+        await asyncio.sleep(0.1)
+        gc.collect()
+        return len(list(OPEN.iterdir())), len(asyncio.all_tasks())
+
+    async def main(url: str) -> None:
+        nonlocal well
+        async with opened(MAKERS["http"]) as transport:
+
+            async def ask(number: int) -> None:
+                failed(await outcome_of(transport, "http://127.0.0.1:1/v1" if number % 5 == 0 else url))
+
+            for number in range(20):
+                await ask(number)
+            files, tasks = await counts()
+            for begin in range(0, 1000, 20):
+                await asyncio.gather(*(ask(begin + i) for i in range(20)))
+            after_files, after_tasks = await counts()
+            assert after_tasks == tasks
+            assert after_files <= files + 20, "no more than the connections that are kept"
+            well = True
+            replied(await outcome_of(transport, url))
+
+    with FakeServer(lambda _: completion() if well else next(habits)) as server:
+        run(MAKERS["http"], main(server.base_url))
 
 
 # -- TLS and proxies -------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import openai
 import psutil
 import pytest
 
@@ -310,25 +309,6 @@ def test_a_key_reaches_no_message_and_no_file(asked: dict[str, Any], monkeypatch
     assert "bad key" in str(failed.value)
     assert key not in str(failed.value)
     assert all(key.encode() not in path.read_bytes() for path in asked["out"].rglob("*") if path.is_file())
-
-
-def test_the_openai_package_speaks_to_the_same_provider() -> None:
-    """The provider of these tests is no private agreement: the package's own client takes what it says."""
-    provider = BatchProvider(looks=0)
-    line = {"custom_id": "a-0", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "m", "seed": 3}}
-    with (
-        FakeServer(provider.answer) as server,
-        openai.OpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client,
-    ):
-        file = client.files.create(file=("a.jsonl", encoded(line) + b"\n"), purpose="batch")
-        begun = client.batches.create(
-            input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h", metadata={"a": "b"}
-        )
-        assert [one.id for one in client.batches.list(limit=2)] == [begun.id]
-        ended = client.batches.retrieve(begun.id)
-        assert (ended.status, ended.metadata) == ("completed", {"a": "b"})
-        assert ended.output_file_id is not None
-        assert "seed 3" in client.files.content(ended.output_file_id).text
 
 
 def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str, Any]) -> None:

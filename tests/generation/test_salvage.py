@@ -198,13 +198,6 @@ ASKED = Question(
 MESSAGES = [{"role": "user", "content": "What is 1 + 1?"}]
 
 
-class Tokenizer:
-    """The model's own, without a server."""
-
-    def tokens_of(self, text: str) -> list[int]:
-        return ids_of(text)
-
-
 def seen(model: Model, ids: list[int], *, raw: bool = False) -> SoFar:
     """What a server's stream has said of these tokens. raw: it is a completion, in which tags are text."""
     reasoning, text = (None, "".join(map(text_of, ids))) if raw else model.said(ids)
@@ -226,7 +219,7 @@ def replied(text: str, finish: str, n_prompt: int, n_new: int) -> Reply:
 def going_on(begun: Partial) -> Continuation:
     template = RequestTemplate(model="test-model", max_tokens=10_000)
     salvage = Salvage(mode="exact", engine="vllm")
-    return continuation(begun, ASKED, template, salvage, Tokenizer(), max_tokens=10_000, seed=7)
+    return continuation(begun, ASKED, template, salvage, ids_of, max_tokens=10_000, seed=7)
 
 
 @pytest.mark.parametrize("thinks", [0, 30])
@@ -271,15 +264,14 @@ def test_a_reasoning_that_its_last_token_closed_is_closed() -> None:
 
 
 def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
-    class Harmony(Tokenizer):
-        def tokens_of(self, text: str) -> list[int]:
-            return [1000 + ord(c) for c in text]
+    def in_characters(text: str) -> list[int]:
+        return [1000 + ord(c) for c in text]
 
     model = Model(thinks=30)
     begun = written_so_far(None, "", "vllm", seen(model, model.answer(MESSAGES)[:20]))
     salvage = Salvage(mode="exact", engine="vllm")
     with pytest.raises(WrittenAnew, match="is not a single token of this model"):
-        continuation(begun, ASKED, RequestTemplate(model="m"), salvage, Harmony(), max_tokens=None, seed=None)
+        continuation(begun, ASKED, RequestTemplate(model="m"), salvage, in_characters, max_tokens=None, seed=None)
 
 
 def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something_else() -> None:
@@ -314,6 +306,7 @@ def test_an_answer_that_ends_inside_its_reasoning_is_asked_anew_and_a_truncated_
         ({"grammar": "root ::= [0-9]"}, {}, False),
         ({"response_format": {"type": "json_object"}}, {}, False),
         ({"thinking_token_budget": 100}, {}, False),
+        ({"logprobs": True}, {}, False),
     ],
 )
 def test_what_looks_at_the_words_before_is_not_gone_on_with(

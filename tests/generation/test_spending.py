@@ -22,7 +22,7 @@ from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder, RunLog
-from harness.runs.session_costs import spent_so_far
+from harness.runs.log_events import spent_so_far
 from harness.testing import FakeServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 

@@ -165,32 +165,6 @@ BODIES: dict[str, Reply] = {
     "two answers in one stream": body(*whole("one", FALSE), *whole("two", FALSE), DONE),
     "a second choice": body(value({"index": 1, "delta": {"content": FALSE}, "finish_reason": "stop"}), DONE),
 }
-TYPES: dict[str, Reply] = {
-    f"choices are {name}": body(event({"id": "t", "model": "m", "choices": bad}), DONE)
-    for name, bad in (
-        ("null", None),
-        ("a number", 3),
-        ("a word", "choices"),
-        ("an object", {"0": {"delta": {"content": FALSE}, "finish_reason": "stop"}}),
-        ("empty", []),
-        ("of null", [None]),
-        ("of numbers", [1, 2]),
-        ("of lists", [[]]),
-    )
-}
-TYPES |= {
-    f"delta is {name}": body(value({"index": 0, "delta": bad, "finish_reason": None}), DONE)
-    for name, bad in (("null", None), ("a number", 1), ("a list", [FALSE]), ("a word", FALSE))
-}
-TYPES |= {
-    f"content is {name}": body(value({"index": 0, "delta": {"content": bad}, "finish_reason": None}), DONE)
-    for name, bad in (("a number", 666), ("a list", [FALSE]), ("an object", {"text": FALSE}), ("true", True))
-}
-TYPES |= {
-    f"finish reason is {name}": body(value({"index": 0, "delta": {"content": FALSE}, "finish_reason": bad}), DONE)
-    for name, bad in (("a number", 1), ("a list", ["stop"]), ("an object", {"a": "stop"}), ("true", True))
-}
-
 ERRORS: dict[str, Reply] = {
     "500 without end": endless(b"error ", b"HTTP/1.1 500 X\r\n\r\n"),
     "500 of escapes": steps(http(500, {"error": {"message": ESCAPES}})),
@@ -233,7 +207,7 @@ SAID |= {
 
 
 CORPUS: dict[str, Hostile] = {
-    **{name: Hostile(one) for name, one in (HEADS | LENGTHS | BODIES | TYPES | ERRORS).items()},
+    **{name: Hostile(one) for name, one in (HEADS | LENGTHS | BODIES | ERRORS).items()},
     **{name: Hostile(one, refuses=True) for name, one in REDIRECTS.items()},
     **{name: Hostile(one, says=frozenset({TRUE})) for name, one in SAID.items()},
     **{name: Hostile(look=one) for name, one in LOOKS.items()},

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.runs import RunFolder, line_file, overrides
+from harness.runs.batches import BatchLedger
 from harness.runs.line_file import (
     LineFile,
     append_line,
@@ -163,6 +164,33 @@ def test_whatever_stands_there_an_appended_line_stands_alone_and_no_whole_line_i
     whole, _, tail = before.rpartition(b"\n")
     kept = [tail] if tail in (b'{"a":1}', b"{}") else []
     assert lines[:-2] == [*(whole.split(b"\n") if b"\n" in before else []), *kept]
+
+
+# ---- the ledger of batches
+
+
+def test_the_latest_batch_of_a_request_is_known_again(run: RunFolder) -> None:
+    ledger = BatchLedger(run)
+    ledger.planned("one", "http://h/v1", ["a", "b"])
+    ledger.sent("one", "batch_1")
+    ledger.planned("two", "http://h/v1", ["b"])
+    again = BatchLedger(run)
+    holding = again.holding(["a", "b", "c"])
+    assert {ask: (batch.name, batch.id) for ask, batch in holding.items()} == {
+        "a": ("one", "batch_1"),
+        "b": ("two", ""),
+    }
+    again.void("two", "never begun")
+    assert BatchLedger(run).holding(["b"])["b"].name == "one"
+
+
+def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run: RunFolder) -> None:
+    ledger = BatchLedger(run)
+    ledger.planned("one", "http://h/v1", ["a"])
+    whole = run.batches.read_bytes()
+    run.batches.write_bytes(whole.replace(b'"one"', b'"two"'))
+    with pytest.raises(StoreError, match=r"line 1 is damaged: .*remove the file"):
+        BatchLedger(run)
 
 
 # ---- nothing appends beside it

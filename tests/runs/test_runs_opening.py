@@ -14,14 +14,14 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import Manifest, RunFolder
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, record
 from harness.runs.lock import hold
 from harness.runs.merging import merge
 from harness.testing import FakeServer
 from tests.budget import rounds, thinned
 from tests.faults.able import able, sums
 from tests.faults.snapshots import State, every_state, put, shape
-from tests.runs.recorded import intact_texts
+from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 from tests.system.command import harness
 
 SAMPLED = ["--id-key", "id", "--no-canary", "--out", "out"]
@@ -97,6 +97,37 @@ def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> Non
             assert again.code == quiet.code, (shape(state), again.err)
             assert texts(out) == expected, shape(state)
             assert not list(out.rglob(".*.tmp")), shape(state)
+
+
+def test_a_resume_that_dies_at_any_call_loses_and_doubles_nothing_and_can_be_resumed(quick_path: Path) -> None:
+    """A torn record to repair, a manifest to extend, samples to append; at every call that changes the disk."""
+    folder = RunFolder(quick_path / "run")
+    of_first, of_second = (BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=n)) for n in (3, 1))
+    Manifest.start(folder, model="m", harness_version="1").extend(BENCHMARK, of_first).save(folder)
+    files = folder.benchmark(BENCHMARK)
+    files.create()
+    old = [record.encode(sample("old", index)) for index in range(3)]
+    files.samples.write_bytes(b"".join(old)[:-9])
+    acknowledged: list[tuple[int, Key]] = [(0, Key("old", 0)), (0, Key("old", 1))]  # from which state on, and which
+    with every_state(folder.path) as states, RunLock(folder):
+        Manifest.load(folder).extend("second", of_second).save(folder)
+        with Journal.open(files) as journal:
+            for index in range(3):
+                journal.append(sample("new", index, "t" * 400_000 if index == 1 else "t"))
+                acknowledged.append((len(states), Key("new", index)))
+    assert len(states) >= 7
+    for number, state in enumerate(states):
+        put(state, folder.path)
+        lines = intact_lines(files.samples.read_bytes())
+        on_disk = [Key(line["question_id"], line["sample_index"]) for line in lines]
+        assert len(on_disk) == len(set(on_disk)), number
+        assert {key for since, key in acknowledged if since <= number} <= set(on_disk), number
+        assert BENCHMARK in Manifest.load(folder).benchmarks, number
+        with RunLock(folder), Journal.open(files) as again:
+            assert again.keys == set(on_disk), number
+            again.append(sample("late"))
+        assert len(intact_lines(files.samples.read_bytes())) == len(on_disk) + 1, "nothing is glued"
+        assert not list(folder.path.glob(".*.tmp")), number
 
 
 def test_what_a_killed_start_leaves_is_no_run_yet_and_a_run_takes_it(quick_path: Path) -> None:

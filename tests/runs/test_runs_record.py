@@ -1,9 +1,14 @@
-"""A line of the journal: what is stored comes back equal, and what was damaged is seen."""
+"""A line of the journal: what is stored comes back equal, and what was damaged is seen. Sets of keys.
+
+For: harness.runs.record.
+"""
 
 from __future__ import annotations
 
 import math
+import tracemalloc
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -43,16 +48,26 @@ def test_a_change_of_any_byte_and_every_cut_are_seen() -> None:
                 record.decode(damaged, BENCHMARK)
 
 
-def test_a_sample_of_another_benchmark_is_not_ours() -> None:
-    line = record.encode(sample(benchmark="other"))
-    with pytest.raises(record.Damaged, match="of the benchmark 'other'"):
-        record.decode(line[:-1], BENCHMARK)
-    assert record.head_key(line, BENCHMARK) is None
-
-
-def test_a_newer_schema_is_told_apart_from_damage() -> None:
-    with pytest.raises(record.NewerSchema, match="schema 99"):
-        record.decode(record.encode(sample(schema=99))[:-1], BENCHMARK)
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({"benchmark": "other"}, record.Damaged, "of the benchmark 'other'"),
+        ({"schema": 99}, record.NewerSchema, "schema 99"),
+        ({"sample_index": -1}, record.Damaged, "has the index -1"),
+    ],
+)
+def test_an_intact_line_that_is_none_of_ours_is_told(
+    fields: dict[str, Any], error: type[ValueError], words: str
+) -> None:
+    line = record.encode(sample(**fields))
+    for data in (line, line[:-1]):
+        with pytest.raises(error, match=words):
+            record.decode(data, BENCHMARK)
+        assert record.intact_key(data, 256, BENCHMARK) is None
+    assert record.head_key(line, BENCHMARK) == (("q", 0) if "schema" in fields else None)
+    ours = record.encode(sample())
+    assert record.decode(ours, BENCHMARK) == record.decode(ours[:-1], BENCHMARK) == sample()
+    assert record.intact_key(ours, 256, BENCHMARK) == ("q", 0)
 
 
 def test_a_newer_schema_of_another_shape_is_told_apart_from_damage() -> None:
@@ -105,15 +120,43 @@ def test_the_longest_record_is_stored_and_one_byte_more_is_refused(monkeypatch: 
         record.encode(sample())
 
 
-def test_a_sample_of_a_negative_index_is_damage() -> None:
-    line = record.encode(sample("q", -1))
-    with pytest.raises(record.Damaged, match="has the index -1"):
-        record.decode(line[:-1], BENCHMARK)
-    assert record.plain(line, BENCHMARK) is None
-    assert record.plain(record.encode(sample()), BENCHMARK) is not None
-
-
 def test_a_plan_counts_what_it_expects() -> None:
     keys = record.KeySet([Key("a", 0), Key("a", 3), Key("b", 1), Key("b", 4), Key("c", 0)])
     plan = record.Plan(samples=4)
     assert (plan.total(["a", "b", "c"]), plan.n_stored(keys, ["a", "b"])) == (12, 3)
+
+
+# ---- sets of keys
+
+
+KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0, 1, 2, 5, 10**17, -1]))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(KEYS), st.lists(KEYS), st.integers(1, 7))
+def test_it_is_a_set_and_lacks_and_counts_as_one(first: list[Key], second: list[Key], samples: int) -> None:
+    keys, expected = record.KeySet(first), set(first)
+    before = keys.copy()
+    for key in second:
+        assert keys.add(key) is (key not in expected)
+        expected.add(key)
+    assert (keys, set(keys), len(keys), before) == (expected, expected, len(expected), set(first))
+    strangers = [Key("c", 0), Key("a", 9), "ab", ("a", 0, 1), 7, None]
+    assert [key in keys for key in (*first, *second, *strangers)] == [True] * len(first + second) + [False] * 6
+    within = {key for key in expected if 0 <= key.sample_index < samples}
+    assert keys.lacks("a", samples) == tuple(i for i in range(samples) if Key("a", i) not in within)
+    assert sorted(keys.beyond(samples)) == sorted(key for key in expected if key.sample_index >= samples)
+    assert keys.count_within(["a", "b", "\ud800", "nobody's"], samples) == len(within)
+    assert keys.count_within(["a"], samples) == sum(key.question_id == "a" for key in within)
+
+
+def test_the_id_of_a_question_is_held_once() -> None:
+    def measured(samples: int) -> int:
+        tracemalloc.start()
+        keys = record.KeySet(Key(f"q{q}" * 200, i) for q in range(100) for i in range(samples))
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(keys) == 100 * samples
+        return used
+
+    assert measured(16) < 5 * measured(1)

@@ -346,33 +346,18 @@ def test_an_intact_run_is_read(command: str, workspace: Path, server: FakeServer
     assert done.code == {"verify": 2, "steer": 3}.get(command, 0), done
 
 
-@pytest.mark.slow
-@pytest.mark.fuzz
-def test_a_file_in_another_shape_is_answered(workspace: Path, server: FakeServer) -> None:
-    pairs = [(forgery, command) for forgery in shapes() for command in EVERY]
-    for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
-        meet(workspace, forgery, command, server)
+def drawn(chance: random.Random) -> dict[str, Forgery]:
+    """A wrong shape, a wrong size and a wrong value."""
+    return {"shape": chance.choice([*shapes()]), "size": chance.choice([*sizes()]), "value": values(chance)}
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_size_that_no_run_has_is_answered(workspace: Path, server: FakeServer) -> None:
-    pairs = [(forgery, command) for forgery in sizes() for command in EVERY]
-    for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
-        meet(workspace, forgery, command, server)
-
-
-@pytest.mark.slow
-@pytest.mark.fuzz
-def test_a_hostile_value_is_answered(workspace: Path, server: FakeServer) -> None:
-    seed = random.randrange(2**32)
-    chance = random.Random(seed)
+@pytest.mark.parametrize("what", ["shape", "size", "value"])
+def test_a_wrong_file_or_size_or_value_is_answered(what: str, workspace: Path, server: FakeServer) -> None:
+    chance = random.Random(random.randrange(2**32))
     for _ in range(examples(40)):
-        meet(workspace, values(chance), chance.choice(EVERY), server)
-
-
-def by_name(name: str) -> Forgery:
-    return next(forgery for forgery in shapes() if forgery.name == name)
+        meet(workspace, drawn(chance)[what], chance.choice(EVERY), server)
 
 
 def linked(file: str) -> Forgery:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -116,15 +115,15 @@ class ThinkingBudget(ForModels):
 
 
 class Refusal(ForModels):
-    """Fields that a request should not have, because the provider refuses or ignores them.
+    """Fields that a request should not have.
 
-    parameters: the fields. thinking: the values of the option `thinking` for which this holds ("default": no value
-    given); None: for all. checked: whether somebody read it on a page of the provider; else it never stops a run.
+    parameters: the fields. effect: refused: a request with them fails, as a page of the provider says; doubtful: it may
+    fail, which nobody has read on a page; ignored: they have no effect. thinking: the values of the option `thinking`
+    for which this holds ("default": no value given); None: for all.
     """
 
     parameters: tuple[str, ...] = Field(min_length=1)
-    effect: Literal["refused", "ignored"]
-    checked: bool = False
+    effect: Literal["refused", "doubtful", "ignored"]
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
 
@@ -139,18 +138,6 @@ class Batches(Part):
     most_bytes: int = Field(200_000_000, ge=1)
     window: str = "24h"
     prefix: str = "/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Objection:
-    """Something in a request that the provider will refuse or ignore, found before the request is sent.
-
-    sentence: what it is, and what to do. certain: the provider is known to refuse it, so the run stops; False: the
-    sentence is a warning.
-    """
-
-    sentence: str
-    certain: bool
 
 
 class Provider(Part):
@@ -290,28 +277,28 @@ class Provider(Part):
             raise UsageError(f"{self.name} needs at least {fitting[0].least}", field="thinking_tokens", value=tokens)
         return fitting[0].body_fields(tokens)
 
-    def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
-        """What the provider will refuse or ignore in a request with these top-level fields, each with what to do.
+    def warnings(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[str]:
+        """What the provider ignores or may refuse in a request with these top-level fields, each with what to do.
 
-        parameters: names of the request's fields.
+        parameters: names of the request's fields. Raises `UsageError` for fields that the provider is known to refuse.
         """
-        objections = []
+        sentences: dict[str, list[str]] = {"refused": [], "doubtful": [], "ignored": []}
         for rule in self.refused:
             broken = [name for name in rule.parameters if name in parameters]
-            if not broken or not rule.covers(model):
-                continue
-            if rule.thinking is not None and (thinking or "default") not in rule.thinking:
-                continue
-            whose = f"{self.name}: {visible(model, 80)}"
-            names = ", ".join(broken)
-            verb, doubt = "refuses" if rule.effect == "refused" else "ignores", "" if rule.checked else " (not checked)"
-            sentence = f"{whose} {verb} {names}{doubt}; leave out with {leaving_out(broken)}"
-            objections.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
+            if broken and rule.covers(model) and (rule.thinking is None or (thinking or "default") in rule.thinking):
+                does = "ignores" if rule.effect == "ignored" else "refuses"
+                names = ", ".join(broken) + (" (not checked)" if rule.effect == "doubtful" else "")
+                sentences[rule.effect].append(
+                    f"{self.name}: {visible(model, 80)} {does} {names}; leave out with {leaving_out(broken)}"
+                )
+        if sentences["refused"]:
+            raise UsageError("; ".join(sentences["refused"]))
+        warnings = [*sentences["doubtful"], *sentences["ignored"]]
         if self.seed.field in parameters and self.seed.support != "supported":
             does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
             again = "a sample that is asked again comes out differently; seed=None (--seed none) sends none"
-            objections.append(Objection(f"{self.name} {does}: {again}", certain=False))
-        return objections
+            warnings.append(f"{self.name} {does}: {again}")
+        return warnings
 
 
 def _known_ways(engine_names: Set[str | None]) -> str:

@@ -190,7 +190,6 @@ class Completion:
             prompt_ids=written.prompt_ids,
             n_events=len(self.stamps),
             server_model=self._server_model,
-            request_id=self._id,
         )
 
     def _take(self, which: int, piece: str) -> bool:

@@ -186,8 +186,8 @@ class ReplyParser:
         if self._completion.n_chars > LONG_REPLY_CHARS:
             return None
         seen = self._completion.so_far()
-        texts = (seen.text, seen.reasoning, seen.server_model, seen.request_id)
-        return None if any(without_repeats(text, self.secrets) != text for text in texts if text) else seen
+        texts = filter(None, (seen.text, seen.reasoning, seen.server_model))
+        return None if any(without_repeats(text, self.secrets) != text for text in texts) else seen
 
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.

@@ -22,7 +22,7 @@ class SoFar:
 
     text, reasoning: as sent; None if nothing came. ids: ids of all tokens of the text and reasoning; None if the server
     did not state them all. prompt_ids: ids of the prompt's tokens; None if not stated. n_events: events with text.
-    server_model, request_id: as in `Reply`.
+    server_model: as in `Reply`.
     """
 
     text: str | None
@@ -31,7 +31,6 @@ class SoFar:
     prompt_ids: Sequence[int] | None
     n_events: int
     server_model: str | None
-    request_id: str | None = None
 
 
 class WrittenTokens:

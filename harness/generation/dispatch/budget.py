@@ -50,8 +50,8 @@ from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, RunCosts, Spent
+from harness.runs.log_events import STOPPED_BY_BUDGET
 from harness.runs.record import Owed, Task
-from harness.runs.session_costs import STOPPED_BY_BUDGET
 
 # ---- the phase of a session
 

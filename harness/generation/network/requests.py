@@ -172,10 +172,10 @@ class OneByOne:
             if begun.request != checksum:
                 raise WrittenAnew("its first request was different")
             bound = request.template.max_tokens
-            tokens = Tokenizer(endpoint, salvage.engine, self._settings.model)
+            tokens_of = Tokenizer(endpoint, salvage.engine, self._settings.model).tokens_of
             # The server's tokenizer is asked by a blocking request.
             going_on = await asyncio.to_thread(
-                continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
+                continuation, begun, request.question, template, salvage, tokens_of, max_tokens=bound, seed=request.seed
             )
             self._continuing.add(task)
             self._begin(task, flight.arriving, going_on, checksum)

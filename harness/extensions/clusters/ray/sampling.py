@@ -25,7 +25,6 @@ from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
-from harness.runs.layout import SHARDS
 from harness.runs.merging import Joined, merge
 from harness.verbs.run import run
 
@@ -133,5 +132,4 @@ def _folder(options: RunOptions) -> RunFolder:
 
 def _earlier_shards(folder: RunFolder) -> int | None:
     """The number of shards of the earlier sessions; None if there were none."""
-    ends = (path.name.rpartition("-of-")[2] for path in (folder.path / SHARDS).glob("*-of-*"))
-    return max((int(end) for end in ends if end.isdecimal()), default=None)
+    return max((int(shard.part.partition("/")[2]) for shard in folder.shards() if shard.part), default=None)
