@@ -22,6 +22,7 @@ _IN_WORDS = (
         r"expected \1, found \2",
     ),
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
+    (r"^Input is not a valid path.*", "expected a path"),
     (r"Input should be", "expected"),
     ("valid tuple", "valid list"),
     ("Tuple should", "List should"),
