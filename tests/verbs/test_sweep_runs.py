@@ -29,7 +29,7 @@ from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
 from harness.testing import FakeServer, Request, Step, completion, models
-from harness.verbs.sweep import table
+from harness.verbs.sweep import cells, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore
 from tests.conftest import CHECKOUT
@@ -408,7 +408,7 @@ def answering(model: str) -> Callable[[Request], Iterator[Step]]:
 
 def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeps, "trackers_named", lambda _names: {})
+    monkeypatch.setattr(cells, "trackers_named", lambda _names: {})
     for step in (20, 100):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
     with FakeServer(answering(str(tmp_path / "ck/step_20"))) as server:
@@ -416,7 +416,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
-        planned = sweeps.plan_of("s.yaml", {}, {}, track=["notes"])
+        planned = cells.plan_of("s.yaml", {}, {}, track=["notes"])
         scored: list[ScoreOptions] = []
 
         def score(folder: Path, options: Any, *_: Any) -> CellScore:
@@ -428,13 +428,13 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         sweeps.carry_out(planned, Watcher(), score=score)
         series = "s ck"
         assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), series, 20)]
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher(), score=score)
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher(), score=score)
         sweeps.carry_out(planned, Watcher(), score=score)
         assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
         for _ in range(2):
             sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
             assert [options.step for options in scored].count(20) == 2, "sent once to another place"
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
         assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), series, 20), (
             "a tracker named later"
         )
@@ -465,22 +465,22 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monk
         content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
         folders[20].rmdir()
         folders[100].mkdir()
         server.answer = answering("ck/step_100")
-        ended = sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
-        assert [row.accuracy for row in table.records(ended.results)] == [1.0, 1.0]
-        assert [row[1] for row in table.tables(ended.results)[-1].rows] == ["20", "100"], "both are points of the curve"
+        ended = sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+        assert [row.accuracy for row in table.records(ended)] == [1.0, 1.0]
+        assert [row[1] for row in table.tables(ended)[-1].rows] == ["20", "100"], "both are points of the curve"
         # One that is written anew takes the place of the deleted one of its step; without its run there is none.
         folders[100].rmdir()
         (tmp_path / "ck/step_0100").mkdir()
-        paths = [checkpoint.path for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints]
+        paths = [checkpoint.path for checkpoint in cells.plan_of("s.yaml", {}, {}).checkpoints]
         assert paths == [Path("ck/step_20"), Path("ck/step_0100")]
         shutil.rmtree(tmp_path / "results/s/ck-step_20+a")
         # Another pattern is another training.
         (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run, "checkpoints": "ck/step_*0"}))
-        assert [checkpoint.step for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints] == [100]
+        assert [checkpoint.step for checkpoint in cells.plan_of("s.yaml", {}, {}).checkpoints] == [100]
         assert sum(request.path.endswith("/completions") for request in server.requests) == 2
 
 
@@ -500,9 +500,9 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path, mo
         """Name of each cell → why it is incomplete. Step 30 is deleted while step 20 runs."""
         benchmarks = [{"data": "a.jsonl", "samples": samples}]
         Path("s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
-        planned = sweeps.plan_of("s.yaml", {}, {})
+        planned = cells.plan_of("s.yaml", {}, {})
         ended = sweeps.carry_out(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
-        return {result.cell.name: result.reason for result in ended.results.results}
+        return {result.cell.name: result.reason for result in ended.results}
 
     gone = "its checkpoint ck/step_{} was deleted, and the file asks for more or other samples now than it has"
     assert swept(1) == {"ck-step_20+x+a": "", "ck-step_30+x+a": gone.format(30)}
