@@ -149,7 +149,7 @@ def read(path: Path) -> Policy:
     try:
         policy = Policy.model_validate(content)
     except ValidationError as error:
-        problem = first_problem(error, Policy.model_fields | Watched.model_fields)
+        problem = first_problem(error, Policy.model_fields | Watched.model_fields, content)
         keys = next(each["loc"] for each in error.errors() if problem.field == ".".join(map(str, each["loc"])))
         raise UsageError(f"{path}:{line(keys)}: {problem.sentence}") from None
     try:

@@ -1,6 +1,8 @@
 """Makes a sweep's plan from its file: which servers are started, and which runs are made on each server.
 
 Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
+
+Long: the axes, the cells and what a person should know of them are steps of one plan.
 """
 
 from __future__ import annotations
@@ -145,6 +147,7 @@ def plan_of(
     was read for an earlier plan; None: it is read now. Raises `UsageError` with file and line, or with the option.
     """
     over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)
+    names_model = over.get("model") is not None
     try:
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
@@ -157,19 +160,25 @@ def plan_of(
     n_cells = math.prod(map(len, axes.values()))
     if n_cells > MAX_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
+    # A suite leaves out servers of its source, which the user need not have.
+    if "suite" not in content:
+        _check_left_out(file, axes, but="models" if names_model or "checkpoints" in content else "")
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     judge_options = dict(content.get("judge", {})) | dict(judge)
     # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
     has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
     pairs = itertools.product(axes.get("models") or (None,), axes.get("servers") or (None,))
     making = _Making(file, axes, over, out)
+    groups = tuple(group for model, server in pairs if (group := making.group(model, server)).cells)
+    if not groups:
+        raise UsageError(f"{file.where(('except',))}: it leaves out every cell")
     table = schema.TableOptions(**content.get("table", {}))
     planned = Sweep(
         file=file,
         name=file.name,
         out=out,
         axes=axes,
-        groups=tuple(group for model, server in pairs if (group := making.group(model, server)).cells),
+        groups=groups,
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table if k is None else table.model_copy(update={"k": k}),
@@ -251,6 +260,21 @@ def _axis(
             )
         names[entry.name] = entry.where
     return entries
+
+
+def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], but: str) -> None:
+    """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelt name would leave nothing out.
+
+    but: an axis whose entries are not those of the file; empty for none.
+    """
+    for number, left_out in enumerate(file.content.get("except", ())):
+        for axis, names in left_out.items():
+            known = [entry.name for entry in axes.get(axis, ())]
+            for name in [names] if isinstance(names, str) else names:
+                if axis != but and name not in known:
+                    near = near_names(name, known) or (f" The entries are {', '.join(known)}." if known else "")
+                    where = file.where(("except", number, axis))
+                    raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
 
 
 _REPEATED = {"samples": "samples", "repeat": "seed"}
