@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from harness.scoring.stats import wilson
-from harness.verbs.probe import probe, reference
+from harness.verbs.probe import named_reference, probe, reference
 from tests.verbs import toy_faults
 from tests.verbs.toy_model import FAULTS, Toy, ToyAsker
 
@@ -64,7 +64,7 @@ def accused(name: str, n: int, checks: Sequence[str] = ()) -> Trial:
 def caught(name: str, n: int) -> Trial:
     """Whether the fault before server n is found by all the checks for it, and named by one."""
     fault = ALL_FAULTS[name]()
-    true = reference.against(reference.ServerReference(ToyAsker(toy=toy(n, noise=n % 2 == 1)), "the reference"))
+    true = reference.against(named_reference.ServerReference(ToyAsker(toy=toy(n, noise=n % 2 == 1)), "the reference"))
     selected = probe.select(fault.finds, checks=(*probe.CHECKS, *true))
     report = probe.examine(ToyAsker(toy=toy(n, noise=n % 2 == 1), fault=fault), selected, seed=10_000 * n)
     odd = {finding.check: finding.came for finding in report.findings if finding.outcome in ("spoils", "warns")}

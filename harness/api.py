@@ -71,6 +71,7 @@ from harness.verbs.probe.probe import probe as probe_server
 from harness.verbs.report import report as report_of
 from harness.verbs.run import run_at
 from harness.verbs.second_opinions import second_opinions
+from harness.verbs.sweep import cells as sweep_cells
 from harness.verbs.sweep import whole
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ def sweep(
     whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
-    planned = whole.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
+    planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
         ended = whole.carry_out(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))

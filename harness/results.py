@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.generation.outcome import Outcome
     from harness.grading.second.second_opinion import Agreement
     from harness.verbs.judge import JudgeReport
-    from harness.verbs.sweep.whole import EndedSweep
+    from harness.verbs.sweep.results import Results
 
 
 def to_pandas(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -171,7 +171,7 @@ class Swept:
     """
 
     folder: Path
-    ended: EndedSweep = field(repr=False)
+    ended: Results = field(repr=False)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -195,11 +195,11 @@ class Swept:
 
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary a cell: its point, its numbers as fractions, and why it is lost."""
-        return [msgspec.to_builtins(row) for row in table.records(self.ended.results)]
+        return [msgspec.to_builtins(row) for row in table.records(self.ended)]
 
     def means(self) -> list[dict[str, Any]]:
         """One flat dictionary per row of the means over a suite's benchmarks, in the form of `records`."""
-        return [msgspec.to_builtins(row) for row in table.mean_records(self.ended.results)]
+        return [msgspec.to_builtins(row) for row in table.mean_records(self.ended)]
 
     def to_frame(self) -> pd.DataFrame:
         """Return `records` as a pandas table."""
@@ -207,7 +207,7 @@ class Swept:
 
     def markdown(self) -> str:
         """Return the tables as Markdown."""
-        return to_markdown(table.tables(self.ended.results))
+        return to_markdown(table.tables(self.ended))
 
     def _repr_markdown_(self) -> str:
         return self.markdown()

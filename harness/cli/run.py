@@ -73,11 +73,11 @@ def _of_file(options: RunCommand) -> RunOptions | None:
     # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return None
-    from harness.verbs.sweep import cells, file, whole  # a run of benchmarks needs no sweep
+    from harness.verbs.sweep import cells, file  # a run of benchmarks needs no sweep
 
     if not file.is_sweep(path):
         return None
-    return cells.only_run(whole.plan_of(str(path), run_given(options), {}))
+    return cells.only_run(cells.plan_of(str(path), run_given(options), {}))
 
 
 def _print_end(ran: Ran, options: RunCommand) -> int:

@@ -26,15 +26,16 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.formats import to_terminal
 from harness.reports.plots import draw
-from harness.verbs.sweep import cells, checkpoints, expected, running, table, whole
+from harness.verbs.sweep import cells, checkpoints, expected, running, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.file import SweepFile
 from harness.verbs.sweep.record import CellRecord
+from harness.verbs.sweep.results import Results
 from harness.verbs.sweep.schema import json_schema
 from harness.verbs.sweep.scorer import score_cell
-from harness.verbs.sweep.whole import EndedSweep, disagreement, with_tables
 from harness.verbs.sweep.whole import carry_out as carry_out_sweep
+from harness.verbs.sweep.whole import disagreement, with_tables
 
 
 def carry_out(options: SweepCommand) -> int:
@@ -48,7 +49,7 @@ def carry_out(options: SweepCommand) -> int:
     if options.file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
     given, lane = (run_given(options), judge_fields(options.judge)), options.lane
-    plan = functools.partial(whole.plan_of, options.file, *given, k=options.k, track=options.track)
+    plan = functools.partial(cells.plan_of, options.file, *given, k=options.k, track=options.track)
     if options.follow is not None and lane is None:
         if options.dry_run or options.as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
@@ -124,8 +125,8 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
                 folder=str(planned.out),
                 exit_code=code,
                 complete=not swept.lost,
-                cells=table.records(swept.results),
-                means=table.mean_records(swept.results),
+                cells=table.records(swept),
+                means=table.mean_records(swept),
             )
         )
     else:
@@ -134,7 +135,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     return code
 
 
-def _carry_out(planned: Sweep, warned: Counter[str]) -> EndedSweep:
+def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
     """Carry the sweep out; the tables of checkpoints are written again after each cell (after each server, if several
     run at once). warned: how often each warning has come so far.
     """
@@ -170,26 +171,26 @@ def _ended(record: CellRecord) -> None:
         terminal.note(f"{record.cell}: scored")
 
 
-def _code(swept: EndedSweep, *, verify: bool) -> int:
+def _code(swept: Results, *, verify: bool) -> int:
     """The exit code of a sweep. verify: as the flag `--verify`."""
     if swept.lost:
         return EXIT_OWED
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _print_tables(swept: EndedSweep) -> None:
+def _print_tables(swept: Results) -> None:
     """Print the tables."""
-    terminal.console().print(to_terminal(table.tables(swept.results)))
+    terminal.console().print(to_terminal(table.tables(swept)))
 
 
-def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
+def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) -> None:
     """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
     published scores.
 
     as_json: print the reasons of the incomplete cells, too. follows: this command goes on with the sweep by itself.
     """
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
-    if table.plots(swept.results) and not draw.installed():
+    if table.plots(swept) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
     if as_json:  # a table has the reasons in its notes
         for result in swept.lost:
@@ -197,7 +198,7 @@ def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
-    n = len(swept.results.results)
+    n = len(swept.results)
     if lost := len(swept.lost):
         again = "each change of a checkpoint" if follows else "the same command"
         click.echo(

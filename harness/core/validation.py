@@ -18,11 +18,13 @@ if TYPE_CHECKING:  # a caller with such an error has imported pydantic already
 _IN_WORDS = (
     (r"^Input should be (?=(greater|less) )", "expected a number "),
     (
-        r"^(?:List|Tuple) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
+        r"^(?:List|Tuple|Value) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
         r"expected \1, found \2",
     ),
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
+    (r"^Input is not a valid path.*", "expected a path"),
     (r"Input should be", "expected"),
+    (r" or instance of \w+$", ""),
     ("valid tuple", "valid list"),
     ("Tuple should", "List should"),
     ("valid dictionary", "mapping"),
@@ -84,14 +86,45 @@ def validated(model: type[M], value: Any, where: str, names: Collection[str] = (
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise UsageError(f"{where}: {first_problem(error, names).sentence}") from None
+        raise UsageError(f"{where}: {first_problem(error, names, value).sentence}") from None
 
 
-def first_problem(error: ValidationError, names: Collection[str] = ()) -> Problem:
-    """Choose the most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?"."""
-    problems = error.errors(include_url=False, include_context=False)
+def first_problem(error: ValidationError, names: Collection[str] = (), value: Any = None) -> Problem:
+    """Choose the most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?". value: what
+    was refused.
+    """
+    problems = located(error.errors(include_url=False, include_context=False), value)
     first = first_of(problems)
     return problem_of(first, names, others([problem for problem in problems if problem is not first]))
+
+
+_NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|(?:[\w-]+)\[.*\]")
+"""A kind of value as pydantic names it in the path to a problem, such as `list[str]`."""
+
+
+def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
+    """The problems with paths of keys and indices alone, without the names of the kinds that pydantic tried at a value
+    of several kinds; there, only the deepest problems are left, and those at one place are one.
+
+    value: what was refused.
+    """
+    by_place: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
+    for problem in problems:
+        place, keys = value, list[str | int]()
+        for part in problem["loc"]:
+            here = isinstance(place, dict | list) and part in (place if isinstance(place, dict) else range(len(place)))
+            if here or not _NAME_OF_KIND.fullmatch(str(part)):
+                place = place[part] if here else None
+                keys.append(part)
+        by_place.setdefault(tuple(keys), []).append(problem)
+    cleaned: list[ErrorDetails] = []
+    for keys_of, same in by_place.items():
+        if not any(other[: len(keys_of)] == keys_of != other for other in by_place):
+            # What was found instead stands last.
+            complaints = sorted(dict.fromkeys(map(_complaint, same)), key=lambda words: ", found " in words)
+            words = " or ".join(complaints).replace(" or expected ", " or ")
+            cleaned.append({**same[0], "loc": keys_of, "msg": words if len(same) > 1 else same[0]["msg"]})
+    return cleaned
 
 
 def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
@@ -107,13 +140,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
-    complaint = first["msg"]
-    if first["type"] == "string_pattern_mismatch":
-        pattern = complaint.partition("'")[2].removesuffix("'")
-        complaint = f"expected {_WORDS_OF_PATTERNS[pattern]}" if pattern in _WORDS_OF_PATTERNS else complaint
-    for theirs, ours in _IN_WORDS:
-        complaint = re.sub(theirs, ours, complaint)
-    complaint = visible(complaint)
+    complaint = visible(_complaint(first))
     input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
     near = ""
     if first["type"] in ("literal_error", "enum") and input_text:
@@ -124,6 +151,17 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
     shown = f", found {input_text}" if input_text and ", found " not in complaint else ""
     sentence = f"{complaint}{shown}{yaml}{more}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
+
+
+def _complaint(problem: ErrorDetails) -> str:
+    """What is wrong with a value, in our words."""
+    complaint = problem["msg"]
+    if problem["type"] == "string_pattern_mismatch":
+        pattern = complaint.partition("'")[2].removesuffix("'")
+        complaint = f"expected {_WORDS_OF_PATTERNS[pattern]}" if pattern in _WORDS_OF_PATTERNS else complaint
+    for theirs, ours in _IN_WORDS:
+        complaint = re.sub(theirs, ours, complaint)
+    return complaint
 
 
 def _is_yaml_word(problem: ErrorDetails) -> bool:

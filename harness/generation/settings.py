@@ -117,8 +117,9 @@ class RunSettings:
     for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
     `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
-    continued. batching: the limits of the provider's batches; None: samples are asked one by one. stage: number of the
-    stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
+    continued. batching: the limits of the provider's batches; None: samples are asked one by one. stage: number of
+    sessions of the run that the command has carried out before: a race, a gate or a target has several, and only the
+    first one takes fingerprints.
 
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
     """

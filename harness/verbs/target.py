@@ -4,7 +4,7 @@ sampling error is small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asking.prepare import Prepared
-from harness.asking.session import Sampled, end_if_signalled, generate
+from harness.asking.session import Sampled, end_if_signalled, generate, stage_of
 from harness.asking.watching import Watcher
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
-from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.verbs.graded import GradedRounds
 
@@ -36,19 +35,13 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     reached = {name: _measure(graded.of(name)) for name in planned}
     sessions: list[Outcome] = []
     while True:
-        stage = {
-            n: replace(benchmark, samples=_samples_wanted(reached[n], error, benchmark.samples))
-            for n, benchmark in planned.items()
-        }
-        sessions.append(generate(prepared, _stage(prepared.settings, stage, len(sessions)), watcher))
+        wanted = {name: _samples_wanted(reached[name], error, benchmark.samples) for name, benchmark in planned.items()}
+        sessions.append(generate(prepared, stage_of(prepared, wanted, len(sessions)), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
             return Sampled(outcome=outcome)
         reached = {name: _measure(graded.of(name)) for name in planned}
-        if all(
-            _samples_wanted(reached[n], error, benchmark.samples) <= stage[n].samples
-            for n, benchmark in planned.items()
-        ):
+        if all(_samples_wanted(reached[name], error, of.samples) <= wanted[name] for name, of in planned.items()):
             break
         end_if_signalled(sessions[-1], prepared, watcher)
     reached_words = ", ".join(_in_words(name, reached[name], len(planned) > 1) for name in planned)
@@ -67,11 +60,6 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
         missed=f"the sampling error is {reached_words}; the target is {100 * error:g}, for which `samples` "
         f"would have to be about {needed}",
     )
-
-
-def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], number: int) -> RunSettings:
-    """The settings of one stage, by its number."""
-    return replace(settings, benchmarks=stage_benchmarks, stage=number)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.verbs.sweep import whole
+from harness.verbs.sweep import cells
 from tests.system.command import harness
 
 SERVE = ("--serve", "vllm", "--model", "org/m", "--dry-run")
@@ -149,6 +149,6 @@ def test_a_sweep_that_would_lose_nothing_says_nothing(folder: Path, max_tokens: 
 def test_k_of_a_suite_s_tables_is_an_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     given = {"model": "m", "base_url": "http://127.0.0.1:9"}
-    planned = whole.plan_of("efficient-reasoning", given, {})
+    planned = cells.plan_of("efficient-reasoning", given, {})
     assert (planned.table.k_of("aime24"), planned.table.k_of("gsm8k")) == (10, 8)
-    assert whole.plan_of("efficient-reasoning", given, {}, 4).table.k_of("aime24") == 4
+    assert cells.plan_of("efficient-reasoning", given, {}, 4).table.k_of("aime24") == 4

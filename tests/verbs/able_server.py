@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import http.server
 import json
 import pathlib
+import threading
 import time
+from collections.abc import Iterable
+
+from harness.testing import FakeServer, Request, Step, event, event_stream, http, models
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int)
@@ -27,50 +30,29 @@ parser.add_argument("--ends", default="", help="what each reply ends with, such 
 given = parser.parse_args()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        if self.path.endswith("/models"):
-            self.send(200, json.dumps({"data": [{"id": given.model}]}).encode(), "application/json")
-        else:
-            self.send(404, b"{}", "application/json")
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        question = body["messages"][-1]["content"]
-        time.sleep(given.thinks)
-        first, _, second = question.partition(" + ")
-        draw = hashlib.sha256(json.dumps([body.get("seed"), question, body.get("temperature")]).encode()).digest()
-        right = int.from_bytes(draw[:2], "big") < 65536 * given.budget / 100
-        words = second.split("?")[0].strip()
-        answer = int(first.split()[-1]) + int(words) if words.isdigit() else 0
-        text = rf"{draw.hex()[:8]}: \boxed{{{answer if right else answer + 1}}}{given.ends}"
-        if given.log is not None and body.get("max_tokens", 0) > 4:  # not the launcher's own look
-            with given.log.open("a") as log:
-                log.write(f"{given.budget} {body.get('temperature')} {body.get('seed')} {question[-40:]!r}\n")
-        if not body.get("stream"):
-            choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-            self.send(200, json.dumps({"model": given.model, "choices": [choice]}).encode(), "application/json")
-            return
-        events = [
-            {"choices": [{"delta": {"role": "assistant", "content": text}, "finish_reason": None}]},
-            {"choices": [{"delta": {}, "finish_reason": "stop"}]},
-            {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}},
-        ]
-        stream = "".join(f"data: {json.dumps(event | {'model': given.model})}\n\n" for event in events)
-        self.send(200, (stream + "data: [DONE]\n\n").encode(), "text/event-stream")
-
-    def send(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Quiet."""
+def answer(request: Request) -> Iterable[Step]:
+    if request.method == "GET":
+        return [models(given.model) if request.path.endswith("/models") else http(404)]
+    body = request.json
+    question = body["messages"][-1]["content"]
+    time.sleep(given.thinks)
+    first, _, second = question.partition(" + ")
+    draw = hashlib.sha256(json.dumps([body.get("seed"), question, body.get("temperature")]).encode()).digest()
+    right = int.from_bytes(draw[:2], "big") < 65536 * given.budget / 100
+    words = second.split("?")[0].strip()
+    result = int(first.split()[-1]) + int(words) if words.isdigit() else 0
+    text = rf"{draw.hex()[:8]}: \boxed{{{result if right else result + 1}}}{given.ends}"
+    if given.log is not None and body.get("max_tokens", 0) > 4:  # not the launcher's own look
+        with given.log.open("a") as log:
+            log.write(f"{given.budget} {body.get('temperature')} {body.get('seed')} {question[-40:]!r}\n")
+    reply, usage = {"role": "assistant", "content": text}, {"prompt_tokens": 9, "completion_tokens": 12}
+    if not body.get("stream"):
+        return [http(200, {"model": given.model, "choices": [{"message": reply, "finish_reason": "stop"}]})]
+    parts = ({"delta": reply, "finish_reason": None}, {"delta": {}, "finish_reason": "stop"})
+    events = [*({"choices": [part]} for part in parts), {"choices": [], "usage": usage}]
+    return event_stream(*(event(each | {"model": given.model}) for each in events))
 
 
 time.sleep(given.starts)
-http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Handler).serve_forever()
+with FakeServer(answer, port=given.port):
+    threading.Event().wait()

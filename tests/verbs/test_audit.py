@@ -27,6 +27,7 @@ from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer
+from harness.verbs.audit import Audit
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
@@ -50,10 +51,14 @@ def judged(tmp_path: Path, judge: FakeServer) -> RunFolder:
     return folder
 
 
-def warnings(folder: RunFolder) -> str:
+def score_of(folder: RunFolder) -> Score:
     score = Score.load(folder.benchmark("prose"))
     assert score is not None
-    return "\n".join(score.sentences)
+    return score
+
+
+def warnings(folder: RunFolder) -> str:
+    return "\n".join(score_of(folder).sentences)
 
 
 def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
@@ -63,6 +68,20 @@ def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
         row["verdict"] = verdict_of(row)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return rows
+
+
+def by_hand(folder: RunFolder, verdict_of: Any, **options: Any) -> Audit:
+    """The audit after a person gave these verdicts in a file of its samples."""
+    todo = folder.path.parent / "todo.jsonl"
+    todo.unlink(missing_ok=True)
+    front.audit(folder.path, out=todo, **options)
+    filled(todo, verdict_of)
+    (audit,) = front.audit(folder.path, verdicts=todo, **options)
+    return audit
+
+
+def making(row: dict[str, Any]) -> str:
+    return "correct" if "making" in row["text"] else "wrong"
 
 
 def told_of_open(folder: Path) -> set[str]:
@@ -95,11 +114,10 @@ def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None
         folder = write_run(tmp_path / "run", rows)
         judge_run(folder, serve(server), scope="all", override=True)
     assert "12 of 12 verdicts are a judge's" in warnings(folder)
-    (audit,) = front.audit(folder.path, out=tmp_path / "todo.jsonl")
+    (audit,) = front.audit(folder.path)
     assert {item.question_id for item in audit.items} == {"q1", "q2", "q3"}
     assert audit.n_drawn == 12
-    filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else "correct")
-    (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
+    audit = by_hand(folder, lambda row: "wrong" if "burning" in row["text"] else "correct")
     assert audit.estimate is not None
     assert audit.estimate.accuracy.value == pytest.approx((1 / 2 + 1 + 1) / 3)
     assert audit.estimate.n_differing == 5  # the four of q3, and the 5 of q2
@@ -116,13 +134,12 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     written = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     assert f"0 of {len(undecided)} undecided samples are judged by hand\n  no verdict by hand yet" in written.out
-    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")
+    rows = filled(tmp_path / "todo.jsonl", making)
     assert {Key(row["question_id"], row["sample_index"]) for row in rows} == undecided
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--undecided", "--who", "Ann")
     assert f"{len(undecided)} of {len(undecided)} undecided samples are judged by hand" in read.out
     assert f"{len(undecided)} samples judged by hand, {len(undecided)} otherwise than the grader" in read.out
-    score = Score.load(benchmark)
-    assert score is not None
+    score = score_of(folder)
     assert score.audited is None, "samples that were chosen by their verdict are no random draw"
     assert score.n_overridden == len(undecided)
     assert front.audit(folder.path, undecided=True)[0].items == []
@@ -165,27 +182,22 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     with FakeServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge_run(folder, serve(server))
     assert "asked about 3 undecided samples and gave no verdict on them" in warnings(folder)
-    front.audit(folder.path, out=tmp_path / "todo.jsonl")
-    assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
-    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    assert "the audited accuracy is 37.5 % if the 3 undecided samples are wrong (same questions " in read.out
-    assert ", and 75.0 % if they are right; the intervals" in read.out
+    audit = by_hand(folder, making)
+    assert audit.estimate is not None
+    assert audit.n_drawn == 5
+    assert "accuracy is 37.5 % if the 3 undecided samples are wrong (same questions " in audit.estimate.sentence
+    assert ", and 75.0 % if they are right; the intervals" in audit.estimate.sentence
     assert told_of_open(tmp_path) == {"to decide the 3 undecided samples by hand: harness audit run --undecided"}
-    front.audit(folder.path, undecided=True, out=tmp_path / "rest.jsonl")
-    filled(tmp_path / "rest.jsonl", lambda row: "correct" if row["sample_index"] else None)
-    front.audit(folder.path, undecided=True, verdicts=tmp_path / "rest.jsonl")
+    by_hand(folder, lambda row: "correct" if row["sample_index"] else None, undecided=True)
     assert "differs on 0, and judged 2 samples that the grader left undecided: the audited accuracy" in warnings(folder)
     assert "the audited accuracy is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
     assert ", and 75.0 % if it is right; the intervals" in warnings(folder)
     assert told_of_open(tmp_path) == {"to decide the 1 undecided sample by hand: harness audit run --undecided"}
-    front.audit(folder.path, undecided=True, out=tmp_path / "last.jsonl")
-    assert len(filled(tmp_path / "last.jsonl", lambda _: "wrong")) == 1
-    front.audit(folder.path, undecided=True, verdicts=tmp_path / "last.jsonl")
+    assert by_hand(folder, lambda _: "wrong", undecided=True).items == []
     assert "the audited accuracy is 62.5 % (same" in warnings(folder)
     assert told_of_open(tmp_path) == set(), "a person has decided every sample"
     assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
-    score = Score.load(folder.benchmark("prose"))
-    assert score is not None
+    score = score_of(folder)
     assert score.audited is not None
     assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
 
@@ -195,9 +207,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     rows = {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)}
     folder = write_run(tmp_path / "run", rows)
     judge_run(folder, serve(judge))
-    front.audit(folder.path, out=tmp_path / "todo.jsonl")
-    filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")
-    (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
+    audit = by_hand(folder, making)
     assert audit.estimate is not None
     assert (audit.estimate.n_audited, audit.estimate.accuracy.value, audit.why) == (24, pytest.approx(0.4), "")
     score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
@@ -231,8 +241,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert "the audited accuracy is 87.5 %" in read.out
     overridden = overrides.read(judged.benchmark("prose"))
     assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
-    score = Score.load(judged.benchmark("prose"))
-    assert score is not None
+    score = score_of(judged)
     assert score.accuracy.value == 0.625  # the raw one stays
     assert score.audited is not None
     assert score.audited.accuracy.value == 0.875
@@ -305,15 +314,11 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
     both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
     assert both in said("run", "other")
-    harness(tmp_path, "audit", "run", "--samples", "2", "--out", "part.jsonl")
-    filled(tmp_path / "part.jsonl", lambda row: "correct")
-    harness(tmp_path, "audit", "run", "--verdicts", "part.jsonl")
+    by_hand(judged, lambda _: "correct", samples=2)
     told = "the audited accuracy is 87.5 %"
     assert told in said("run", "other")
     for run in ("run", "other"):
-        harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
-        filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
-        harness(tmp_path, "audit", run, "--verdicts", f"{run}.jsonl")
+        by_hand(RunFolder(tmp_path / run), lambda _: "correct")
     audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5 %)"
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
@@ -333,19 +338,14 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
         return harness(tmp_path, "show", "two").out.splitlines()[1]
 
     assert "a person" not in said()
-    front.audit(tmp_path / "two", undecided=True, out=tmp_path / "todo.jsonl")
-    n = len(filled(tmp_path / "todo.jsonl", lambda _: "correct"))
-    front.audit(tmp_path / "two", undecided=True, verdicts=tmp_path / "todo.jsonl")
-    score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
-    assert score is not None
-    assert score.accuracy_overridden is not None
+    two = RunFolder(tmp_path / "two")
+    n = by_hand(two, lambda _: "correct", undecided=True).n_drawn
+    assert score_of(two).accuracy_overridden is not None
     assert (
         f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's" in said()
     )
     assert "audited accuracy" not in listed()
-    front.audit(tmp_path / "two", out=tmp_path / "drawn.jsonl")
-    assert len(filled(tmp_path / "drawn.jsonl", lambda _: "correct")) == 8
-    front.audit(tmp_path / "two", verdicts=tmp_path / "drawn.jsonl")
+    assert by_hand(two, lambda _: "correct").n_drawn == 8
     estimate = (
         "a person audited 8 of 8 verdicts: the audited accuracy is 100.0 %. The comparison counts the grader's verdicts"
     )
@@ -386,19 +386,17 @@ def test_only_what_an_audit_stored_counts(tmp_path: Path, judged: RunFolder) -> 
     folder = judged.benchmark("prose")
     for item in audit.items:
         overrides.correct(folder, **correction(item.key, "correct", "it looked wrong"))
-    (after,) = front.audit(judged.path, out=tmp_path / "todo.jsonl")
+    (after,) = front.audit(judged.path)
     assert (len(after.items), after.estimate) == (4, None)
-    filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    (last,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
+    last = by_hand(judged, lambda _: "correct")
     assert last.estimate is not None
     assert last.estimate.n_audited == 4
 
 
 def test_an_audited_verdict_may_be_corrected_and_withdrawn(tmp_path: Path, judged: RunFolder) -> None:
-    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
-    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    (audit,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
-    folder, key = judged.benchmark("prose"), Key(rows[0]["question_id"], rows[0]["sample_index"])
+    (before,) = front.audit(judged.path)
+    audit = by_hand(judged, lambda _: "correct")
+    folder, key = judged.benchmark("prose"), before.items[0].key
     overrides.correct(folder, **correction(key, "wrong", "a slip of mine"))
     (corrected,) = front.audit(judged.path)
     assert audit.estimate is not None
@@ -433,16 +431,8 @@ def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: st
     assert overrides.read(judged.benchmark("prose")) == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"text": BAD}, "was given on another reply, or on another answer from it, than the one in run"),
-        ({"answer": "sugar"}, "was given on another reply, or on another answer from it, than the one in run"),
-    ],
-)
-def test_a_verdict_on_another_reply_is_refused(
-    tmp_path: Path, judged: RunFolder, changed: dict[str, str], message: str
-) -> None:
+@pytest.mark.parametrize("changed", [{"text": BAD}, {"answer": "sugar"}])
+def test_a_verdict_on_another_reply_is_refused(tmp_path: Path, judged: RunFolder, changed: dict[str, str]) -> None:
     harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["text"] == GOOD else None)
     number = 1 + [row["text"] for row in rows].index(GOOD)
@@ -451,6 +441,7 @@ def test_a_verdict_on_another_reply_is_refused(
     refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     index = rows[number - 1]["sample_index"]
     assert refused.code == 2
+    message = "was given on another reply, or on another answer from it, than the one in run"
     assert f"todo.jsonl, line {number}: the verdict on sample {index} of question q1 {message}" in refused.err
     assert "no verdict was stored" in refused.err
     assert overrides.read(judged.benchmark("prose")) == []
@@ -528,10 +519,9 @@ def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
 
 # --- from Python ---
 def test_from_python(tmp_path: Path, judged: RunFolder) -> None:
-    (first,) = front.audit(judged.path, samples=3, out=tmp_path / "todo.jsonl")
+    (first,) = front.audit(judged.path, samples=3)
     assert (first.n_drawn, len(first.items), first.estimate) == (3, 3, None)
-    filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    (second,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl", who="Ann")
+    second = by_hand(judged, lambda _: "correct", samples=3, who="Ann")
     assert second.estimate is not None
     assert second.estimate.n_audited == 3
     assert second.estimate.accuracy.sampling is not None

@@ -192,6 +192,30 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
     assert (new.code, "lacks 10 of 10 questions of its baseline" in new.err) == (2, True), new.out
 
 
+def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: Path) -> None:
+    """Not scored, scored before its last samples, or before those that only a shard holds. No decision is written."""
+    sums(tmp_path, 10)
+    steps = {
+        "is not scored": ("1",),
+        "was scored before 10 samples": ("2",),
+        "was scored before 5 samples": ("3", "--shard", "2/2"),
+    }
+    with FakeServer(able(1.0)) as server:
+        data = ("--data", "sums.jsonl", "--id-key", "id")
+        ask = ("run", "--base-url", server.base_url, *data, "--no-canary", "--samples")
+        for words in ((*ask, "1", "--out", "other"), ("score", "other")):
+            assert harness(tmp_path, *words).code == 0
+        for says, more in steps.items():
+            assert harness(tmp_path, *ask, *more, "--out", "run").code == 0
+            for benchmark, run in (("floor: 85, loss: 15", "run"), ("baseline: run, loss: 15", "other")):
+                policy(tmp_path, server.base_url, benchmark=benchmark)
+                done = harness(tmp_path, "gate", "gate.yaml", run, "--out", "seen")
+                assert (done.code, f"sums of run {says}" in done.err) == (3, True), done.err
+            assert harness(tmp_path, "score", "run").code in (0, 1)  # the half of a round that a shard has is missing
+    assert not (tmp_path / "seen").exists()
+    assert not (tmp_path / "hist").exists()
+
+
 def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
     sums(tmp_path, 20)
     with FakeServer(able(0.8)) as server:
@@ -233,6 +257,13 @@ def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
             assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code == code
 
 
+def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_path: Path) -> None:
+    policy(tmp_path, "http://127.0.0.1:9")
+    for given in ("--json", "RUN"):
+        done = harness(tmp_path, "gate", "gate.yaml", "--dry-run", given)
+        assert (done.code, f"leave out {given}" in done.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("benchmark", "more", "says"),
     [
@@ -253,6 +284,19 @@ def test_a_bad_policy_is_one_sentence(tmp_path: Path, benchmark: str, more: str,
     assert done.code == 2
     assert says in done.err
     assert "gate.yaml:" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [("temprature: 1", "temprature: no option of"), ("temperature: -1", "temperature=-1: expected a num")],
+)
+def test_a_wrong_option_of_the_run_is_named_with_its_line_also_for_a_run_that_exists(
+    tmp_path: Path, option: str, says: str
+) -> None:
+    policy(tmp_path, f'http://127.0.0.1:9", {option}, model: "x')
+    for words in ((), ("--dry-run",), ("somewhere",)):
+        done = harness(tmp_path, "gate", "gate.yaml", *words)
+        assert (done.code, f"gate.yaml:2: run: {says}" in done.err) == (2, True), done.err
 
 
 def test_the_example_is_a_policy(tmp_path: Path) -> None:

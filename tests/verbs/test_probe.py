@@ -43,8 +43,29 @@ from tests.verbs.toy_model import Body, Fault, Head, Hot, SaysStop, Toy, ToyAske
 Answer = Callable[[Request], Iterable[Step]]
 
 
+RAW = "/v1/completions"
+"""The page for raw text."""
+
+
 def sound() -> Answer:
     return answering(Toy(chance=random.Random(2)), Fault())
+
+
+def sound_but(odd: Callable[[int], list[Step] | None], path: str = "", toy: Toy | None = None) -> Answer:
+    """A sound server, but for what `odd` gives for the n-th request (from 1) that is posted to this page."""
+    well = answering(toy or Toy(chance=random.Random(2)), Fault())
+    numbers, lock = itertools.count(1), threading.Lock()
+
+    def answer(request: Request) -> Iterable[Step]:
+        with lock:
+            n = next(numbers) if request.method == "POST" and request.path.endswith(path) else 0
+        return (odd(n) if n else None) or well(request)
+
+    return answer
+
+
+def refusal(status: int, words: str, **headers: str) -> list[Step]:
+    return [http(status, {"error": {"message": words}}, **headers)]
 
 
 def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
@@ -73,13 +94,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
 
 
 def test_what_a_server_says_is_inert_in_the_terminal(tmp_path: Path) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        models = {"data": [{"id": "m"}]}
-        return [
-            http(200, models) if request.path.endswith("/models") else http(400, {"error": {"message": "\x1b[31m"}})
-        ]
-
-    with FakeServer(answer) as server:
+    with FakeServer(sound_but(lambda _n: refusal(400, "\x1b[31m"))) as server:
         result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,length")
     assert result.code == 2  # refused requests accuse nobody, and no check could be made
     assert "\x1b" not in result.out + result.err
@@ -119,7 +134,7 @@ def weights(server: Toy, fault: Fault | None = None, noise: float = 0.003) -> di
     """What is found of `server` beside true weights, whose logits have so much noise."""
     asker = ToyAsker(toy=server, fault=fault or Fault())
     return examined(
-        asker, *reference.against(reference.ServerReference(ToyAsker(toy=Toy(noise=noise)), "the reference"))
+        asker, *reference.against(named_reference.ServerReference(ToyAsker(toy=Toy(noise=noise)), "the reference"))
     )
 
 
@@ -161,7 +176,7 @@ def test_a_server_that_samples_at_temperature_0_is_not_called_another_model() ->
 def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
     path = tmp_path / "true.json"
     path.write_bytes(
-        codec.pretty(SavedReference.of(reference.ServerReference(ToyAsker(toy=Toy(noise=0.003)), "http://h")))
+        codec.pretty(SavedReference.of(named_reference.ServerReference(ToyAsker(toy=Toy(noise=0.003)), "http://h")))
     )
     for toy, expected in ((Toy(), "sound"), (Toy("b", 0.9), "spoils")):
         held = named_reference.named_by(ProbeOptions.of(reference=str(path)), Watcher())
@@ -197,23 +212,12 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
     assert "connection refused" in found["length"].came
 
 
-def refusing(toy: Toy) -> Any:
-    """A server that shows its model and refuses every request."""
-    well = answering(toy, Fault())
-
-    def answer(request: Request) -> Iterable[Step]:
-        return well(request) if request.method == "GET" else [http(401, {"error": {"message": "no such key"}})]
-
-    return answer
-
-
 @pytest.mark.parametrize("refuses", thinned(["reference", "probed server", "neither"]))
 def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_success(
     tmp_path: Path, refuses: str
 ) -> None:
-    def answers(server: str) -> Any:
-        toy = Toy(chance=random.Random(2))
-        return refusing(toy) if server == refuses else answering(toy, Fault())
+    def answers(server: str) -> Answer:
+        return sound_but(lambda _n: refusal(401, "no such key")) if server == refuses else sound()
 
     with FakeServer(answers("probed server")) as mine, FakeServer(answers("reference")) as theirs:
         words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "reference", "--quiet")
@@ -231,27 +235,15 @@ def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_succ
     assert {one["came"].partition(": HTTP 401: ")[0] for one in findings} == {name}
 
 
-def chats_only(toy: Toy) -> Any:
-    """A server without a page for raw text."""
-    well = answering(toy, Fault())
-
-    def answer(request: Request) -> Iterable[Step]:
-        raw = request.path.endswith("/completions") and not request.path.endswith("/chat/completions")
-        return [http(404, {"error": {"message": "Not Found"}})] if raw else well(request)
-
-    return answer
-
-
 @pytest.mark.parametrize("lacks", ["reference", "probed server"])
 def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: str) -> None:
-    def answers(server: str) -> Any:
-        toy = Toy(chance=random.Random(2))
-        return chats_only(toy) if server == lacks else answering(toy, Fault())
+    def answers(server: str) -> Answer:
+        return sound_but(lambda _n: refusal(404, "Not Found"), RAW) if server == lacks else sound()
 
     with FakeServer(answers("probed server")) as mine, FakeServer(answers("reference")) as theirs:
         words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "weights", "--quiet")
         done = harness(tmp_path, *words, "--json")
-        asked = [len([r for r in server.requests if r.path.endswith("/v1/completions")]) for server in (mine, theirs)]
+        asked = [len([r for r in server.requests if r.path.endswith(RAW)]) for server in (mine, theirs)]
     assert done.code == 2
     assert {one["outcome"] for one in json.loads(done.out)["findings"]} == {"untested"}
     for finding in json.loads(done.out)["findings"]:
@@ -305,7 +297,7 @@ def test_further_fields_are_in_the_requests_to_both_servers(fields: dict[str, An
 )
 def test_a_reference_whose_greedy_replies_show_nothing_accuses_nobody(fault: Callable[[], Fault], says: str) -> None:
     def beside(server: Fault, true: Fault, weights: str = "a") -> Finding:
-        theirs = reference.ServerReference(ToyAsker(toy=Toy(), fault=true), "the reference")
+        theirs = named_reference.ServerReference(ToyAsker(toy=Toy(), fault=true), "the reference")
         return examined(ToyAsker(toy=Toy(weights, 1.0), fault=server), *reference.against(theirs)[1:])["greedy replies"]
 
     theirs, mine = beside(Fault(), fault()), beside(fault(), Fault())
@@ -424,7 +416,9 @@ def asker(fault: Fault, **extra_body: Any) -> ToyAsker:
 
 
 def found(server: ToyAsker, *checks: str) -> dict[str, Finding]:
-    true = reference.against(reference.ServerReference(ToyAsker(toy=Toy(weights="3", spread=1.0)), "the reference"))
+    true = reference.against(
+        named_reference.ServerReference(ToyAsker(toy=Toy(weights="3", spread=1.0)), "the reference")
+    )
     selected = probe.select(checks, checks=(*probe.CHECKS, *true))
     return {finding.check: finding for finding in probe.examine(server, selected, seed=11).findings}
 
@@ -545,18 +539,6 @@ def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path)
     assert limited.n_refused > 0
 
 
-class Ends:
-    """A sound server that answers `n` requests and then refuses all with this status and Retry-After."""
-
-    def __init__(self, n: int, status: int, words: str, **headers: str) -> None:
-        self.n, self.well, self.n_posted = n, sound(), 0
-        self.refusal = http(status, {"error": {"message": words}}, **headers)
-
-    def __call__(self, request: Request) -> Iterable[Step]:
-        self.n_posted += request.method == "POST"
-        return [self.refusal] if request.method == "POST" and self.n_posted > self.n else self.well(request)
-
-
 @pytest.mark.parametrize(
     ("status", "words", "headers"),
     [(429, "60 requests per day", {"retry_after": "3600"}), (402, "insufficient balance", {})],
@@ -565,7 +547,7 @@ class Ends:
 def test_a_refusal_for_good_ends_the_probe_and_is_no_answer_to_any_check(
     tmp_path: Path, n: int, status: int, words: str, headers: dict[str, str]
 ) -> None:
-    with FakeServer(Ends(n, status, words, **headers)) as mine:
+    with FakeServer(sound_but(lambda i: refusal(status, words, **headers) if i > n else None)) as mine:
         done = harness(tmp_path, "probe", mine.base_url, "--quick", "--quiet", "--seed", "1", "--json")
     report = json.loads(done.out)
     assert (done.code, words in report["ended"]) == (2, True)
@@ -576,16 +558,7 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
-    leaving: list[FakeServer] = []
-    well = sound()
-
-    def answer(request: Request) -> Iterable[Step]:
-        if sum(one.method == "POST" for one in leaving[0].requests) > 6:
-            leaving[0].stop()
-        return well(request)
-
-    with FakeServer(answer) as server:
-        leaving.append(server)
+    with FakeServer(sound_but(lambda n: server.stop() if n > 6 else None)) as server:
         words = ("--checks", "added words,length,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert done.code == 2, done.out
@@ -593,47 +566,17 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
     assert "SPOILS" not in done.out
 
 
-class Fails:
-    """A sound server that fails every request of raw text whose number is one of these, from 0."""
-
-    def __init__(self, numbers: Iterable[int]) -> None:
-        self.numbers, self.well, self.n, self.lock = set(numbers), sound(), 0, threading.Lock()
-
-    def __call__(self, request: Request) -> Iterable[Step]:
-        if request.method == "POST" and request.path.endswith("/v1/completions"):
-            with self.lock:
-                self.n += 1
-                if self.n - 1 in self.numbers:
-                    return [http(500, {"error": {"message": "out of memory"}})]
-        return self.well(request)
-
-
 @pytest.mark.parametrize(("n_lost", "outcome"), [(0, "sound"), (9, "sound"), (10, "untested"), (50, "untested")])
 def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path, n_lost: int, outcome: str) -> None:
     with FakeServer(sound()) as theirs:
         words = ("--reference", theirs.base_url, "--checks", "weights")
-        with FakeServer(Fails(range(1, 1 + n_lost))) as mine:
+        odd = sound_but(lambda n: refusal(500, "out of memory") if 1 < n < 2 + n_lost else None, RAW)
+        with FakeServer(odd) as mine:
             report = json.loads(harness(tmp_path, "probe", mine.base_url, *words, "--quiet", "--json").out)
     for finding in report["findings"]:
         assert finding["outcome"] == outcome
         assert (f"{n_lost} of 96 requests brought nothing to judge" in finding["came"]) == bool(n_lost)
         assert ("out of memory" in finding["came"]) == bool(n_lost)
-
-
-class Stalls:
-    """A sound server that answers no further request after `n` of them: `under_way` is set, and it waits."""
-
-    def __init__(self, n: int) -> None:
-        self.n, self.well, self.n_posted = n, sound(), 0
-        self.under_way, self.ends, self.lock = threading.Event(), threading.Event(), threading.Lock()
-
-    def __call__(self, request: Request) -> Iterable[Step]:
-        with self.lock:
-            self.n_posted += request.method == "POST"
-        if self.n_posted > self.n:
-            self.under_way.set()
-            self.ends.wait(PATIENCE_SECONDS)
-        return self.well(request)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -643,14 +586,20 @@ def test_a_probe_that_is_stopped_reports_its_finished_checks(
 ) -> None:
     with FakeServer(sound()) as well:
         finished = json.loads(harness(tmp_path, "probe", well.base_url, "--checks", "usage,length", "--json").out)
-    stalls = Stalls(finished["requests"])
-    with FakeServer(stalls) as mine:
+    under_way, ends = threading.Event(), threading.Event()
+
+    def stall(n: int) -> None:
+        if n > finished["requests"]:
+            under_way.set()
+            ends.wait(PATIENCE_SECONDS)
+
+    with FakeServer(sound_but(stall)) as mine:
         run = start(tmp_path, ["probe", mine.base_url, "--checks", f"usage,length,{check}", "--seed", "1", "--json"])
-        assert stalls.under_way.wait(PATIENCE_SECONDS)
+        assert under_way.wait(PATIENCE_SECONDS)
         run.send_signal(signum)
         # The requests under way in threads of their own end before the process does.
         time.sleep(0.5)
-        stalls.ends.set()
+        ends.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 128 + signum
     assert f"stopped by {signum.name}: 1 check of 3 were not finished" in err

@@ -16,7 +16,7 @@ import pytest
 from harness.client.protocol.reply import Reply
 from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
-from harness.verbs.probe import bare, ends, later, load, probe, reference
+from harness.verbs.probe import bare, ends, later, load, named_reference, probe, reference
 from harness.verbs.probe.asking import CHAT, ProbeReply, Refused, Token, _Likely
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
@@ -34,7 +34,7 @@ def findings(
     fault: Fault, checks: tuple[str, ...], noise: float = 0.003, weights: int = 3, seed: int = 11
 ) -> dict[str, Finding]:
     toy = Toy(weights=str(weights), spread=1.0, noise=noise, chance=random.Random(5))
-    true = reference.against(reference.ServerReference(ToyAsker(toy=replace(toy)), "the reference"))
+    true = reference.against(named_reference.ServerReference(ToyAsker(toy=replace(toy)), "the reference"))
     selected = probe.select(checks, checks=(*probe.CHECKS, *true))
     report = probe.examine(ToyAsker(toy=toy, fault=fault), selected, seed=seed)
     return {finding.check: finding for finding in report.findings}

@@ -114,6 +114,8 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
         given = [*words(one.base_url, two.base_url), "--fingerprint", "--samples", "6", "--step"]
         first = harness(tmp_path, *given, "2", "--max-tokens", "64")
         assert n_greedy() == [8, 8], first.err
+    for path in tmp_path.glob("out/*/manifest.json"):
+        assert json.loads(path.read_text())["benchmarks"]["sums"]["settings"]["fingerprint"] is True
 
 
 @pytest.mark.usefixtures("questions")

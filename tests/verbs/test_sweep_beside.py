@@ -23,7 +23,7 @@ from harness.benchmarks import catalogue
 from harness.core.errors import StoreError
 from harness.reports.tables import Table
 from harness.verbs.compare import published_beside, verify
-from harness.verbs.sweep import table, whole
+from harness.verbs.sweep import cells, table, whole
 from harness.verbs.sweep.expected import estimates
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.library import Library
@@ -38,7 +38,7 @@ R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
 
 def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float]) -> Results:
     """The results of a sweep whose cells ran: end of a cell's name → (benchmark, questions, samples, strength)."""
-    sweep = whole.plan_of(name, {"samples": None, **given}, {})
+    sweep = cells.plan_of(name, {"samples": None, **given}, {})
     for cell in sweep.cells:
         for end, (benchmark, n_questions, n_samples, strength) in runs.items():
             if cell.name.endswith(end.replace("__", "+")):
@@ -92,7 +92,7 @@ def test_cells_that_a_file_leaves_out_are_gaps_and_have_no_mean(tmp_path: Path) 
 
 
 def test_a_dry_run_names_each_cell_s_own_number_and_none_of_another_budget_or_prompt(tmp_path: Path) -> None:
-    plan = whole.plan_of(budgets(tmp_path, "full", "b2048", "b8192", prompts=["boxed", "none"]), {}, {})
+    plan = cells.plan_of(budgets(tmp_path, "full", "b2048", "b8192", prompts=["boxed", "none"]), {}, {})
     numbers = {
         (cell.cell.point["servers"], cell.cell.options.prompt): cell.published.partition(" ")[0]
         for cell in estimates(plan)
@@ -319,7 +319,7 @@ def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
     sampling = [{"name": level, "extra_body": {key: level}} for level in ("low", "high")]
     content = {"models": [QWEN], "benchmarks": ["demo:4"], "sampling": sampling}
     Path("efforts.yaml").write_text(json.dumps(content), "utf-8")
-    sweep = whole.plan_of("efforts.yaml", {"base_url": ("http://127.0.0.1:9",)}, {})
+    sweep = cells.plan_of("efforts.yaml", {"base_url": ("http://127.0.0.1:9",)}, {})
     for seed, cell in enumerate(sweep.cells):
         body = dict(cell.options.extra_body)
         write_run(sweep.folder(cell), benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": body})

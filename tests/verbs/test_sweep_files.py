@@ -20,7 +20,7 @@ from harness.cli.flags import command_of
 from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.presets.grading import GradingOptions
-from harness.verbs.sweep import cells, file, record, schema, shared_servers
+from harness.verbs.sweep import cells, record, schema
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.results import results
@@ -42,10 +42,10 @@ sampling: [{name: cool, temperature: 0.6}, {temperature: 1.0}]
 """
 
 
-def planned(folder: Path, text: str, **more: object) -> Sweep:
+def planned(folder: Path, text: str, **given: object) -> Sweep:
     path = folder / "budgets.yaml"
     path.write_text(text, encoding="utf-8")
-    return cells.plan(file.read(path), **more)  # type: ignore[arg-type]
+    return cells.plan_of(str(path), given, {})
 
 
 def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_path: Path) -> None:
@@ -96,12 +96,11 @@ def test_a_placeholder_that_is_a_whole_value_keeps_its_kind(tmp_path: Path) -> N
 
 
 def test_what_is_typed_stands_above_the_file(tmp_path: Path) -> None:
-    over = {"samples": 2, "model": "org/Other", "out": "elsewhere"}
-    sweep = planned(tmp_path, BUDGETS, over=over)
+    sweep = planned(tmp_path, BUDGETS, samples=2, model="org/Other", out="elsewhere")
     assert {cell.options.samples for cell in sweep.cells} == {2}
     assert {cell.options.model for cell in sweep.cells} == {"org/Other"}
     assert sweep.folder(sweep.cells[0]) == Path("elsewhere/other+full+cool+aime24")
-    served = planned(tmp_path, "benchmarks: [demo]\n", over={"model": "m"}, serve={"engine": "vllm", "tp": 8})
+    served = planned(tmp_path, "benchmarks: [demo]\n", model="m", serve={"engine": "vllm", "tp": 8})
     assert served.groups[0].spec == {"model": "m", "tp": 8, "engine": "vllm"}
 
 
@@ -135,9 +134,8 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
         (tmp_path / "runs" / name).mkdir(parents=True)
     text = "checkpoints: [runs/*/*, sft/*]\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
     sweep = planned(tmp_path, text)
-    assert [(one.name, sweep.step_of(cell)) for one, cell in zip(sweep.axes["models"], sweep.cells, strict=True)] == [
-        ("a-step_20", ("a", 20)), ("a-step_100", ("a", 100)), ("b-global_step_20", ("b", 20))
-    ]  # fmt: skip
+    steps = [(cell.point["models"], cell.curve, cell.checkpoint.step) for cell in sweep.cells if cell.checkpoint]
+    assert steps == [("a-step_20", "a", 20), ("a-step_100", "a", 100), ("b-global_step_20", "b", 20)]
     assert sweep.cells[1].options.model == "runs/a/step_100"
     left_out = [
         "runs/b/step_20 is left out: runs/b/global_step_20 has the same step or name: rename one",
@@ -210,6 +208,15 @@ M = D + "models: [m]\n"
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
+        (M + "except: [{models: m}]\n", 3, "it leaves out every cell"),
+        (M + "except: [{models: [n]}]\n", 3, "no entry of models is called 'n'. The entries are m."),
+        (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is called 'mm'. Did you mean m?"),
+        (D + "except: [{servers: x}]\n", 2, "no entry of servers is called 'x'."),
+        (D + "except: [{models: 3}]\n", 2, "except.0.models: expected a valid string or a valid list, found 3"),
+        (D + "slots: 0\n", 2, "slots: expected a valid list or a number greater than or equal to 1, found 0"),
+        (D + "slots: [[]]\n", 2, "slots.0: expected at least 1, found 0"),
+        (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
+        (D + "prompts: [3]\n", 2, "prompts.0: expected a mapping, found 3"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -260,7 +267,7 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
 def test_a_command_that_starts_the_same_program_for_two_models_is_named(
     tmp_path: Path, text: str, warned: bool
 ) -> None:
-    sentences = shared_servers.without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
+    sentences = cells.servers_without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
     assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
 
 
@@ -324,7 +331,7 @@ def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> Non
 
 
 def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
-    sweep = planned(tmp_path, D + "models: [m]\nservers: [vllm]\n", over={"out": str(tmp_path / "out")})
+    sweep = planned(tmp_path, D + "models: [m]\nservers: [vllm]\n", out=str(tmp_path / "out"))
     (cell,) = sweep.cells
     reason = "=HYPERLINK(1) <script>alert(1)</script> \x1b[31m"
     record.write(sweep.out, record.CellRecord(cell=cell.name, reason=reason, code=2))

@@ -17,6 +17,7 @@ import harness as reasoning_harness
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.testing import FakeServer, Request, Step, completion, models
+from harness.verbs.sweep import cells
 from harness.verbs.sweep import whole as sweeps
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
@@ -42,7 +43,7 @@ def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
         content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
     return [SWEEP / f"{model}+{entry['name']}" for model in ("m50", "m80") for entry in benchmarks]
 
 

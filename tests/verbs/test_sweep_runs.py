@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,7 +28,7 @@ from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
 from harness.testing import FakeServer, Request, Step, completion, models
-from harness.verbs.sweep import table
+from harness.verbs.sweep import cells, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore
 from tests.conftest import CHECKOUT
@@ -50,15 +49,14 @@ def command(*more: str) -> list[str]:
     return [sys.executable, str(SERVER), "--port", "{port}", *more]
 
 
-def write(folder: Path, name: str, content: dict[str, Any]) -> str:
-    questions(folder, "a", 8, 3)
+def write(folder: Path, name: str, content: dict[str, Any], *, n: int = 8) -> str:
+    """Write a sweep's file, by default of the model `able` on the `n` questions of a.jsonl; there is b.jsonl, too."""
+    questions(folder, "a", n, 3)
     questions(folder, "b", 6, 5)
-    common = {
-        "models": ["able"],
-        "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 4},
-        "score": {"workers": 1},
-    }
-    (folder / name).write_text(json.dumps(common | content), encoding="utf-8")  # JSON is YAML
+    run = {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 4, **content.get("run", {})}
+    common = {"benchmarks": [{"data": "a.jsonl", "samples": 1}], "score": {"workers": 1}}
+    models = {} if "checkpoints" in content else {"models": ["able"]}
+    (folder / name).write_text(json.dumps(models | common | content | {"run": run}), encoding="utf-8")  # JSON is YAML
     return name
 
 
@@ -86,26 +84,25 @@ def scores(out: Path) -> dict[str, Any]:
 def killed_when(folder: Path, words: list[str], reached: Callable[[], bool]) -> None:
     """Start the sweep, and kill it without warning at the moment."""
     process = start(folder, words)
-    deadline = time.monotonic() + PATIENCE_S
-    while not reached():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: reached() or process.poll() is not None, "the moment")
+    assert process.poll() is None, process.communicate()
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
 
 
 def no_server_is_left(folder: Path) -> None:
     """Servers that log into the folder."""
-    deadline = time.monotonic() + PATIENCE_S
-    while [line for line in processes() if str(SERVER) in line and f"{folder}/" in line]:
-        assert time.monotonic() < deadline, "the guard left a server behind"
-        time.sleep(0.2)
+    none_is_left(f"{folder}/", str(SERVER))
 
 
-def processes() -> list[str]:
-    """The command lines of all processes."""
-    return subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+def none_is_left(*words: str) -> None:
+    """Wait until no process has these words in its command line."""
+
+    def listed() -> list[str]:
+        shown = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        return [line for line in shown.splitlines() if all(word in line for word in words)]
+
+    until(lambda: not listed(), f"the end of {words}", 0.2)
 
 
 def stages(out: Path) -> Counter[str]:
@@ -236,10 +233,7 @@ def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) ->
         lambda: len([p for p in out.glob("*/a/samples.jsonl") if p.stat().st_size > 400]) == 2,
     )
     no_server_is_left(tmp_path)
-    deadline = time.monotonic() + PATIENCE_S
-    while [line for line in processes() if "--lane" in line and name in line]:
-        assert time.monotonic() < deadline, "a sweep outlived the one that started it"
-        time.sleep(0.2)
+    none_is_left("--lane", name)
     done = harness(tmp_path, "sweep", name)
     assert done.code == 0, done.err
     assert len(scores(out)) == 2
@@ -268,8 +262,7 @@ def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: 
     (tmp_path / "edited").write_text(edited)
     editing = ["sh", "-c", f"cp edited s.yaml; exec {shlex.join(command('--budget', '{budget}'))}"]
     servers = [{"name": "b{budget}", "command": editing, "values": {"budget": [40, 60, 90]}}]
-    benchmarks = [{"data": "a.jsonl", "samples": 1}]
-    name = write(tmp_path, "s.yaml", {"servers": servers, "benchmarks": benchmarks, "slots": 2})
+    name = write(tmp_path, "s.yaml", {"servers": servers, "slots": 2})
     done = harness(tmp_path, "sweep", name)
     assert done.code == 0, done.err
     assert (tmp_path / name).read_text() == edited
@@ -285,7 +278,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         return iter([models("judge")]) if request.method == "GET" else completion("I am not sure.", tokens=5)
 
     with FakeServer(answering("able")) as server, FakeServer(judging) as judge:
-        name = write(tmp_path, "s.yaml", {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}]})
+        name = write(tmp_path, "s.yaml", {})
         judged = ["--judge", f"judge@{judge.base_url},scope=all"]
         words = ["sweep", name, "--base-url", server.base_url, *judged]
         mute = harness(tmp_path, *words)
@@ -303,31 +296,22 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
 
 
 def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:
-    content: dict[str, Any] = {
-        "servers": [{"name": "x", "command": command()}],
-        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
-    }
+    content = {"servers": [{"name": "x", "command": command()}]}
     done = harness(tmp_path, "run", write(tmp_path, "one.yaml", content), "--samples", "2")
     assert done.code == 0, done.err
     assert "complete: 16 of 16 samples" in done.err
     assert (tmp_path / "results" / "one" / "able+x+a" / "manifest.json").exists()
-    content["benchmarks"].append({"data": "b.jsonl"})
+    content["benchmarks"] = [{"data": "a.jsonl"}, {"data": "b.jsonl"}]
     several = harness(tmp_path, "run", write(tmp_path, "two.yaml", content))
     assert several.code == 2
     assert "2 cells: give it to `harness sweep`" in several.err
 
 
 def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
-    content = {
-        "servers": [{"name": "x", "command": command("--starts", "30", "--log", str(tmp_path / "log"))}],
-        "benchmarks": [{"data": "a.jsonl"}],
-    }
-    name = write(tmp_path, "s.yaml", content)
+    slow = command("--starts", "30", "--log", str(tmp_path / "log"))
+    name = write(tmp_path, "s.yaml", {"servers": [{"name": "x", "command": slow}]})
     first = start(tmp_path, ["sweep", name])
-    deadline = time.monotonic() + PATIENCE_S
-    while not (tmp_path / "state" / "servers").is_dir():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until((tmp_path / "state" / "servers").is_dir, "the start of a server")
     second = harness(tmp_path, "sweep", name)
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=PATIENCE_S)
@@ -368,8 +352,7 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
 def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with FakeServer(answering("able")) as server:
-        content = {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}], "score": {"k": 3}}
-        name = write(tmp_path, "s.yaml", content)
+        name = write(tmp_path, "s.yaml", {"score": {"k": 3}})
         swept = reasoning_harness.sweep(name, base_url=server.base_url)
         assert "pass@3 needs 3 samples" in swept.lost["able+a"]
         with pytest.raises(reasoning_harness.UsageError, match="there is no suite 'nosuch'"):
@@ -408,15 +391,13 @@ def answering(model: str) -> Callable[[Request], Iterator[Step]]:
 
 def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeps, "trackers_named", lambda _names: {})
+    monkeypatch.setattr(cells, "trackers_named", lambda _names: {})
     for step in (20, 100):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
     with FakeServer(answering(str(tmp_path / "ck/step_20"))) as server:
-        questions(tmp_path, "a", 1, 3)
-        content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
-        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
-        planned = sweeps.plan_of("s.yaml", {}, {}, track=["notes"])
+        content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "run": {"base_url": server.base_url}}
+        write(tmp_path, "s.yaml", content, n=1)
+        planned = cells.plan_of("s.yaml", {}, {}, track=["notes"])
         scored: list[ScoreOptions] = []
 
         def score(folder: Path, options: Any, *_: Any) -> CellScore:
@@ -428,13 +409,13 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         sweeps.carry_out(planned, Watcher(), score=score)
         series = "s ck"
         assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), series, 20)]
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher(), score=score)
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher(), score=score)
         sweeps.carry_out(planned, Watcher(), score=score)
         assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
         for _ in range(2):
             sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
             assert [options.step for options in scored].count(20) == 2, "sent once to another place"
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
         assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), series, 20), (
             "a tracker named later"
         )
@@ -460,27 +441,25 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 100, 300)}
     folders[20].mkdir(parents=True)
-    questions(tmp_path, "a", 1, 3)
     with FakeServer(answering("ck/step_20")) as server:
-        content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
-        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
-        sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
+        content = {"checkpoints": "ck/step_*", "run": {"base_url": server.base_url}}
+        write(tmp_path, "s.yaml", content, n=1)
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
         folders[20].rmdir()
         folders[100].mkdir()
         server.answer = answering("ck/step_100")
-        ended = sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
-        assert [row.accuracy for row in table.records(ended.results)] == [1.0, 1.0]
-        assert [row[1] for row in table.tables(ended.results)[-1].rows] == ["20", "100"], "both are points of the curve"
+        ended = sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+        assert [row.accuracy for row in table.records(ended)] == [1.0, 1.0]
+        assert [row[1] for row in table.tables(ended)[-1].rows] == ["20", "100"], "both are points of the curve"
         # One that is written anew takes the place of the deleted one of its step; without its run there is none.
         folders[100].rmdir()
         (tmp_path / "ck/step_0100").mkdir()
-        paths = [checkpoint.path for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints]
+        paths = [checkpoint.path for checkpoint in cells.plan_of("s.yaml", {}, {}).checkpoints]
         assert paths == [Path("ck/step_20"), Path("ck/step_0100")]
         shutil.rmtree(tmp_path / "results/s/ck-step_20+a")
         # Another pattern is another training.
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run, "checkpoints": "ck/step_*0"}))
-        assert [checkpoint.step for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints] == [100]
+        write(tmp_path, "s.yaml", content | {"checkpoints": "ck/step_*0"}, n=1)
+        assert [checkpoint.step for checkpoint in cells.plan_of("s.yaml", {}, {}).checkpoints] == [100]
         assert sum(request.path.endswith("/completions") for request in server.requests) == 2
 
 
@@ -489,20 +468,14 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path, mo
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30)}
     for folder in folders.values():
         folder.mkdir(parents=True)
-    questions(tmp_path, "a", 1, 3)
-    content = {
-        "checkpoints": "ck/step_*",
-        "servers": [{"name": "x", "command": command("--model", "{model}")}],
-        "run": {"fingerprint": False, "canary": False},
-    }
+    content = {"checkpoints": "ck/step_*", "servers": [{"name": "x", "command": command("--model", "{model}")}]}
 
     def swept(samples: int) -> dict[str, str]:
         """Name of each cell → why it is incomplete. Step 30 is deleted while step 20 runs."""
         benchmarks = [{"data": "a.jsonl", "samples": samples}]
-        Path("s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
-        planned = sweeps.plan_of("s.yaml", {}, {})
+        planned = cells.plan_of(write(tmp_path, "s.yaml", content | {"benchmarks": benchmarks}, n=1), {}, {})
         ended = sweeps.carry_out(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
-        return {result.cell.name: result.reason for result in ended.results.results}
+        return {result.cell.name: result.reason for result in ended.results}
 
     gone = "its checkpoint ck/step_{} was deleted, and the file asks for more or other samples now than it has"
     assert swept(1) == {"ck-step_20+x+a": "", "ck-step_30+x+a": gone.format(30)}
@@ -517,14 +490,8 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
         (tmp_path / f"ck/step_{step}/config.json").write_text("{}")
         (tmp_path / f"ck/step_{step}/model.safetensors").write_bytes(b"1" * 100)
-    questions(tmp_path, "a", 1, 3)
-    content = {
-        "checkpoints": "ck/step_*",
-        "servers": [{"name": "x", "command": command("--model", "{model}")}],
-        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
-        "run": {"fingerprint": False, "canary": False},
-    }
-    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    content = {"checkpoints": "ck/step_*", "servers": [{"name": "x", "command": command("--model", "{model}")}]}
+    write(tmp_path, "s.yaml", content, n=1)
 
     def warned() -> list[str]:
         done = harness(tmp_path, "sweep", "s.yaml")
@@ -555,8 +522,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
     # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"3" * 100)
-    more = content | {"benchmarks": [{"data": "a.jsonl", "samples": 2}]}
-    (tmp_path / "s.yaml").write_text(json.dumps(more))
+    write(tmp_path, "s.yaml", content | {"benchmarks": [{"data": "a.jsonl", "samples": 2}]}, n=1)
     refused = harness(tmp_path, "sweep", "s.yaml")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
         assert "for new scores, delete results/s/ck-step_30+x+a and give the same command. " in text
@@ -573,10 +539,7 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
 
     def swept(budget: int, **more: Any) -> tuple[list[str], bool]:
         servers = [{"name": "x", "command": command("--model", "{model}", "--budget", str(budget))}]
-        content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
-        path = tmp_path / write(tmp_path, "s.yaml", content | more)
-        text = json.loads(path.read_text())
-        path.write_text(json.dumps({key: value for key, value in text.items() if key != "models"}))
+        write(tmp_path, "s.yaml", {"checkpoints": "ck/step_*", "servers": servers, **more})
         done = harness(tmp_path, "sweep", "s.yaml")
         assert done.code == 0, done.err
         lines = done.err.splitlines()
@@ -612,8 +575,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
         again = harness(tmp_path, "sweep", name)
     assert again.code == 1
     assert "1 of 2 cells is incomplete" in again.err
-    table_lines = (tmp_path / "results/s/table.csv").read_text("utf-8").splitlines()
-    rows = {row["cell"]: row for row in csv.DictReader(table_lines)}
+    rows = {row["cell"]: row for row in table_of(tmp_path / "results/s")}
     assert rows["x+a"]["accuracy"]
     assert not rows["x+a"]["reason"]
     assert not rows["x+b"]["accuracy"]
@@ -622,11 +584,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:
     with FakeServer(answering("one")) as server:
-        content = {
-            "models": [{"name": "x", "base_url": server.base_url}],
-            "benchmarks": [{"data": "a.jsonl", "samples": 1}],
-        }
-        name = write(tmp_path, "s.yaml", content)
+        name = write(tmp_path, "s.yaml", {"models": [{"name": "x", "base_url": server.base_url}]})
         done = harness(tmp_path, "sweep", name)
         assert done.code == 0, done.err
         scored = (tmp_path / "results/s/x+a/a/scores.json").stat()

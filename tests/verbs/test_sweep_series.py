@@ -22,9 +22,9 @@ from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
 from harness.verbs.report import report
-from harness.verbs.sweep import record, stamps, table
+from harness.verbs.sweep import record, running, table
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.cells import Cell, Sweep
+from harness.verbs.sweep.cells import Cell, Sweep, plan_of
 from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
@@ -58,7 +58,7 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
 
 def write_record(planned: Sweep, cell: Cell) -> None:
     """Record the cell as scored with the settings that the file has now."""
-    done = CellRecord(cell=cell.name, done=stamps.stamp(planned, cell), model=cell.model)
+    done = CellRecord(cell=cell.name, done=running.stamp(planned, cell), model=cell.model)
     record.write(planned.out, done)
 
 
@@ -90,7 +90,7 @@ N_SAMPLES = 20 * 8
 
 def make_cell(planned: Sweep, cell: Cell, generator: random.Random) -> Made:
     """A random cell of a checkpoint: a run of another strength, with samples missing, of other settings, or none."""
-    (_, step) = planned.step_of(cell) or ("", 0)
+    step = cell.checkpoint.step if cell.checkpoint else 0
     missing, wanted = generator.choice((0.0, 0.0, 0.0, 0.004, 0.7)), [generator.random() for _ in range(3)]
     made = Made(step, wanted[0] < 0.85, missing, wanted[1] < 0.15, wanted[2] < 0.15)
     if made.scored:
@@ -116,7 +116,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
     for step in STEPS:
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
     (tmp_path / "s.yaml").write_text(json.dumps(content))
-    planned = sweeps.plan_of(str(tmp_path / "s.yaml"), {"out": str(tmp_path / "out")}, {})
+    planned = plan_of(str(tmp_path / "s.yaml"), {"out": str(tmp_path / "out")}, {})
     made = {cell.name: make_cell(planned, cell, generator) for cell in planned.cells}
     swept = results(planned)
     rows = {row.cell: row for row in table.records(swept)}
@@ -180,7 +180,7 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     Path("s.yaml").write_text(json.dumps(content))
     write_suite()
     write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    swept = results(plan_of("s.yaml", {}, {}))
     series = next(one for one in table.tables(swept) if one.title.startswith("aime24: accuracy against step"))
     assert series.rows[0][2] == "missing [1]"
     assert series.notes[0] == "ck-step_10+aime24: not run"
@@ -188,7 +188,7 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     notes = mean_table(swept).notes
     assert "incomplete: demo, aime24; the tables of the benchmarks say why" in notes
     write_runs(training, {"aime24": {10: 0.1}}, missing=0.4)
-    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
+    shown = mean_table(results(plan_of("s.yaml", {}, {})))
     assert "differs" not in shown.title
     assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
 
@@ -196,7 +196,7 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
 def test_the_table_of_steps_names_those_with_cut_replies(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1}}, cut=0.5)
     write_runs(training, {"demo": {20: 0.1}, "aime24": {10: 0.1}})
-    notes = [table_of.notes for table_of in table.tables(results(sweeps.plan_of("s.yaml", {}, {})))]
+    notes = [table_of.notes for table_of in table.tables(results(plan_of("s.yaml", {}, {})))]
     (note,) = [note for listed in notes for note in listed if "max_tokens cut" in note]
     assert re.match(r"of the samples, max_tokens cut \d\d\.\d% at step 10; ", note)
 
@@ -205,7 +205,7 @@ def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(tr
     write_runs(training, {"demo": {10: 0.1, 20: 0.1}})
 
     def listed() -> list[str]:
-        return [one.title.partition(",")[0] for one in table.tables(results(sweeps.plan_of("s.yaml", {}, {})))]
+        return [one.title.partition(",")[0] for one in table.tables(results(plan_of("s.yaml", {}, {})))]
 
     assert listed() == ["aime24: accuracy in %", "demo: accuracy against step"], "without a score no step has a row"
     # Wrong twin: columns that the file names.
@@ -221,17 +221,17 @@ def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: P
 
     def compared(*steps: int) -> list[bool]:
         """Whether each step is compared with the base. steps: those that are not held."""
-        planned = sweeps.plan_of("s.yaml", {}, {}).only([Path(f"ck/step_{step}") for step in steps])
+        planned = plan_of("s.yaml", {}, {}).only([Path(f"ck/step_{step}") for step in steps])
         return [one.against_base is not None for one in results(planned).results]
 
     write_file_with("ck-step_40")
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
     assert compared(10, 20, 30) == [False] * 3
-    assert "no entry is called 'ck-step_40'" in sweeps.plan_of("s.yaml", {}, {}).remarks[0]
+    assert "no entry is called 'ck-step_40'" in plan_of("s.yaml", {}, {}).remarks[0]
     Path("ck/step_40").mkdir()
     write_runs(training, {"demo": {40: 0.3}})
     assert compared(10, 20, 30, 40) == [True] * 3 + [False]
-    assert not sweeps.plan_of("s.yaml", {}, {}).remarks
+    assert not plan_of("s.yaml", {}, {}).remarks
     # While its folder is written, its row stays.
     assert compared(10, 20, 30) == [True] * 3 + [False]
 
@@ -251,7 +251,7 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
     (training.parent.parent / "ck/step_40").mkdir()
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
     write_suite()
-    planned = sweeps.plan_of("s.yaml", {}, {})
+    planned = plan_of("s.yaml", {}, {})
     for cell in planned.cells:
         write_record(planned, cell)
     record.write(training, CellRecord(cell="ck-step_40+demo", reason="it was deleted"))
@@ -271,7 +271,7 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
     # A step whose run ended early has no point, on its benchmark and in the mean.
     shutil.rmtree(training / "ck-step_40+demo")
     write_runs(training, {"demo": {40: 0.4}}, missing=0.7)
-    of_demo, _, of_means = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
+    of_demo, _, of_means = table.plots(results(plan_of("s.yaml", {}, {})))
     for plot in (of_demo, of_means):
         assert plot.rows[3] == (plot.rows[0][0], 40, *[None] * 5)
         assert "No point, since samples are missing: step 40." in plot.summary
@@ -280,7 +280,7 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
 
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
-    planned = sweeps.plan_of("s.yaml", {}, {})
+    planned = plan_of("s.yaml", {}, {})
     sweeps.note_cells(planned)
     curves = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
@@ -330,7 +330,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     write_runs(training, {"demo": {10: 0.2, 20: 0.2, 30: 0.2}}, identity={"seed": 0})
     for step, text_of in texts.items():
         with_replies(RunFolder(training / f"ck-step_{step}+demo"), text_of)
-    planned = sweeps.plan_of("s.yaml", {}, {})
+    planned = plan_of("s.yaml", {}, {})
     sweeps.note_cells(planned)
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
     page = report([training], ReportOptions()).markdown().replace("\\_", "_")

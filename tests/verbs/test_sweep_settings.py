@@ -26,7 +26,7 @@ from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import differences_in_curve
 from harness.testing import FakeServer, Request, completion, models
 from harness.verbs.report import report
-from harness.verbs.sweep import record, running, table
+from harness.verbs.sweep import cells, record, running, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
@@ -59,7 +59,7 @@ def write(folder: Path, *, server: str = "", start: bool = False, **benchmark: A
     if start:
         content["servers"] = [{"name": "x", "command": ["false", "{model}", "{port}"]}]
     (folder / "s.yaml").write_text(json.dumps(content))
-    return sweeps.plan_of("s.yaml", {}, {})
+    return cells.plan_of("s.yaml", {}, {})
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
         Path(f"ck/step_{step}").mkdir(parents=True)
     content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "suite": {"title": "SFT", "aggregate": "mean"}}
     Path("s.yaml").write_text(json.dumps(content))
-    plan = sweeps.plan_of("s.yaml", {}, {})
+    plan = cells.plan_of("s.yaml", {}, {})
     for cell, (step, max_tokens) in zip(plan.cells, steps.items(), strict=True):
         sampling = {"sampling": {"max_tokens": max_tokens}}
         one = [("demo", 10, 2)]

@@ -24,6 +24,7 @@ from harness.asking.options.judge import JudgeOptions
 from harness.asking.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.verbs.sweep import cells
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore, score_cell
 from tests.verbs.test_sweep_runs import questions
@@ -70,13 +71,13 @@ class Sweeping(RuleBasedStateMachine):
         self.n_scored += 1
         return score_cell(folder, options, judge)
 
-    def plan(self, out: str = "results/s") -> sweeps.Sweep:
+    def plan(self, out: str = "results/s") -> cells.Sweep:
         entries = [{"data": f"{name}.jsonl", "samples": self.samples} for name in self.benchmarks]
         run = {"base_url": self.server.base_url, "max_tokens": self.max_tokens, "attempts": 1, "concurrency": 1}
         checked = {"fingerprint": False, "canary": False}
         content = {"checkpoints": "ck/step_*", "benchmarks": entries, "run": run | checked, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
-        return sweeps.plan_of("s.yaml", {"out": out}, {})
+        return cells.plan_of("s.yaml", {"out": out}, {})
 
     def stored(self, cell: str = "*") -> list[tuple[str, int]]:
         """Question and index of each sample on disk of the cell, or of all cells."""
@@ -141,7 +142,7 @@ class Sweeping(RuleBasedStateMachine):
     def sweep(self) -> None:
         """An undisturbed sweep completes each cell but those of other settings; the next one finds nothing to do."""
         rows = {}
-        for result in self.carry_out().results.results:
+        for result in self.carry_out().results:
             cell, refused = result.cell, self.max_tokens_of[result.cell.name] != self.max_tokens
             assert ("of other settings" in result.reason) == refused, (cell.name, result.reason)
             if not refused:
@@ -154,7 +155,7 @@ class Sweeping(RuleBasedStateMachine):
         before = self.n_answered, self.n_scored
         self.carry_out()
         assert (self.n_answered, self.n_scored) == before, "nothing is left to do"
-        fresh = sweeps.carry_out(self.plan("fresh"), Watcher(), score=score_cell).results.results
+        fresh = sweeps.carry_out(self.plan("fresh"), Watcher(), score=score_cell).results
         again = {one.cell.name: one.score and (one.score.accuracy, one.score.n_samples) for one in fresh}
         assert rows.items() <= again.items(), "the numbers are those of a sweep from nothing"
         shutil.rmtree("fresh")

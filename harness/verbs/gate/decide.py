@@ -181,10 +181,11 @@ def _check(
     looks = gate.planned(whole, watched.max_samples) if len(held) == 1 else (1.0,)
     of = rules_of(policy, watched, looks)
     lacking = _lacking(runs, held, compared, n_questions)
+    unlooked = "no look has all its samples" if held else "the runs hold no samples of it"
     check = Checked(
         benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
         loss=watched.loss / 100, rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd,
-        known_runs=deviations.known, why=lacking or "no look has all its samples",
+        known_runs=deviations.known, why=lacking or unlooked,
     )  # fmt: skip
     if not held or (lacking and not compared):
         return check

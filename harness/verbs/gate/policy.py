@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from harness.asking.options.run import RunOptions
 from harness.core import yaml_file
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.options import options_of
@@ -101,7 +101,8 @@ class Policy(Part):
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run. out: its folder; each name of a folder draws anew. Raises `UsageError`."""
         if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
-            raise UsageError(f"run: {unknown[0]!r} is no option of `harness run`")
+            near = near_names(unknown[0], options_of(RunOptions))
+            raise UsageError(f"no option of `harness run`.{near}", field=unknown[0])
         run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
         if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()
@@ -146,8 +147,13 @@ def read(path: Path) -> Policy:
     """Read a policy. Raises `UsageError`: one sentence with file and line."""
     content, line = yaml_file.read_with_lines(path, "a gate's policy")
     try:
-        return _with_published(Policy.model_validate(content), path)
+        policy = Policy.model_validate(content)
     except ValidationError as error:
-        problem = first_problem(error, Policy.model_fields | Watched.model_fields)
+        problem = first_problem(error, Policy.model_fields | Watched.model_fields, content)
         keys = next(each["loc"] for each in error.errors() if problem.field == ".".join(map(str, each["loc"])))
         raise UsageError(f"{path}:{line(keys)}: {problem.sentence}") from None
+    try:
+        policy.options(None)
+    except UsageError as error:
+        raise UsageError(f"{path}:{line(('run', error.field or ''))}: run: {error.sentence}") from error
+    return _with_published(policy, path)

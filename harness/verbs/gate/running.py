@@ -28,6 +28,7 @@ from harness.generation.forecast import Forecast
 from harness.reports.scored import ScoredRun, read_runs
 from harness.runs.layout import GATE_PLAN, RunFolder
 from harness.scoring import gate
+from harness.verbs.compare import counted_questions
 from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, in_order, reference_of, rules_of
 from harness.verbs.gate.policy import Policy
 from harness.verbs.gate.written import read_history
@@ -44,11 +45,15 @@ OnLook = Callable[[Gated], None]
 
 
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
-    """The baseline of each benchmark that has one. Raises `UsageError` if it lacks the benchmark, or its score."""
+    """The baseline of each benchmark that has one.
+
+    Raises `UsageError` if it lacks the benchmark, and `StoreError` if its score is missing or older than its samples.
+    """
     baselines = {}
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
+            _refuse_ungraded(policy, [run])
             items = run.benchmarks[name].questions if name in run.benchmarks else ()
             if not any(item.n for item in items):
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
@@ -63,7 +68,10 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
 
 
 def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
-    """Decide on scored runs that exist. Raises `StoreError` if one is damaged or not scored."""
+    """Decide on scored runs that exist.
+
+    Raises `StoreError` if one is damaged, not scored, or scored before its latest samples.
+    """
     if len({source.resolve() for source in sources}) < len(sources):
         raise UsageError("a run is named twice, and would count as two")
     folders = [open_scored(source) for source in sources]
@@ -71,12 +79,22 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     if own := [folder for folder in folders if folder.path.resolve() in based]:
         raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
     runs = read_runs(folders)
+    _refuse_ungraded(policy, runs)
     plan = _read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
         policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
         {} if plan is None else plan["questions"],
     )  # fmt: skip
+
+
+def _refuse_ungraded(policy: Policy, runs: Sequence[ScoredRun]) -> None:
+    """Raise `StoreError` if a score of the gate's benchmarks is missing, or leaves out samples that are stored, here or
+    in a shard: also while the run goes on, since the decision is of the whole run.
+    """
+    for run in runs:
+        for name in policy.benchmarks.keys() & run.benchmarks.keys():
+            counted_questions(replace(run, is_sampling=False), run.benchmarks[name])
 
 
 def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook = lambda _gated: None) -> Gated:

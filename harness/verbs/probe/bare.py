@@ -16,7 +16,7 @@ from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.subject import Subject
+from harness.verbs.probe.subject import Subject, text_of
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -109,37 +109,32 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
     return effect(before, after) >= MIN_EFFECT
 
 
+_REACHED = {True: "reached the model", False: "never reached the model", None: "changes no reply"}
+
+
 def _messages(subject: Subject) -> Seen:
     """Check that the model sees the system message and the earlier turns: leaving out either must change the next
     token.
     """
     sent = "a question with and without a system message, with and without two earlier turns"
     user = {"role": "user", "content": QUESTION}
-    with_parts: dict[str, list[Mapping[str, str]]] = {
-        "the system message": [{"role": "system", "content": SYSTEM}, user],
-        "the earlier turns": [*EARLIER, user],
+    parts: dict[str, Messages] = {
+        "the system message": [{"role": "system", "content": SYSTEM}],
+        "the earlier turns": EARLIER,
     }
-    results: dict[str, str] = {}
-    lost, unknown = [], []
-    for part, messages in with_parts.items():
+    reached: list[bool | None] = []
+    words: list[str] = []
+    for part, messages in parts.items():
         try:
-            matters = _matters(subject, messages, [user])
+            reached.append(_matters(subject, [*messages, user], [user]))
+            words.append(f"{part}: {_REACHED[reached[-1]]}")
         except Refused as refused:
-            unknown.append(part)
-            results[part] = f"refused: {quoted(refused.sentence)}"
-            continue
-        if matters is None:
-            unknown.append(part)
-            results[part] = "changes no reply"
-        elif matters:
-            results[part] = "reached the model"
-        else:
-            lost.append(part)
-            results[part] = "never reached the model"
-    came = "; ".join(f"{part}: {result}" for part, result in results.items())
-    if lost:
+            reached.append(None)
+            words.append(f"{part}: refused: {quoted(refused.sentence)}")
+    came = "; ".join(words)
+    if False in reached:
         return spoils(sent, came)
-    return untested(sent, came) if unknown else sound(sent, came)
+    return untested(sent, came) if None in reached else sound(sent, came)
 
 
 def _added(subject: Subject) -> Seen:
@@ -173,7 +168,7 @@ def _copied(subject: Subject) -> Seen:
     (reply,) = subject.streamed([inquiry])
     if isinstance(reply, RequestFailed):
         return untested(sent, f"the stream failed: {quoted(reply.message)}")
-    stream = (reply.reasoning or "") + (reply.text or "")
+    stream = text_of(reply)
     whole, again = (subject.whole(inquiry).first.whole for _ in range(2))
     if not whole:
         return untested(sent, "an empty reply")

@@ -16,7 +16,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry
 from harness.verbs.probe.findings import Check, Seen, no_evidence, sound, spoils, untested
-from harness.verbs.probe.subject import STORY, Subject
+from harness.verbs.probe.subject import STORY, Subject, text_of
 from server_launchers.engines import table as engines
 
 LIMITS = (24, 48, 96)
@@ -62,8 +62,7 @@ class Ended:
     @classmethod
     def of(cls, reply: Reply, limit: int) -> Ended:
         """The end of a streamed reply, its reasoning included."""
-        text = (reply.reasoning or "") + (reply.text or "")
-        return cls(limit, text, reply.finish_reason or "", reply.usage.completion_tokens)
+        return cls(limit, text_of(reply), reply.finish_reason or "", reply.usage.completion_tokens)
 
     def is_refuted_by(self, longer: Ended) -> bool:
         """Whether `longer` shows that this reply was cut, although it claims to have ended by itself.

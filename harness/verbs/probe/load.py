@@ -44,7 +44,7 @@ after them.
 """
 
 
-def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Counter[str]:
+def crowd(alone: Sequence[Reply | RequestFailed], together: Sequence[tuple[int, Reply]]) -> Counter[str]:
     """Count the replies to many requests at once (a crowd) by how they compare with those to the same requests alone.
 
     A prompt's own reply is the reply that it got alone. same: equal to the own reply. swapped: equal to the own reply
@@ -52,7 +52,7 @@ def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Coun
     finish_reason `stop`. strange: another beginning than the own reply has, and not swapped. other: the beginning of
     the own reply and another continuation, which a batch makes.
 
-    alone: one reply of each prompt. together: (number of the prompt, reply) of each request of the crowd.
+    alone: one reply of each prompt, or its failure. together: (number of the prompt, reply) of each request at once.
     """
     own = [text_of(reply) for reply in alone]
 
@@ -81,13 +81,9 @@ def _under_load(subject: Subject) -> Seen:
     together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
     failed = [reply for reply in [*alone, *together] if isinstance(reply, RequestFailed)]
     # Prompts whose request failed when sent alone are left out: there is nothing to compare their replies with.
-    prompts = [i for i, reply in enumerate(alone) if isinstance(reply, Reply)]
-    pairs = [
-        (prompts.index(i % len(requests)), reply)
-        for i, reply in enumerate(together)
-        if isinstance(reply, Reply) and i % len(requests) in prompts
-    ]
-    counts = crowd([reply for reply in alone if isinstance(reply, Reply)], pairs)
+    numbered = ((i % len(requests), reply) for i, reply in enumerate(together))
+    pairs = [(i, reply) for i, reply in numbered if isinstance(reply, Reply) and isinstance(alone[i], Reply)]
+    counts = crowd(alone, pairs)
     came = (
         f"{counts['same']} of {len(pairs)} replies word by word the same; {_median(alone):.2f} s a reply alone, "
         f"{_median(together):.2f} s among {AT_ONCE}; {len(failed)} failed"

@@ -1,11 +1,13 @@
-"""The reference that a probe's options name: another server, or a file with the answers of one."""
+"""The references that a server is compared with: another server or a file with the answers of one; their answers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,10 +19,11 @@ from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
-from harness.verbs.probe.asking import ProbedServer
+from harness.generation import fingerprint
+from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedServer, ProbeReply, Refused, first_top
 from harness.verbs.probe.passages import VERSION, texts
 from harness.verbs.probe.probed_endpoint import ProbedEndpoint, probed
-from harness.verbs.probe.reference import Likely, ServerReference
+from harness.verbs.probe.subject import logprob_fields
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
@@ -28,8 +31,52 @@ MAX_BYTES = 64 * 1024 * 1024
 ITSELF = "it is the probed server itself, with the same model; name another server"
 
 
+NO_SUCH_PAGE = (404, 405, 501)
+"""Statuses of a server that has no page for raw text."""
+
+NEEDS_RAW_TEXT = (
+    "this check sends raw text to POST /v1/completions and reads log-probabilities, which a server for chats only "
+    "lacks; `greedy replies` needs only chat"
+)
+
+Likely = Mapping[str, float]
+"""The likeliest tokens at a place → natural logarithms of their probabilities; empty where the server hides them."""
+
+
+@dataclass
+class ServerReference:
+    """A reference that is a server. named: its name in a report."""
+
+    server: ProbedServer
+    named: str
+
+    def likely(self) -> Sequence[Likely]:
+        """The likeliest tokens at each place of `texts`."""
+        with self._named():
+            seed = len(texts())
+            return [first_top(answer) for answer in next_tokens(self.server, seed, first_token(self.server, seed))]
+
+    def beginnings(self) -> Sequence[str]:
+        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
+        with self._named():
+            return beginnings_of(self.server)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Turn each failure of the reference server into a `Refused` that names the reference, since the probed server
+        may be sound.
+        """
+        by = f"the reference {self.named}"
+        try:
+            yield
+        except Refused as refused:
+            raise Refused(refused.status, refused.words, by) from refused
+        except ServerError as error:
+            raise Refused(0, error.sentence, by) from error
+
+
 class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A `ProbeReference` whose answers an earlier probe saved in a file.
+    """A reference whose answers an earlier probe saved in a file.
 
     version: of the texts. address: the reference's name when it was saved. likeliest: the likeliest tokens at each
     place of `texts`. begun: the beginnings of the greedy replies.
@@ -92,7 +139,10 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
         return self.begun
 
 
-def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | SavedReference | None:
+Reference = ServerReference | SavedReference
+
+
+def named_by(options: ProbeOptions, watcher: Watcher) -> Reference | None:
     """The reference that the options name: a saved file, the address of a server with or without #MODEL, or the name of
     a running server; None without one.
 
@@ -129,3 +179,53 @@ def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:
     if not isinstance(theirs, ProbedEndpoint) or ours.asker.model != theirs.asker.model:
         return False
     return ours.endpoint.base_url == theirs.endpoint.base_url
+
+
+# ---- what a server answers
+
+
+def first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
+    """The server's answer for the first of the fixed texts. Raises `Refused` if the server takes no raw text, so that
+    it would refuse all further requests, too.
+    """
+    (answer,) = server.many(_next_token_bodies(server, seed)[:1], COMPLETIONS)
+    if isinstance(answer, Refused) and answer.status in NO_SUCH_PAGE:
+        raise Refused(answer.status, f"{answer.words or 'no explanation'}; {NEEDS_RAW_TEXT}")
+    return answer
+
+
+def next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) -> list[ProbeReply | Refused]:
+    """Return the server's answers for one next token after each of the fixed texts. first: its answer for the first.
+
+    Raises `Refused` if no reply has log-probabilities.
+    """
+    answers = [first, *server.many(_next_token_bodies(server, seed)[1:], COMPLETIONS)]
+    if not any(map(first_top, answers)):
+        raise next((answer for answer in answers if isinstance(answer, Refused)), None) or Refused(
+            0, "no log-probabilities came"
+        )
+    return answers
+
+
+def _next_token_bodies(server: ProbedServer, seed: int) -> list[Mapping[str, Any]]:
+    """The requests for one next token after each of the fixed texts. seed: of the first request; each further request
+    has the seed before it.
+    """
+    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
+    inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
+    return [inquiry.body(server.asker) for inquiry in inquiries]
+
+
+def beginnings_of(server: ProbedServer) -> list[str]:
+    """The beginnings of a server's greedy replies to the prompts of a run's fingerprint, as a fingerprint stores them.
+
+    Raises `Refused` where a request fails.
+    """
+    template = fingerprint.template(server.asker, fingerprint.neutral_values(server.asker))
+    template = replace(template, spelling=replace(template.spelling, stream=False, token_ids=False))
+    begun = []
+    for answer in server.many([codec.decode(content) for content in fingerprint.bodies(template)], template.path):
+        if isinstance(answer, Refused):
+            raise answer
+        begun.append(answer.first.whole[: fingerprint.MAX_CHARS])
+    return begun

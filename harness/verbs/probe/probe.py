@@ -45,6 +45,7 @@ from harness.verbs.probe.findings import (
     untested,
     without_lost,
 )
+from harness.verbs.probe.named_reference import SavedReference, ServerReference
 from harness.verbs.probe.probed_endpoint import probed
 from harness.verbs.probe.subject import Lost, Subject
 
@@ -187,14 +188,14 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
             raise UsageError(f"a probe examines one server; base_url names {len(servers)}", field="base_url")
         (server,) = servers
         true = named_reference.named_by(options, watcher)
-        if isinstance(true, reference.ServerReference) and named_reference.is_same_server(server, true.server):
+        if isinstance(true, ServerReference) and named_reference.is_same_server(server, true.server):
             raise UsageError(named_reference.ITSELF, field="reference", value=options.reference)
         against = reference.against(true) if true is not None else ()
         selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *against))
         # Saved first: a reference that cannot be saved is an error before minutes are spent.
         if options.save_reference is not None:
-            own = reference.ServerReference(server, server.endpoint.base_url)
-            saved = named_reference.SavedReference.of(true if isinstance(true, reference.ServerReference) else own)
+            own = ServerReference(server, server.endpoint.base_url)
+            saved = SavedReference.of(true if isinstance(true, ServerReference) else own)
             write_atomically(options.save_reference.absolute(), codec.pretty(saved))
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url

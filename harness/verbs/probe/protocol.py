@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import CHAT, Inquiry, ProbeReply, Refused
+from harness.verbs.probe.asking import Inquiry, Refused
 from harness.verbs.probe.findings import Check, Seen, broken_stream, no_evidence, sound, spoils, untested, warns
-from harness.verbs.probe.subject import LONG, PROMPTS, Subject, logprob_fields
+from harness.verbs.probe.subject import LONG, PROMPTS, Subject, text_of
 
 CUT = 7
 """Number of new tokens asked for in the check of the length limit; a number that no server has as a default."""
@@ -51,8 +50,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
         if isinstance(streamed, RequestFailed):
             return broken_stream(sent, streamed), ""
         whole = subject.whole(inquiry).first
-        text = (streamed.reasoning or "") + (streamed.text or "")
-        streams.append((_complete(text), streamed.finish_reason))
+        streams.append((_complete(text_of(streamed)), streamed.finish_reason))
         wholes.append((_complete(whole.whole), whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
@@ -90,7 +88,7 @@ def _usage(subject: Subject) -> Seen:
 def _length(subject: Subject) -> Seen:
     """Ask for exactly `CUT` new tokens: the reply must have that length and say finish_reason "length"."""
     sent = f"a prompt for a short story, with max_tokens {CUT}"
-    answer = _with_logprobs(subject, max_tokens=CUT)
+    answer = subject.with_logprobs(max_tokens=CUT)
     choice, usage = answer.first, answer.usage
     n = len(choice.tokens) or (usage.completion_tokens if usage else None)
     if choice.finish_reason == "stop" and n is not None and n < CUT:
@@ -156,15 +154,6 @@ def _model_name(subject: Subject) -> Seen:
 def _complete(text: str) -> str:
     """The text without a last character that max_tokens cut: some servers leave it out, others send `REPLACED`."""
     return text.rstrip(REPLACED)
-
-
-def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
-    """The reply to the story prompt with these fields, and with log-probabilities if the server gives them."""
-    try:
-        return subject.chat(**fields, **logprob_fields(CHAT))
-    # A server may refuse log-probabilities altogether; the check then counts tokens by the usage alone.
-    except Refused:
-        return subject.chat(**fields)
 
 
 CHECKS = (

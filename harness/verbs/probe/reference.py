@@ -11,22 +11,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from harness.client.asker import Asker
-from harness.client.spelling import RequestTemplate
-from harness.core import codec
-from harness.core.errors import ServerError
 from harness.generation import fingerprint
 from harness.scoring.stats import t_factor
-from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
+from harness.verbs.probe.asking import Refused, first_top
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.named_reference import Likely, Reference, beginnings_of, first_token, next_tokens
 from harness.verbs.probe.overlap import COVERED, covered, divergence
 from harness.verbs.probe.passages import PASSAGES, PLACES, texts
-from harness.verbs.probe.subject import Lost, Subject, is_echo, listed, logprob_fields
+from harness.verbs.probe.subject import Lost, Subject, is_echo, listed
 
 SLIGHT, GRAVE = 0.0005, 0.004
 """Divergences in nats a token that count as slight and as grave.
@@ -56,73 +51,6 @@ MAX_ODD_SAME = 1
 Batching and other kernels do not explain so many differences: if each reply differed with a chance of 30 %, seven of
 eight would differ once in 800 probes.
 """
-
-NO_SUCH_PAGE = (404, 405, 501)
-"""Statuses of a server that has no page for raw text."""
-
-NEEDS_RAW_TEXT = (
-    "this check sends raw text to POST /v1/completions and reads log-probabilities, which a server for chats only "
-    "lacks; `greedy replies` needs only chat"
-)
-
-Likely = Mapping[str, float]
-"""The likeliest tokens at a place → natural logarithms of their probabilities; empty where the server hides them."""
-
-
-def _template(asker: Asker) -> RequestTemplate:
-    """The template of the requests of a run's fingerprint, for replies in one piece."""
-    template = fingerprint.template(asker, fingerprint.neutral_values(asker))
-    return replace(template, spelling=replace(template.spelling, stream=False, token_ids=False))
-
-
-class ProbeReference(Protocol):
-    """A reference that a server is compared with. named: its name in a report."""
-
-    @property
-    def named(self) -> str: ...
-
-    def likely(self) -> Sequence[Likely]:
-        """The likeliest tokens at each place of `texts`.
-
-        Raises `Refused` where the reference gives no log-probabilities.
-        """
-        ...
-
-    def beginnings(self) -> Sequence[str]:
-        """The beginnings of the greedy replies to the prompts of `fingerprint`. Raises `Refused`."""
-        ...
-
-
-@dataclass
-class ServerReference:
-    """A `ProbeReference` that asks a server."""
-
-    server: ProbedServer
-    named: str
-
-    def likely(self) -> Sequence[Likely]:
-        """The likeliest tokens at each place of `texts`."""
-        with self._named():
-            seed = len(texts())
-            return [first_top(answer) for answer in _next_tokens(self.server, seed, _first_token(self.server, seed))]
-
-    def beginnings(self) -> Sequence[str]:
-        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
-        with self._named():
-            return _beginnings(_greedy(self.server))
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Turn each failure of the reference server into a `Refused` that names the reference, since the probed server
-        may be sound.
-        """
-        by = f"the reference {self.named}"
-        try:
-            yield
-        except Refused as refused:
-            raise Refused(refused.status, refused.words, by) from refused
-        except ServerError as error:
-            raise Refused(0, error.sentence, by) from error
 
 
 @dataclass(frozen=True)
@@ -206,18 +134,18 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     return ("spoils", sentence) if low > GRAVE else ("warns", f"{sentence}: {explained}")
 
 
-def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
+def places(subject: Subject, reference: Reference) -> list[TokenComparison]:
     """Compare the server's next-token log-probabilities with the reference's, at each place of `texts`.
 
     Raises `Refused` if there is no place at which both sides give some.
     """
     where = texts()
-    # `_next_tokens` counts down from this seed, so each request has a seed that no check has used.
+    # `next_tokens` counts down from this seed, so each request has a seed that no check has used.
     subject.seed += len(where)
     # A single request to each server shows a refusal before a hundred are spent on the other server.
-    first = _first_token(subject.server, subject.seed)
+    first = first_token(subject.server, subject.seed)
     theirs = reference.likely()
-    ours = _next_tokens(subject.server, subject.seed, first)
+    ours = next_tokens(subject.server, subject.seed, first)
     comparisons = [
         compared(passage, server, likely)
         for (passage, _), answer, likely in zip(where, ours, theirs, strict=True)
@@ -231,55 +159,6 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
     return comparisons
 
 
-def _first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
-    """The server's answer for the first of the fixed texts. Raises `Refused` if the server takes no raw text, so that
-    it would refuse all further requests, too.
-    """
-    (answer,) = server.many(_next_token_bodies(server, seed)[:1], COMPLETIONS)
-    if isinstance(answer, Refused) and answer.status in NO_SUCH_PAGE:
-        raise Refused(answer.status, f"{answer.words or 'no explanation'}; {NEEDS_RAW_TEXT}")
-    return answer
-
-
-def _next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) -> list[ProbeReply | Refused]:
-    """Return the server's answers for one next token after each of the fixed texts. first: its answer for the first.
-
-    Raises `Refused` if no reply has log-probabilities.
-    """
-    answers = [first, *server.many(_next_token_bodies(server, seed)[1:], COMPLETIONS)]
-    if not any(map(first_top, answers)):
-        raise next((answer for answer in answers if isinstance(answer, Refused)), None) or Refused(
-            0, "no log-probabilities came"
-        )
-    return answers
-
-
-def _next_token_bodies(server: ProbedServer, seed: int) -> list[Mapping[str, Any]]:
-    """The requests for one next token after each of the fixed texts. seed: of the first request; each further request
-    has the seed before it.
-    """
-    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
-    inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
-    return [inquiry.body(server.asker) for inquiry in inquiries]
-
-
-def _greedy(server: ProbedServer) -> list[Choice]:
-    """Greedy replies to the prompts of a run's fingerprint. Raises `Refused` where a request fails."""
-    template = _template(server.asker)
-    bodies: list[dict[str, Any]] = [codec.decode(content) for content in fingerprint.bodies(template)]
-    choices = []
-    for answer in server.many(bodies, template.path):
-        if isinstance(answer, Refused):
-            raise answer
-        choices.append(answer.first)
-    return choices
-
-
-def _beginnings(choices: Sequence[Choice]) -> list[str]:
-    """The beginnings of these replies, as a fingerprint stores them."""
-    return [choice.whole[: fingerprint.MAX_CHARS] for choice in choices]
-
-
 WEIGHTS, GREEDY_REPLIES = "weights", "greedy replies"
 NAMES = ("reference", WEIGHTS, GREEDY_REPLIES)
 """The group of the checks that need a reference, and their names."""
@@ -288,7 +167,7 @@ WHY = "A quantised copy, another checkpoint or a broken kernel under the same na
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
 
-def against(reference: ProbeReference) -> tuple[Check, ...]:
+def against(reference: Reference) -> tuple[Check, ...]:
     """The checks of weights: next-token distributions and greedy replies."""
 
     def weights(subject: Subject) -> Seen:
@@ -307,7 +186,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         """Check that the greedy replies, which depend on template and weights, begin as the reference's do."""
         sent = f"{len(fingerprint.PROMPTS)} prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, by both"
         try:
-            theirs, ours = reference.beginnings(), _beginnings(_greedy(subject.server))
+            theirs, ours = reference.beginnings(), beginnings_of(subject.server)
         except Refused as refused:
             return untested(sent, refused.whose)
         n_same = fingerprint.same(theirs, ours)
@@ -317,7 +196,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         # Before a difference is called one of weights, both sides must be shown to repeat themselves.
         for whose, before, ask_again in (
             (f"the reference {reference.named}", theirs, reference.beginnings),
-            ("the probed server", ours, lambda: _beginnings(_greedy(subject.server))),
+            ("the probed server", ours, lambda: beginnings_of(subject.server)),
         ):
             try:
                 why = _incomparable(before, ask_again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from harness.core.inert import quoted
@@ -64,22 +65,13 @@ def core(listed: Mapping[str, float]) -> dict[str, float]:
 
 
 def _nucleus(mass: float) -> Callable[[list[float]], float]:
-    """Return a function that finds the smallest probability inside the nucleus: the likeliest tokens that together have
-    the probability `mass` (top_p).
+    """Return a function that finds, of all probabilities in falling order, the smallest inside the nucleus: the
+    likeliest tokens that together have the probability `mass` (top_p).
 
     mass: a little more than asked for, since batching may move the cut-off by a token.
     """
 
-    def least(ps: list[float]) -> float:
-        """The smallest probability inside the nucleus. ps: all probabilities, in falling order."""
-        total = 0.0
-        for p in ps:
-            total += p
-            if total >= mass:
-                return p
-        return ps[-1]
-
-    return least
+    return lambda ps: next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= mass), ps[-1])
 
 
 CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (

@@ -136,14 +136,18 @@ class Subject:
         self.tally["blank"] += not text.strip()
         self.tally["echo"] += is_echo(text, prompt)
 
+    def with_logprobs(self, **fields: Any) -> ProbeReply:
+        """The whole reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
+        try:
+            return self.chat(**fields, **logprob_fields(CHAT))
+        except Refused:
+            return self.chat(**fields)
+
     @cached_property
     def greedy_reply(self) -> ProbeReply:
         """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
         for _ in range(TRIED):
-            try:
-                reply = self.chat(**logprob_fields(CHAT))
-            except Refused:
-                reply = self.chat()
+            reply = self.with_logprobs()
             # Many checks read this reply, so one that came empty is asked for again.
             if reply.first.whole:
                 break

@@ -2,14 +2,13 @@
 
 Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
 
-Long: reading the entries, checking their placeholders and naming the cells are steps of one conversion.
+Long: the axes, the cells and what a person should know of them are steps of one plan.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
-import shlex
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,14 +17,18 @@ from typing import Any
 from harness.asking import servers
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
+from harness.asking.options.whom import SERVED
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import JOIN
+from harness.verbs.score import destinations_of, trackers_named
 from harness.verbs.sweep import checkpoints, schema
-from harness.verbs.sweep.entry import Checkpoint, Entry, short_name, slug
-from harness.verbs.sweep.file import Keys, SweepFile, at_line
+from harness.verbs.sweep import file as files
+from harness.verbs.sweep.entry import Checkpoint, Entry, read_entries, short_name, slug
+from harness.verbs.sweep.file import SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
@@ -37,17 +40,14 @@ MAX_CELLS = 10_000
 MAX_NAME_CHARS = 200
 """Longest name of a cell: file systems limit the names of folders, and of files that add a suffix to it."""
 
-_LAUNCHERS = ("port", "host", "model", "served_name")
-"""Placeholders in a user's command that the code that starts the server fills in, such as the port."""
-
-_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
 
     options: all options of the run except the server that its group starts. where: file and line of its benchmark.
+    checkpoint: that it runs; None for another model. curve: of a checkpoint, the name of its curve (accuracy over
+    steps): the training and the entries of the other axes, without the benchmark.
     """
 
     name: str
@@ -55,7 +55,9 @@ class Cell:
     options: RunOptions
     benchmark: str
     model: str
-    where: str = ""
+    where: str
+    checkpoint: Checkpoint | None
+    curve: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,22 +103,6 @@ class Sweep:
         """The cells of all groups, in order."""
         return [cell for group in self.groups for cell in group.cells]
 
-    def step_of(self, cell: Cell) -> tuple[str, int] | None:
-        """Return the name of the curve (accuracy over steps) and the step of a checkpoint's cell; None for other cells.
-
-        The name consists of the training run and the entries of the other axes, without the benchmark.
-        """
-        checkpoint = self.checkpoint_of(cell)
-        if checkpoint is None:
-            return None
-        run = checkpoint.series
-        rest = [
-            self.label(axis, name)
-            for axis, name in cell.point.items()
-            if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
-        ]
-        return " ".join([*([run] if run else []), *rest]), checkpoint.step
-
     def conditions(self, cell: Cell) -> dict[str, schema.Scalar]:
         """What the cell's server changes of what is measured, as the suite states it."""
         return self.suite.conditions.get(cell.point.get("servers", ""), {}) if self.suite is not None else {}
@@ -141,11 +127,6 @@ class Sweep:
         """Whether the cell is not run now."""
         return cell.point.get("models") in self.held
 
-    def checkpoint_of(self, cell: Cell) -> Checkpoint | None:
-        """The checkpoint that the cell runs; None for another model."""
-        named = cell.point.get("models", "")
-        return next((entry.checkpoint for entry in self.axes.get("models", ()) if entry.name == named), None)
-
     def folder(self, cell: Cell) -> Path:
         """The cell's run folder."""
         return self.out / cell.name
@@ -155,55 +136,68 @@ class Sweep:
         return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
 
 
-def plan(
-    file: SweepFile,
-    over: Mapping[str, Any] | None = None,
-    serve: Mapping[str, Any] | None = None,
-    judge: Mapping[str, Any] | None = None,
+def plan_of(
+    name: str,
+    given: Mapping[str, Any],
+    judge: Mapping[str, Any],
+    k: int | None = None,
+    track: Sequence[str] = (),
+    file: SweepFile | None = None,
 ) -> Sweep:
-    """Make the plan of a sweep's file.
+    """The plan of a sweep's file, or of a suite.
 
-    over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
-    fields of the server to start, for a file without servers. judge: options of the judge that override the file's.
-    Raises `UsageError` with file and line.
+    name: path of the file, or name of a suite. given: options of a run that override the file's; `model` and `out`
+    replace its models and folder, and `serve` is the server of a file without servers. judge: options of a judge that
+    override the file's. In `given` and `judge`, an option that is None stays as the file has it, except a seed. k: of
+    pass@k in the tables, in place of the file's. track: names of the trackers that get each cell's scores. file: as it
+    was read for an earlier plan; None: it is read now. Raises `UsageError` with file and line, or with the option.
     """
-    content, over, judge = file.content, dict(over or {}), judge or {}
+    over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)
+    names_model = over.get("model") is not None
+    try:
+        serve = SERVED.parse(over.pop("serve", None))
+    except ValueError as error:
+        raise UsageError(str(error), field="serve") from error
+    file = file or files.read(files.find(name))
+    content, remarks = file.content, list[str]()
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
-    remarks: list[str] = []
-    axes = {axis: _axis(file, axis, over, serve, out, remarks) for axis in AXES}
-    n_cells = 1
-    for entries in axes.values():
-        n_cells *= len(entries) or 1
+    read = {axis: _axis(file, axis, over, serve, out, remarks) for axis in AXES}
+    axes = {axis: entries for axis, entries in read.items() if entries}
+    n_cells = math.prod(map(len, axes.values()))
     if n_cells > MAX_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
+    # A suite leaves out servers of its source, which the user need not have.
+    if "suite" not in content:
+        _check_left_out(file, axes, but="models" if names_model or "checkpoints" in content else "")
+    trackers_named(track)  # An unknown name is refused now, not after the first cell.
     judge_options = dict(content.get("judge", {})) | dict(judge)
     # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
     has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
-    groups = []
-    common = content.get("run", {})
-    for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
-        group = _group(file, axes, model, server, common, over, out)
-        groups += [group] if group.cells else []
+    pairs = itertools.product(axes.get("models") or (None,), axes.get("servers") or (None,))
+    making = _Making(file, axes, over, out)
+    groups = tuple(group for model, server in pairs if (group := making.group(model, server)).cells)
+    if not groups:
+        raise UsageError(f"{file.where(('except',))}: it leaves out every cell")
     table = schema.TableOptions(**content.get("table", {}))
     suite = schema.Suite(**content["suite"]) if "suite" in content else None
     for name in (suite and suite.mean_of) or ():
         if name not in (names := [entry.name for entry in axes["benchmarks"]]):
             shown = f"no benchmark is called {visible(name, 80)!r}.{near_names(name, names)}"
             raise UsageError(f"{file.where(('suite', 'mean_of'))}: {shown}")
-    remarks += _check_base(file, table, axes)
-    return Sweep(
+    planned = Sweep(
         file=file,
         name=file.name,
         out=out,
-        axes={axis: entries for axis, entries in axes.items() if entries},
-        groups=tuple(groups),
+        axes=axes,
+        groups=groups,
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
-        table=table,
+        table=table if k is None else table.model_copy(update={"k": k}),
         slots=_slots(content.get("slots", 1)),
         suite=suite,
-        remarks=remarks,
+        track=destinations_of(track),
     )
+    return replace(planned, remarks=[*remarks, *_check_base(planned), *servers_without_model(planned)])
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
@@ -221,11 +215,13 @@ def only_run(sweep: Sweep) -> RunOptions:
     """The options of a sweep's only cell, with the server to start. Raises `UsageError` if it has several cells."""
     if len(sweep.cells) != 1:
         raise UsageError(f"{visible(sweep.name, 80)} has {len(sweep.cells)} cells: give it to `harness sweep`")
-    (group,), (cell,) = sweep.groups, sweep.cells
-    if group.spec is None:
-        return cell.options
-    wish = {name: value for name, value in group.spec.items() if value is not None}
-    return cell.options.but(serve=wish, model=cell.options.model or wish["model"])
+    return with_server(sweep.groups[0], sweep.cells[0])
+
+
+def with_server(group: ServerGroup, cell: Cell) -> RunOptions:
+    """The options of a cell's run, with the server that its group starts, if it starts one."""
+    serve = {name: value for name, value in (group.spec or {}).items() if value is not None}
+    return cell.options.but(serve=serve, model=cell.options.model or serve.get("model")) if serve else cell.options
 
 
 # ---- axes
@@ -263,7 +259,7 @@ def _axis(
         return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries: list[Entry] = []
     for index, given in enumerate(content.get(axis, ())):
-        entries += _entries(file, axis, (axis, index), given)
+        entries += read_entries(file, axis, (axis, index), given)
     if axis == "sampling":
         entries = _repeated(file, entries, over)
     names: dict[str, str] = {}
@@ -275,6 +271,21 @@ def _axis(
             )
         names[entry.name] = entry.where
     return entries
+
+
+def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], but: str) -> None:
+    """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelt name would leave nothing out.
+
+    but: an axis whose entries are not those of the file; empty for none.
+    """
+    for number, left_out in enumerate(file.content.get("except", ())):
+        for axis, names in left_out.items():
+            known = [entry.name for entry in axes.get(axis, ())]
+            for name in [names] if isinstance(names, str) else names:
+                if axis != but and name not in known:
+                    near = near_names(name, known) or (f" The entries are {', '.join(known)}." if known else "")
+                    where = file.where(("except", number, axis))
+                    raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
 
 
 _REPEATED = {"samples": "samples", "repeat": "seed"}
@@ -310,128 +321,42 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 _SET_BY_FILE = "the file's `samples` and `repeat` set samples and seed of each run: leave {} out"
 
 
-# The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
-_SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
-
-
-def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
-    """Yield the entry `given`; if it has `values`, yield a variant of it for each combination of these values.
-
-    axis: the axis of the entry, such as "servers". keys: the path of keys in the file that leads to the entry. given:
-    the entry as the file has it.
-    """
-    fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
-    where = file.where(keys)
-    values = fields.pop("values", {})
-    _check_placeholders(fields if axis == "servers" else {}, values, where)
-    for variant in itertools.product(*values.values()):
-        filled = _fill(fields, dict(zip(values, variant, strict=True)))
-        name = filled.pop("name", None)
-        # A variant's values are added to its name, unless the name has a placeholder for them.
-        name_has_values = name is not None and _PLACEHOLDER.search(str(fields["name"])) is not None
-        if name is None:
-            main = filled.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
-            name = main or _describe(axis, filled, where)
-        if variant and not name_has_values:
-            name = "-".join([name, *map(str, variant)])
-        yield _entry(axis, name, filled, where)
-
-
-def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
-    """Check the fields of one entry of a sweep's axis (a model, a server …), and make the entry.
-
-    where: its file and line, for the `UsageError`.
-    """
-    folder_name = slug(name)
-    if axis == "servers":
-        engine, options = fields.pop("engine", None), fields.pop("run", {})
-        if ANY_PROGRAM in fields:
-            if engine is not None or "extra_flags" in fields:
-                raise UsageError(
-                    f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
-                )
-            engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
-            if "environment" in described:
-                fields["environment"] = described["environment"] | fields.get("environment", {})
-            fields = described | fields
-        if engine is None and fields:
-            raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
-        return Entry(name=folder_name, label=name, where=where, options=options, server=_spec(fields), engine=engine)
-    if axis == "models":
-        server = _spec(fields.pop("server", {})) if isinstance(fields.get("server"), Mapping) else {}
-        return Entry(name=folder_name, label=short_name(name), where=where, options=fields, server=server)
-    if axis == "benchmarks" and (benchmark := fields.get("benchmark")) is not None:
-        card, colon, number = benchmark.rpartition(":")
-        if colon and number.isdigit():  # NAME:SAMPLES
-            fields = {"samples": int(number)} | fields | {"benchmark": card}
-        # An entry without a name of its own is named by its card, without the number of samples and the folder.
-        if folder_name == slug(benchmark):
-            folder_name = name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
-    return Entry(name=folder_name, label=name, where=where, options=fields)
-
-
-def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str, Any]]:
-    """The engine of a `command`, and the fields of a server's spec that it states.
-
-    An engine's own command line, such as `vllm serve MODEL …`, is read as the engine's, unless it places the port
-    itself. where: its file and line, for the `UsageError`.
-    """
-    from server_launchers import pasted  # few sweeps have such a line
-
-    try:
-        words = shlex.split(words) if isinstance(words, str) else list(words)
-    except ValueError as error:
-        raise UsageError(f"{where}: `command` is no command line: {error}") from error
-    try:
-        command = None if any("{port}" in word for word in words) else pasted.read(words)
-    except UsageError as error:
-        raise at_line(where, error) from error
-    if command is None:
-        return ANY_PROGRAM, {"extra_flags": words}
-    model = {} if command.model == "{model}" else {"model": command.model}
-    return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})
-
-
-def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
-    """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
-
-    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
-    line.
-    Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
-    """
-    if axis == "benchmarks" and "data" in fields:
-        return Path(str(fields["data"])).name.split(".")[0]
-    plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
-    if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
-        return "-".join(plain)
-    raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
-
-
 # ---- cells
 
 
-def _group(
-    file: SweepFile,
-    axes: Mapping[str, Sequence[Entry]],
-    model: Entry | None,
-    server: Entry | None,
-    common: Mapping[str, Any],
-    over: Mapping[str, Any],
-    out: Path,
-) -> ServerGroup:
-    """The cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those that the
-    file leaves out. Raises `UsageError`.
-
-    axes: the entries of each axis. common: options of all runs. over: options from the command line, which override
-    all others. out: the sweep's folder.
+@dataclass(frozen=True)
+class _Making:
+    """Makes the cells from the entries of each axis. over: options from the command line, which override all others.
+    out: the sweep's folder. Its methods raise `UsageError`.
     """
-    shared = {**common, **(model.options if model else {}), **(server.options if server else {})}
-    spec = None
-    if server is not None and server.engine is not None:
-        spec = {"model": {**shared, **over}.get("model"), **server.server, **(model.server if model else {})}
+
+    file: SweepFile
+    axes: Mapping[str, Sequence[Entry]]
+    over: Mapping[str, Any]
+    out: Path
+
+    def group(self, model: Entry | None, server: Entry | None) -> ServerGroup:
+        """The cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those that
+        the file leaves out.
+        """
+        named = {axis: entry for axis, entry in (("models", model), ("servers", server)) if entry is not None}
+        spec = self._spec(model, server) if server is not None and server.engine is not None else None
+        cells = []
+        for rest in itertools.product(*(self.axes.get(axis, (None,)) for axis in AXES[2:])):
+            entries = named | {axis: entry for axis, entry in zip(AXES[2:], rest, strict=True) if entry is not None}
+            point = {axis: entry.name for axis, entry in entries.items()}
+            if not self._is_left_out(point):
+                cells.append(self._cell(entries, point, spec))
+        name = JOIN.join(entry.name for entry in named.values())
+        return ServerGroup(name=name or self.file.name, spec=spec, cells=tuple(cells))
+
+    def _spec(self, model: Entry | None, server: Entry) -> dict[str, Any]:
+        """The fields of the server to start for a model, with its engine and model."""
+        options = {**self.file.content.get("run", {}), **(model.options if model else {}), **server.options}
+        spec = {"model": {**options, **self.over}.get("model"), **server.server, **(model.server if model else {})}
         spec["engine"] = server.engine
         if not spec["model"]:
-            where = server.where or str(file.path)
+            where = server.where or str(self.file.path)
             raise UsageError(f"{where}: the server needs a model: give `models` in the file, or `model`")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
@@ -440,76 +365,56 @@ def _group(
             if not server.where:  # The command line gave the server.
                 raise
             raise at_line(server.where, error) from error
-    cells = []
-    for rest in itertools.product(*(axes[axis] or (None,) for axis in ("prompts", "sampling", "benchmarks"))):
-        entries = dict(zip(AXES, (model, server, *rest), strict=True))
-        point = {axis: entry.name for axis, entry in entries.items() if entry is not None}
-        if _is_left_out(file, point):
-            continue
-        merged = dict(shared)
-        for entry in rest:
-            merged |= dict(entry.options) if entry is not None else {}
-        cells.append(_cell(point, merged, over, out, entries, spec, file))
-    names = [point for point in (model and model.name, server and server.name) if point]
-    return ServerGroup(name=JOIN.join(names) or file.name, spec=spec, cells=tuple(cells))
+        return spec
 
-
-def _is_left_out(file: SweepFile, point: Mapping[str, str]) -> bool:
-    """Whether an entry of the file's `except` means this cell. point: axis → name of the entry."""
-    return any(
-        all(point.get(axis) in ([names] if isinstance(names, str) else names) for axis, names in left_out.items())
-        for left_out in file.content.get("except", ())
-    )
-
-
-def _cell(
-    point: Mapping[str, str],
-    merged: dict[str, Any],
-    over: Mapping[str, Any],
-    out: Path,
-    entries: Mapping[str, Entry | None],
-    spec: Mapping[str, Any] | None,
-    file: SweepFile,
-) -> Cell:
-    """Make one cell from its merged options. Raises `UsageError`.
-
-    point: axis → name of the entry. merged: options of the file and of the cell's entries; the benchmark is among them.
-    over: options of the command line, which override these. out: the sweep's folder. entries: axis → its entry. spec:
-    the server to start; None: no server.
-    """
-    name = JOIN.join(point.values())
-    if len(name) > MAX_NAME_CHARS:
-        raise UsageError(
-            f"{file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} characters; at "
-            f"most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter `name`"
+    def _is_left_out(self, point: Mapping[str, str]) -> bool:
+        """Whether an entry of the file's `except` means this cell. point: axis → name of the entry."""
+        return any(
+            all(point.get(axis) in ([names] if isinstance(names, str) else names) for axis, names in left_out.items())
+            for left_out in self.file.content.get("except", ())
         )
-    given = merged | dict(over)
-    benchmark = given.pop("benchmark", None)
-    where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
-    sampling = entries["sampling"]
-    for key, option in _REPEATED.items():
-        if file.content.get(key) and sampling is not None and given[option] != sampling.options[option]:
-            raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
-    if spec is not None and (twice := [key for key in ("base_url", "provider") if given.get(key)]):
-        raise UsageError(
-            f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the two"
+
+    def _cell(self, entries: Mapping[str, Entry], point: Mapping[str, str], spec: Mapping[str, Any] | None) -> Cell:
+        """Make one cell. entries: axis → its entry. point: axis → the entry's name. spec: the server to start; None: no
+        server.
+        """
+        name, where = JOIN.join(point.values()), entries["benchmarks"].where
+        if len(name) > MAX_NAME_CHARS:
+            raise UsageError(
+                f"{self.file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} "
+                f"characters; at most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter "
+                "`name`"
+            )
+        given = dict(self.file.content.get("run", {}))
+        for entry in entries.values():
+            given |= entry.options
+        given |= self.over
+        benchmark = given.pop("benchmark", None)
+        for key, option in _REPEATED.items():
+            if self.file.content.get(key) and given[option] != entries["sampling"].options[option]:
+                raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
+        if spec is not None and (twice := [key for key in ("base_url", "provider") if given.get(key)]):
+            raise UsageError(
+                f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the "
+                "two"
+            )
+        given |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
+        options = _make(RunOptions, given, f"{where}: {name}", self.over)
+        if not options.benchmarks and not options.data:
+            raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
+        checkpoint = entries["models"].checkpoint if "models" in entries else None
+        varied = [axis for axis in AXES[1:-1] if len(self.axes.get(axis, ())) > 1]
+        curve = [] if checkpoint is None else [checkpoint.series, *(entries[axis].label for axis in varied)]
+        return Cell(
+            name=name,
+            point=point,
+            options=options,
+            benchmark=point["benchmarks"],
+            model=options.model or (str(spec.get("model") or "") if spec else ""),
+            where=where,
+            checkpoint=checkpoint,
+            curve=" ".join(filter(None, curve)),
         )
-    options = _make(
-        RunOptions,
-        {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)},
-        f"{where}: {name}",
-        over,
-    )
-    if not options.benchmarks and not options.data:
-        raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
-    return Cell(
-        name=name,
-        point=point,
-        options=options,
-        benchmark=point["benchmarks"],
-        model=options.model or (str(spec.get("model") or "") if spec else ""),
-        where=where,
-    )
 
 
 def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str] = (), scope: str = "") -> Any:
@@ -528,21 +433,6 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
         raise at_line(where, error) from error
 
 
-def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a server's spec, converted to the types of the spec."""
-    spec = {schema.field_of(key): value for key, value in fields.items()}
-    if isinstance(words := spec.get("extra_flags"), str):
-        spec["extra_flags"] = shlex.split(words)
-    devices = spec.get("devices")
-    if isinstance(devices, str):
-        spec["devices"] = [part.strip() for part in devices.split(",") if part.strip()]
-    elif devices is not None:
-        spec["devices"] = [str(device) for device in devices]
-    if "environment" in spec:
-        spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
-    return spec
-
-
 def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
     """The devices of each slot (a place for one of the servers that run at once).
 
@@ -554,60 +444,39 @@ def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(device).strip() for device in slot) for slot in parts)
 
 
-def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]]) -> list[str]:
+# ---- remarks
+
+
+def _check_base(sweep: Sweep) -> list[str]:
     """A remark if the table's `base` is no entry and may be a checkpoint to come. Raises `UsageError` if it cannot."""
-    names = [entry.name for entries in axes.values() for entry in entries]
-    if table.base is None or table.base in names:
+    base, file = sweep.table.base, sweep.file
+    names = [entry.name for entries in sweep.axes.values() for entry in entries]
+    if base is None or base in names:
         return []
-    shown = f"no entry is called {visible(table.base, 80)!r}.{near_names(table.base, names)}"
+    shown = f"no entry is called {visible(base, 80)!r}.{near_names(base, names)}"
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
     return [f"{shown} Until a checkpoint with this name comes, nothing is compared with a base"]
 
 
-# ---- placeholders and names
+_SAME_WEIGHTS = ("model", "served_name", "port", "devices", "name")
+"""Fields of a server's spec that change no weights of a user's command. The model does if `{model}` is in a word."""
 
 
-def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
-    """Raise `UsageError` for values that no placeholder uses, and for a placeholder that has no values and is not
-    filled in by the launcher.
-
-    A misspelt placeholder would otherwise start the same server twice under two names. fields: of one server, as the
-    file has them. values: placeholder → its values.
-    """
-    used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
-    for name in values:
-        if name not in used:
-            raise UsageError(f"{where}: `values` lists {{{name}}}, but no word of this server contains it")
-    if unknown := sorted(used - set(values) - set(_LAUNCHERS)):
-        near = near_names(unknown[0], [*values, *_LAUNCHERS])
-        raise UsageError(f"{where}: {{{unknown[0]}}} has no `values`.{near}")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts inside a value of lists and mappings."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for member in value.values():
-            yield from _texts(member)
-    elif isinstance(value, list):
-        for member in value:
-            yield from _texts(member)
-
-
-def _fill(value: Any, values: Mapping[str, Any]) -> Any:
-    """`value` with its placeholders replaced by their `values`; a text that consists of one placeholder becomes that
-    value, with its type.
-    """
-    if isinstance(value, str):
-        whole = _PLACEHOLDER.fullmatch(value)
-        if whole is not None and whole[1] in values:
-            return values[whole[1]]
-        return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), value)
-    if isinstance(value, Mapping):
-        return {key: _fill(member, values) for key, member in value.items()}
-    if isinstance(value, list):
-        # The words of a command line stay texts, whatever type the value has.
-        return [str(_fill(member, values)) if isinstance(member, str) else _fill(member, values) for member in value]
-    return value
+def servers_without_model(sweep: Sweep) -> Iterator[str]:
+    """Yield a sentence for each server entry whose command starts the same program for two models that differ."""
+    for entry in sweep.axes.get("servers", ()):
+        models: dict[str, set[str]] = {}
+        for group in sweep.groups:
+            spec = group.spec
+            if spec is not None and spec["engine"] == ANY_PROGRAM and group.cells[0].point["servers"] == entry.name:
+                words = [word.replace("{model}", spec["model"]) for word in spec["extra_flags"]]
+                weights = {name: value for name, value in spec.items() if name not in _SAME_WEIGHTS}
+                models.setdefault(digest(weights | {"extra_flags": words}), set()).add(spec["model"])
+        if any(len(same) > 1 for same in models.values()):
+            yield (
+                f"{entry.where}: no word of `command` says which model to load, so the server {entry.name} may load "
+                'the same weights for each of them: write "{model}" where the program takes the path of the weights, '
+                'such as command: [python, serve.py, "{model}", "{port}"]. A program that is told the model '
+                "in another way, for example by {served_name}, needs no change"
+            )

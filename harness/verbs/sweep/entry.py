@@ -1,12 +1,27 @@
-"""An entry of a sweep's axis, such as a model or a server, and the names that entries give to folders."""
+"""The entries of a sweep's axes, such as its models and servers, as they are read from its file.
+
+An entry gives its name to the folders of its cells. One with `values` stands for a variant of each.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from harness.core.errors import UsageError, near_names
+from harness.verbs.sweep import schema
+from harness.verbs.sweep.file import Keys, SweepFile, at_line
+from server_launchers.engines.table import ANY_PROGRAM
+
+_LAUNCHERS = ("port", "host", "model", "served_name")
+"""Placeholders in a user's command that the code that starts the server fills in, such as the port."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,3 +62,160 @@ def slug(name: str) -> str:
 def short_name(model: str) -> str:
     """The last part of a model's path or repository name."""
     return model.rstrip("/").rsplit("/", 1)[-1] if "/" in model else model
+
+
+# The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
+_SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
+
+
+def read_entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
+    """Yield the entry `given`; if it has `values`, yield a variant of it for each combination of these values.
+
+    axis: the axis of the entry, such as "servers". keys: the path of keys in the file that leads to the entry. given:
+    the entry as the file has it.
+    """
+    fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
+    where = file.where(keys)
+    values = fields.pop("values", {})
+    _check_placeholders(fields if axis == "servers" else {}, values, where)
+    for variant in itertools.product(*values.values()):
+        filled = _fill(fields, dict(zip(values, variant, strict=True)))
+        name = filled.pop("name", None)
+        # A variant's values are added to its name, unless the name has a placeholder for them.
+        name_has_values = name is not None and _PLACEHOLDER.search(str(fields["name"])) is not None
+        if name is None:
+            main = filled.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
+            name = main or _describe(axis, filled, where)
+        if variant and not name_has_values:
+            name = "-".join([name, *map(str, variant)])
+        yield _entry(axis, name, filled, where)
+
+
+def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
+    """Check the fields of one entry of a sweep's axis (a model, a server …), and make the entry.
+
+    where: its file and line, for the `UsageError`.
+    """
+    folder_name = slug(name)
+    if axis == "servers":
+        engine, options = fields.pop("engine", None), fields.pop("run", {})
+        if ANY_PROGRAM in fields:
+            if engine is not None or "extra_flags" in fields:
+                raise UsageError(
+                    f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
+                )
+            engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
+            if "environment" in described:
+                fields["environment"] = described["environment"] | fields.get("environment", {})
+            fields = described | fields
+        if engine is None and fields:
+            raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
+        return Entry(name=folder_name, label=name, where=where, options=options, server=_spec(fields), engine=engine)
+    if axis == "models":
+        server = _spec(fields.pop("server", {})) if isinstance(fields.get("server"), Mapping) else {}
+        return Entry(name=folder_name, label=short_name(name), where=where, options=fields, server=server)
+    if axis == "benchmarks" and (benchmark := fields.get("benchmark")) is not None:
+        card, colon, number = benchmark.rpartition(":")
+        if colon and number.isdigit():  # NAME:SAMPLES
+            fields = {"samples": int(number)} | fields | {"benchmark": card}
+        # An entry without a name of its own is named by its card, without the number of samples and the folder.
+        if folder_name == slug(benchmark):
+            folder_name = name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
+    return Entry(name=folder_name, label=name, where=where, options=fields)
+
+
+def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str, Any]]:
+    """The engine of a `command`, and the fields of a server's spec that it states.
+
+    An engine's own command line, such as `vllm serve MODEL …`, is read as the engine's, unless it places the port
+    itself. where: its file and line, for the `UsageError`.
+    """
+    from server_launchers import pasted  # few sweeps have such a line
+
+    try:
+        words = shlex.split(words) if isinstance(words, str) else list(words)
+    except ValueError as error:
+        raise UsageError(f"{where}: `command` is no command line: {error}") from error
+    try:
+        command = None if any("{port}" in word for word in words) else pasted.read(words)
+    except UsageError as error:
+        raise at_line(where, error) from error
+    if command is None:
+        return ANY_PROGRAM, {"extra_flags": words}
+    model = {} if command.model == "{model}" else {"model": command.model}
+    return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})
+
+
+def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
+    """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
+
+    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
+    line.
+    Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
+    """
+    if axis == "benchmarks" and "data" in fields:
+        return Path(str(fields["data"])).name.split(".")[0]
+    plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
+    if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
+        return "-".join(plain)
+    raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
+
+
+def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a server's spec, converted to the types of the spec."""
+    spec = {schema.field_of(key): value for key, value in fields.items()}
+    if isinstance(words := spec.get("extra_flags"), str):
+        spec["extra_flags"] = shlex.split(words)
+    devices = spec.get("devices")
+    if isinstance(devices, str):
+        spec["devices"] = [part.strip() for part in devices.split(",") if part.strip()]
+    elif devices is not None:
+        spec["devices"] = [str(device) for device in devices]
+    if "environment" in spec:
+        spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
+    return spec
+
+
+def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
+    """Raise `UsageError` for values that no placeholder uses, and for a placeholder that has no values and is not
+    filled in by the launcher.
+
+    A misspelt placeholder would otherwise start the same server twice under two names. fields: of one server, as the
+    file has them. values: placeholder → its values.
+    """
+    used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
+    for name in values:
+        if name not in used:
+            raise UsageError(f"{where}: `values` lists {{{name}}}, but no word of this server contains it")
+    if unknown := sorted(used - set(values) - set(_LAUNCHERS)):
+        near = near_names(unknown[0], [*values, *_LAUNCHERS])
+        raise UsageError(f"{where}: {{{unknown[0]}}} has no `values`.{near}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts inside a value of lists and mappings."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for member in value.values():
+            yield from _texts(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _texts(member)
+
+
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:
+    """`value` with its placeholders replaced by their `values`; a text that consists of one placeholder becomes that
+    value, with its type.
+    """
+    if isinstance(value, str):
+        whole = _PLACEHOLDER.fullmatch(value)
+        if whole is not None and whole[1] in values:
+            return values[whole[1]]
+        return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), value)
+    if isinstance(value, Mapping):
+        return {key: _fill(member, values) for key, member in value.items()}
+    if isinstance(value, list):
+        # The words of a command line stay texts, whatever type the value has.
+        return [str(_fill(member, values)) if isinstance(member, str) else _fill(member, values) for member in value]
+    return value

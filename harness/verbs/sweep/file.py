@@ -16,7 +16,7 @@ from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.validation import first_of, others, problem_of
+from harness.core.validation import first_of, located, others, problem_of
 from harness.runs.layout import run_around
 from harness.verbs.sweep import schema
 
@@ -58,7 +58,7 @@ def read(path: Path) -> SweepFile:
     try:
         schema.sweep_model().model_validate(content)
     except ValidationError as error:
-        raise UsageError(_sentence(error, position)) from None
+        raise UsageError(_sentence(error, content, position)) from None
     except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
     if "extends" in content:
@@ -119,12 +119,12 @@ def find(name_or_path: str) -> Path:
     )
 
 
-def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
+def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Callable[[Keys], str]) -> str:
     """The sentence for the first mistake in a sweep's file, with file and line; it names the keys of the others.
 
     where_of: returns "file:line" of a key.
     """
-    problems = error.errors(include_url=False, include_context=False)
+    problems = located(error.errors(include_url=False, include_context=False), content)
     first = first_of(problems)
     keys = first["loc"]
     beside = _keys_beside(keys)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from harness.asking.options.deciding import VerifyOptions
@@ -31,8 +32,9 @@ from harness.verbs.compare import verify_run
 from harness.verbs.comparison_warnings import effort_without_effect
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks
-from harness.verbs.sweep import record, stamps
+from harness.verbs.sweep import record
 from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
+from harness.verbs.sweep.running import server_stamp
 
 NOT_RUN = "not run"
 """The reason of a cell without a record."""
@@ -135,13 +137,26 @@ class Results:
     """The results of a sweep. results: every cell, in order.
 
     base: the entry that the others of its axis are compared with, as (axis, name); None without a comparison.
-    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite.
+    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite. written: the files of the
+    tables, once they are written.
     """
 
     sweep: Sweep
     results: Sequence[CellResult]
     base: tuple[str, str] | None
     aggregates: Sequence[Aggregate]
+    written: Sequence[Path] = ()
+
+    @property
+    def lost(self) -> list[CellResult]:
+        """The cells that failed, miss samples or cannot be read, without those that are still to be run."""
+        found = [result for result in self.results if result.reason]
+        return [result for result in found if result.reason != NOT_RUN or not self.sweep.is_held(result.cell)]
+
+    @property
+    def disagreeing(self) -> list[CellResult]:
+        """The cells whose score does not agree with published scores of their model."""
+        return [result for result in self.results if result.standing == "not compatible"]
 
 
 def columns_axis(sweep: Sweep) -> str | None:
@@ -166,7 +181,7 @@ def results(sweep: Sweep) -> Results:
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
     base, said = _base(sweep), remarks()
-    read = _with_apart(sweep, [_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
+    read = _with_apart([_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
     compared = _against_base(read, base)
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
@@ -186,7 +201,7 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
         found = record.read(sweep.out, cell.name)
         reason = NOT_RUN if found is None else found.reason
         result = _read_run(sweep, cell, reason, remarks_on)
-        other = OTHER_SERVER if found is not None and found.server not in ("", stamps.server(group)) else ""
+        other = OTHER_SERVER if found is not None and found.server not in ("", server_stamp(group)) else ""
         remark = "; ".join(filter(None, (result.remark, other)))
         return replace(result, remark=remark)
     except StoreError as error:
@@ -222,13 +237,12 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> Cel
     return replace(result, published=verdict.comparisons, standing=verdict.standing, other_questions=verdict.reason)
 
 
-def _with_apart(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
+def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
     """The results, each step with how its settings differ from those of its curve."""
-    steps = [(result, line_step) for result in cells if (line_step := sweep.step_of(result.cell)) is not None]
     apart = settings_apart(
-        (f"{result.cell.benchmark} {line}", step, result.cell.name, result.benchmark.record)
-        for result, (line, step) in steps
-        if result.benchmark is not None
+        (f"{cell.benchmark} {cell.curve}", cell.checkpoint.step, cell.name, result.benchmark.record)
+        for result in cells
+        if (cell := result.cell).checkpoint is not None and result.benchmark is not None
     )
     return [replace(result, apart=apart.get(result.cell.name, "")) for result in cells]
 

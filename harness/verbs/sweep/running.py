@@ -6,8 +6,8 @@ that fails is recorded with its reason and does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,11 @@ import msgspec
 
 from harness.asking import prepare, servers
 from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.options.score import ScoreOptions
 from harness.asking.session import end_if_signalled
 from harness.asking.watching import Watcher
-from harness.core import codec
+from harness.core.codec import digest
 from harness.core.errors import (
     EXIT_OWED,
     HarnessError,
@@ -27,17 +28,17 @@ from harness.core.errors import (
     ServerError,
     UsageError,
 )
+from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder
-from harness.runs.lock import RunLock
 from harness.runs.record import missing_samples
 from harness.runs.survey import stored_keys
 from harness.verbs.run import sample
-from harness.verbs.sweep import record, stamps
-from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep import record
+from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep, with_server
 from harness.verbs.sweep.entry import slug
 from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.scorer import CellScore
@@ -52,15 +53,6 @@ Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
-
-
-@contextmanager
-def hold_folder(sweep: Sweep) -> Iterator[None]:
-    """Hold the lock of the sweep's folder for this process. Raises `StoreError` that names the process holding it."""
-    folder = RunFolder(sweep.out)
-    folder.create()
-    with RunLock(folder):
-        yield
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
@@ -85,7 +77,7 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
     found = record.read(sweep.out, cell.name)
     if found is None or found.reason:
         return False
-    return stamps.is_whole(sweep, cell, found) and sweep.track.items() <= found.tracked.items()
+    return is_whole(sweep, cell, found) and sweep.track.items() <= found.tracked.items()
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -142,7 +134,7 @@ def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
     checkpoint may be a folder called `huggingface`.
     """
     folder = str(sweep.folder(first).absolute())
-    return f"{slug(group.name)[:60]}-{codec.digest(folder)[:8]}"
+    return f"{slug(group.name)[:60]}-{digest(folder)[:8]}"
 
 
 class _Group:
@@ -160,7 +152,7 @@ class _Group:
         ended = msgspec.structs.replace(
             former,
             model=cell.model,
-            server=stamps.server(self._group) if sampled or not former.server else former.server,
+            server=server_stamp(self._group) if sampled or not former.server else former.server,
             reason=_whole_sentences(_in_one_line(reason)),
             code=code,
             **now,
@@ -176,17 +168,16 @@ class _Group:
         the running server of a group that starts none. Else return the spec of the server to start, checked against the
         benchmark's prompts.
         """
-        spec = {name: value for name, value in (self._group.spec or {}).items() if value is not None}
-        options = cell.options.but(serve=spec, model=cell.options.model or spec.get("model")) if spec else cell.options
+        options, starts = with_server(self._group, cell), self._group.spec is not None
         try:
             questions = prepare.questions_of(options, self._watcher)
             prepare.refuse_other_settings(questions)
             if options.model is not None and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
-            elif spec and (checkpoint := self._sweep.checkpoint_of(cell)) and not checkpoint.path.exists():
-                gone = f"its checkpoint {visible(str(checkpoint.path), 200)} was deleted"
+            elif starts and cell.checkpoint and not cell.checkpoint.path.exists():
+                gone = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
                 self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
-            elif spec:
+            elif starts:
                 return prepare.server_of(questions, self._watcher)
             else:
                 self.sampled(cell)
@@ -271,12 +262,12 @@ class _Group:
         if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
             self.ended(cell)
             return
-        has = former.tracked if stamps.is_whole(sweep, cell, former) else {}
+        has = former.tracked if is_whole(sweep, cell, former) else {}
         owed = {name: to for name, to in sweep.track.items() if has.get(name) != to}
         options = sweep.score
         if owed:
-            curve, step = sweep.step_of(cell) or (None, None)
-            series = None if curve is None else " ".join(filter(None, (sweep.name, curve)))
+            step = None if cell.checkpoint is None else cell.checkpoint.step
+            series = None if step is None else " ".join(filter(None, (sweep.name, cell.curve)))
             options = ScoreOptions.of(**options.plain, track=[*owed], step=step, series=series)
         ended = self._score(sweep.folder(cell), options, sweep.judge)
         for sentence in ended.addresses:
@@ -284,7 +275,7 @@ class _Group:
         reason = f"scoring ended with {ended.code}: {ended.reason}" if ended.code else ""
         if ended.unsent:
             reason = f"the score is stored, but was not sent: {ended.reason}"
-        done = stamps.stamp(sweep, cell) if ended.unsent or not ended.code else ""
+        done = stamp(sweep, cell) if ended.unsent or not ended.code else ""
         sent = {name: to for name, to in owed.items() if name not in ended.unsent} if done else {}
         self.ended(cell, reason, ended.code, sampled=sampled, done=done, tracked={**has, **sent})
 
@@ -336,3 +327,50 @@ def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
     """The reason of a cell with missing samples, with their first cause."""
     why = f": {causes[0]}" if causes else ""
     return f"{n_owed} of {count_noun(n_expected, 'sample')} {are(n_owed)} missing{why}"
+
+
+# ---- when a cell has nothing left to do
+
+
+_NO_MATTER = (
+    "header", "api_key_env", "concurrency",
+    "rpm", "attempts", "timeout", "prices",
+    "out", "transport", "budget_tokens", "budget_usd", "canary",
+)  # fmt: skip
+"""Options that change no sample: a cell stays done when they change."""
+
+
+def stamp(sweep: Sweep, cell: Cell) -> str:
+    """Checksum of what decides the cell's samples and scores, but for its server, and of the samples that are stored;
+    empty if the cell has no scores.
+    """
+    sizes = [(path.name, path.stat().st_size) for path in sweep.folder(cell).glob("*/samples.*")]
+    if not any(sweep.folder(cell).glob("*/scores.json")):
+        return ""
+    options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
+    judge = None if sweep.judge is None else sweep.judge.plain
+    return digest([options, _contents(cell.options), sweep.score.plain, judge, sorted(sizes)])
+
+
+def server_stamp(group: ServerGroup) -> str:
+    """Checksum of the file's entry of the server; where a server runs and what it is called change no sample."""
+    return digest(
+        {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
+    )
+
+
+def is_whole(sweep: Sweep, cell: Cell, found: CellRecord | None) -> bool:
+    """Whether the cell has all samples that the sweep plans now, and scores of them."""
+    return found is not None and bool(found.done) and found.done == stamp(sweep, cell)
+
+
+def _contents(options: RunOptions) -> list[str]:
+    """Checksums of the files (questions, cards) that the options name; an empty one for a benchmark's name."""
+    checksums = []
+    for path in filter(None, (options.data, *options.benchmarks)):
+        try:
+            with open_named(Path(path)) as file:
+                checksums.append(hashlib.file_digest(file, "sha256").hexdigest())
+        except OSError:  # A benchmark's name is no file; the name itself stands in the options.
+            checksums.append("")
+    return checksums

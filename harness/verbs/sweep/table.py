@@ -363,12 +363,11 @@ def curves(results: Results) -> dict[str, list[Step]]:
     """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one."""
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
-        if (line_step := results.sweep.step_of(result.cell)) is not None:
-            line, step = line_step
-            curve, remark = f"{result.cell.benchmark} {line}".strip(), "; ".join(filter(None, result.notes))
-            of_curve = curve, step, result.score, result.differs
-            steps = by_series.setdefault(result.cell.benchmark, [])
-            steps.append(Step(*of_curve, remark, bool(result.apart)))
+        cell = result.cell
+        if cell.checkpoint is not None:
+            curve, remark = f"{cell.benchmark} {cell.curve}".strip(), "; ".join(filter(None, result.notes))
+            of_curve = curve, cell.checkpoint.step, result.score, result.differs
+            by_series.setdefault(cell.benchmark, []).append(Step(*of_curve, remark, bool(result.apart)))
     # A benchmark without any score has no table.
     return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
 
@@ -379,9 +378,8 @@ def _plot_of_means(results: Results) -> Plot | None:
     incomplete: list[CurvePoint] = []
     for mean in results.aggregates:
         of_mean = _cells_of(results, mean)
-        if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
-            line, step = series_step
+        if of_mean and (checkpoint := (cell := of_mean[0].cell).checkpoint) is not None:
             why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
-            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, max(why, default="")))
+            points.append(CurvePoint(f"mean {cell.curve}".strip(), checkpoint.step, mean.mean, max(why, default="")))
             incomplete += points[-1:] if mean.missing and mean.mean is not None else []
     return mean_plot(points, [benchmark.label for benchmark in results.sweep.averaged], incomplete)
