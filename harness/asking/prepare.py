@@ -291,7 +291,7 @@ _SET_BY = {
     **{
         name: (name,)
         for name in (
-            "api", "seed", "transport", "stream", "fit_context", "accept_server_change", "canary",
+            "api", "seed", "transport", "fit_context", "accept_server_change", "canary",
             "budget_tokens", "budget_usd", "attempts",
         )
     },
@@ -659,20 +659,19 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         thinking_tokens=options.thinking_tokens,
         engine=engine,
     )
-    for name in ("extra_body", "chat_template_kwargs"):
-        if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
+    own = Spelling().with_fields(options.extra_body)
+    for name in _FURTHER:
+        if twice := sorted(getattr(own, name).keys() & getattr(theirs, name).keys()):
             set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
-            both = f"{as_keyword(set_by, getattr(options, set_by))} and {name}"
+            both = f"{as_keyword(set_by, getattr(options, set_by))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
-    return Spelling(
-        api=options.api,
-        stream=options.stream,
-        stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
-        max_tokens_field=theirs.max_tokens_field,
-        seed_field=theirs.seed_field,
-        chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
-        extra_body={**theirs.extra_body, **options.extra_body},
-    )
+    stream_usage = theirs.stream_usage and "stream_options" not in options.drop
+    spelling = replace(theirs, stream="stream" not in options.drop, stream_usage=stream_usage)
+    return spelling.with_fields(options.extra_body)
+
+
+_FURTHER = ("extra_body", "chat_template_kwargs")
+"""The fields of a `Spelling` to which `extra_body` adds."""
 
 
 def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> dict[str, str]:
@@ -687,8 +686,9 @@ def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> di
         by["thinking"] = theirs
     if options.thinking_tokens is not None:
         by["thinking_tokens"] = theirs
-    for name in ("extra_body", "chat_template_kwargs"):
-        given = getattr(options, name)
+    own = Spelling().with_fields(options.extra_body)
+    for name in _FURTHER:
+        given = getattr(own, name)
         by |= {f"{name}.{key}": "options" if key in given else theirs for key in getattr(spelling, name)}
     return by
 
@@ -700,6 +700,7 @@ def _set_by(options: RunOptions, provider: Provider, looks: Looks) -> dict[str, 
     if by["endpoints"] == "default":
         unnamed = "environment" if os.environ.get(servers.URL_VARIABLE) else "harness: the only server that runs here"
         by["endpoints"] = f"provider {provider.name}" if options.provider else unnamed
+    by["stream"] = "options" if "stream" in options.drop else "default"
     stated = "default" if looks.concurrency is None else "server"
     by["concurrency"] = "options" if options.concurrency is not None else stated
     by["fingerprint"] = "options" if options.fingerprint is not None else "harness: by the kind of server"

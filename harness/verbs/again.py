@@ -208,7 +208,11 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
         options |= {name: value for name, value in given.items() if name in _SELECTING or name in OF_DATA}
     if ids is not None and not options.keys() & _SELECTING:
         options["ids"] = ids
-    options |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
+    body = dict(identity.get("extra_body") or {})
+    if identity.get("chat_template_kwargs"):
+        body["chat_template_kwargs"] = identity["chat_template_kwargs"]
+    if body:
+        options["extra_body"] = body
     if identity.get("fitted_max_tokens") is not None:
         options["fit_context"] = True
     return options

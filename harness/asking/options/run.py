@@ -9,7 +9,7 @@ from harness.asking.options.command import CommandOptions, JudgeFlag, prints
 from harness.asking.options.deciding import RaceRules
 from harness.asking.options.headings import ASKED, OUTPUT, RESUMING, WHOM
 from harness.asking.options.limits import Limits, Money
-from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
+from harness.asking.options.request import FORMER, BatchOptions, HowReasoned, HowWritten, WhichPreset
 from harness.asking.options.resuming import Resuming
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
@@ -75,7 +75,7 @@ FIRST = (
 class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
-    refused: ClassVar = {"port": "it is part of the address: --base-url http://127.0.0.1:PORT"}
+    refused: ClassVar = {"port": "it is part of the address: --base-url http://127.0.0.1:PORT", **FORMER}
 
     serve_option: Annotated[
         tuple[str, ...],
