@@ -22,8 +22,7 @@ import msgspec
 from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch
-from harness.asking.options.run import RunOptions
-from harness.asking.options.what import OF_DATA
+from harness.asking.options.run import RunOptions, recorded_options
 from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
@@ -194,7 +193,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         chosen_by = _chosen_by(options, first, named=samples is not None)
         benchmark = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, asked_with=_asked_with(options)
+            samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, options=_recorded(options)
         )
         benchmarks[question_set.name] = benchmark
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
@@ -264,14 +263,13 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
     }
 
 
-def _asked_with(options: RunOptions) -> dict[str, Any]:
-    """The options that select the questions and say how the data are read, as the user gave them, for the manifest.
+def _recorded(options: RunOptions) -> dict[str, Any]:
+    """The options that the user gave, for the manifest: without keys, and without those that it holds elsewhere.
 
-    Without the ids, which the plan holds; a limit or filter beside them is left out with them.
+    Ids are in the plan; a limit or filter beside them is left out with them.
     """
-    selecting = ("limit", "filter") if options.ids is None else ()
-    given = {name: getattr(options, name) for name in (*selecting, *OF_DATA)}
-    return {name: value for name, value in given.items() if value not in (None, ())}
+    given = recorded_options(without_secrets(options.plain))
+    return given if options.ids is None else {name: given[name] for name in given.keys() - {"limit", "filter"}}
 
 
 _SELECTING = {"limit", "ids", "filter", "shard"}

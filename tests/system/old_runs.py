@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "0.5",
         "--fit-context",
     ),
-    "whole-replies": ("demo:4", "--limit", "2", "--drop", "top_p", "--drop", "stream", "--fit-context"),
+    "whole-replies": ("demo:4", "--limit", "2", "--drop", "top_p", "--drop=stream", "--fit-context"),
 }
 """Words of `harness run` by the name of the folder; the address, the model and the folder are added."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from harness.asking.options.command import CommandOptions, JudgeFlag, prints
 from harness.asking.options.deciding import RaceRules
@@ -14,7 +15,7 @@ from harness.asking.options.resuming import Resuming
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError
-from harness.core.options import COMMAS, Option
+from harness.core.options import COMMAS, Option, options_of
 from harness.presets.sampling import SamplingOptions
 
 
@@ -62,6 +63,17 @@ class RunOptions(
         if len(self.base_url) > 1:
             raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
+
+def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that a manifest records as they were given."""
+    return {name: given[name] for name in options_of(RunOptions) if name in given and name not in _RECORDED_ELSEWHERE}
+
+
+_RECORDED_ELSEWHERE = frozenset(
+    ["benchmarks", "samples", "ids", "shard", "data", "model", "base_url", "serve", "api_key_env", "header", "out"]
+)
+"""Options that a manifest holds in its own form: names, plan, endpoints. A header may be a key and is recorded nowhere.
+"""
 
 # ---- the commands that make runs
 
