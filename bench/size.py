@@ -158,7 +158,16 @@ def main() -> None:
     try:
         make_data(scratch / "bench.jsonl", arguments.questions)
         run = ["run", "--data", str(scratch / "bench.jsonl"), "--samples", str(arguments.samples), "--model", MODEL]
-        run += ["--base-url", server.base_url, "--out", str(scratch / "run"), "--no-stream", "--no-canary", "--quiet"]
+        run += [
+            "--base-url",
+            server.base_url,
+            "--out",
+            str(scratch / "run"),
+            "--drop",
+            "stream",
+            "--no-canary",
+            "--quiet",
+        ]
 
         begun = time.monotonic()
         process = server.started(run, n_until=arguments.asked)

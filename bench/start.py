@@ -30,7 +30,7 @@ def helped(checkout: Path) -> float:
 def to_first_request(checkout: Path) -> float:
     """CPU seconds of `harness run` up to its first request."""
     with tempfile.TemporaryDirectory() as folder, Server() as server:
-        words = ["run", "demo:1", "--limit", "1", "--no-stream", "--base-url", server.base_url, "--model", MODEL]
+        words = ["run", "demo:1", "--limit", "1", "--drop=stream", "--base-url", server.base_url, "--model", MODEL]
         code = server.started([*words, "--no-canary", "--quiet", "--out", f"{folder}/run"], checkout).wait()
         server.shutdown()
         if code != 0 or server.first_cpu is None:

@@ -71,7 +71,7 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
     """
     url = server.base_urls[0]
     thinking = ["--extra-body", json.dumps({"grammar": GRAMMAR})]
-    plain = ["--chat-template-kwargs", json.dumps({"enable_thinking": False})]
+    plain = ["--extra-body", json.dumps({"chat_template_kwargs": {"enable_thinking": False}})]
     words = [
         f"demo:{samples}",
         "--limit",

@@ -76,7 +76,7 @@ def _as_cards_see_it(
         api=question_set.api,
         context=context,
         # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
-        thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
+        thinking=options.thinking or ("by hand" if options.extra_body else None),
         opens=_opens_reasoning(first, settings, looks) if preset.rule("opens") is not None else None,
     )
 

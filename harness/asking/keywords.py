@@ -63,9 +63,7 @@ class RunKeywords(TypedDict, total=False):
     thinking: Thinking | None
     thinking_tokens: int | None
     extra_body: str | Mapping[str, Any]
-    chat_template_kwargs: str | Mapping[str, Any]
     drop: Texts
-    stream: bool
     batch: bool
     rpm: float | None
     budget_tokens: int | None
@@ -200,5 +198,4 @@ class ProbeKeywords(TypedDict, total=False):
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]
-    chat_template_kwargs: str | Mapping[str, Any]
     drop: Texts

@@ -22,8 +22,7 @@ import msgspec
 from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch
-from harness.asking.options.run import RunOptions
-from harness.asking.options.what import OF_DATA
+from harness.asking.options.run import RunOptions, recorded_options
 from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
@@ -194,7 +193,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         chosen_by = _chosen_by(options, first, named=samples is not None)
         benchmark = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, asked_with=_asked_with(options)
+            samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, options=_recorded(options)
         )
         benchmarks[question_set.name] = benchmark
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
@@ -264,14 +263,13 @@ def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool)
     }
 
 
-def _asked_with(options: RunOptions) -> dict[str, Any]:
-    """The options that select the questions and say how the data are read, as the user gave them, for the manifest.
+def _recorded(options: RunOptions) -> dict[str, Any]:
+    """The options that the user gave, for the manifest: without keys, and without those that it holds elsewhere.
 
-    Without the ids, which the plan holds; a limit or filter beside them is left out with them.
+    Ids are in the plan; a limit or filter beside them is left out with them.
     """
-    selecting = ("limit", "filter") if options.ids is None else ()
-    given = {name: getattr(options, name) for name in (*selecting, *OF_DATA)}
-    return {name: value for name, value in given.items() if value not in (None, ())}
+    given = recorded_options(without_secrets(options.plain))
+    return given if options.ids is None else {name: given[name] for name in given.keys() - {"limit", "filter"}}
 
 
 _SELECTING = {"limit", "ids", "filter", "shard"}
@@ -291,7 +289,7 @@ _SET_BY = {
     **{
         name: (name,)
         for name in (
-            "api", "seed", "transport", "stream", "fit_context", "accept_server_change", "canary",
+            "api", "seed", "transport", "fit_context", "accept_server_change", "canary",
             "budget_tokens", "budget_usd", "attempts",
         )
     },
@@ -659,20 +657,19 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         thinking_tokens=options.thinking_tokens,
         engine=engine,
     )
-    for name in ("extra_body", "chat_template_kwargs"):
-        if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
+    own = Spelling().with_fields(options.extra_body)
+    for name in _FURTHER:
+        if twice := sorted(getattr(own, name).keys() & getattr(theirs, name).keys()):
             set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
-            both = f"{as_keyword(set_by, getattr(options, set_by))} and {name}"
+            both = f"{as_keyword(set_by, getattr(options, set_by))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
-    return Spelling(
-        api=options.api,
-        stream=options.stream,
-        stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
-        max_tokens_field=theirs.max_tokens_field,
-        seed_field=theirs.seed_field,
-        chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
-        extra_body={**theirs.extra_body, **options.extra_body},
-    )
+    stream_usage = theirs.stream_usage and "stream_options" not in options.drop
+    spelling = replace(theirs, stream="stream" not in options.drop, stream_usage=stream_usage)
+    return spelling.with_fields(options.extra_body)
+
+
+_FURTHER = ("extra_body", "chat_template_kwargs")
+"""The fields of a `Spelling` to which `extra_body` adds."""
 
 
 def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> dict[str, str]:
@@ -687,8 +684,9 @@ def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> di
         by["thinking"] = theirs
     if options.thinking_tokens is not None:
         by["thinking_tokens"] = theirs
-    for name in ("extra_body", "chat_template_kwargs"):
-        given = getattr(options, name)
+    own = Spelling().with_fields(options.extra_body)
+    for name in _FURTHER:
+        given = getattr(own, name)
         by |= {f"{name}.{key}": "options" if key in given else theirs for key in getattr(spelling, name)}
     return by
 
@@ -700,6 +698,7 @@ def _set_by(options: RunOptions, provider: Provider, looks: Looks) -> dict[str, 
     if by["endpoints"] == "default":
         unnamed = "environment" if os.environ.get(servers.URL_VARIABLE) else "harness: the only server that runs here"
         by["endpoints"] = f"provider {provider.name}" if options.provider else unnamed
+    by["stream"] = "options" if "stream" in options.drop else "default"
     stated = "default" if looks.concurrency is None else "server"
     by["concurrency"] = "options" if options.concurrency is not None else stated
     by["fingerprint"] = "options" if options.fingerprint is not None else "harness: by the kind of server"

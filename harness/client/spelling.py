@@ -8,7 +8,7 @@ PromptBounds      the most tokens that a body's prompt can have, for budgets and
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ _OWNED = {
     "model": "use `model`",
     "messages": "the benchmark's card makes the prompt",
     "prompt": "the benchmark's card makes the prompt",
-    "stream": "use stream=False (--no-stream)",
+    "stream": "use `drop` (--drop stream)",
     "seed": "use `seed`",
     "n": "each sample is a request of its own; use `samples`",
 }
@@ -57,6 +57,19 @@ class Spelling:
         for name, instead in _OWNED.items():
             if name in self.extra_body:
                 raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
+
+    def with_fields(self, body: Mapping[str, Any]) -> Spelling:
+        """A copy with these further fields; a field `chat_template_kwargs` adds to the arguments of the template.
+
+        Raises `UsageError` for a field that only the harness sets.
+        """
+        further = dict(body)
+        template = further.pop("chat_template_kwargs", {})
+        return replace(
+            self,
+            chat_template_kwargs={**self.chat_template_kwargs, **template},
+            extra_body={**self.extra_body, **further},
+        )
 
     @property
     def path(self) -> str:

@@ -277,6 +277,7 @@ class SamplingSession:
                     else {}
                 ),
             },
+            options=dict(self._settings.benchmarks[name].options),
         )
 
     def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:

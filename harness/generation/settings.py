@@ -24,7 +24,7 @@ from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.runs import RunFolder
 from harness.runs import questions as stored_questions
-from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest, differences
+from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest, differences
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 
@@ -63,9 +63,9 @@ class BenchmarkSettings:
 
     samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
     parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. chosen_by: the
-    same for `samples`, `prompt`, `system_prompt` and `model`. asked_with: the options by which the user selected the
-    questions and named the columns of the data; for the record. neutral: further fields that are sent so that the
-    server does not apply its own defaults.
+    same for `samples`, `prompt`, `system_prompt` and `model`. options: those that the user gave, for the record
+    (`BenchmarkRecord.options`). neutral: further fields that are sent so that the server does not apply its own
+    defaults.
     """
 
     samples: int
@@ -73,7 +73,7 @@ class BenchmarkSettings:
     neutral: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     chosen_by: Mapping[str, str] = field(default_factory=dict)
-    asked_with: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
@@ -217,7 +217,6 @@ class RunSettings:
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
             "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
-            **({ASKED_WITH: dict(given)} if (given := self.benchmarks[benchmark].asked_with) else {}),
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
         }
 

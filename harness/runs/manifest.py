@@ -201,9 +201,6 @@ SHARD, SELECTED = "shard", "selected"
 and the ids of the questions of all shards, in order, unless they are the whole set.
 """
 
-ASKED_WITH = "asked_with"
-"""Setting of a benchmark: the options by which the user selected its questions and named the columns of the data."""
-
 KEY_VARIABLE = "api_key_env"
 """Setting of a benchmark: the environment variable that the user named for the key; it has the option's name."""
 
@@ -226,12 +223,15 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     identity: what makes its samples comparable (model, api, sampling, max_tokens, seed, digests of prompts and data,
     thinking switch, …). settings: what may differ between resumes (endpoints without secrets, concurrency, the server's
-    context, …); the latest values are stored.
+    context, …); the latest values are stored. options: those that the user gave in the latest session, by name, without
+    keys, addresses and what the other fields hold; None where none are recorded (another tool's outputs, an earlier
+    version).
     """
 
     identity: dict[str, Any]
     plan: Plan
     settings: dict[str, Any] = {}
+    options: dict[str, Any] | None = None
 
     @property
     def imported(self) -> bool:

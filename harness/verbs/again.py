@@ -8,32 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.run import RunOptions
-from harness.asking.options.what import OF_DATA
-from harness.benchmarks import catalogue, prompts
-from harness.benchmarks.card import Card
-from harness.core.errors import UsageError
+from harness.asking.options.run import RunOptions, recorded_options
+from harness.benchmarks import catalogue
 from harness.core.inert import visible
 from harness.core.options import COMMAS, Option, options_of
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
-from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, sampling_fields
 from harness.runs import questions
-from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, BenchmarkRecord, Manifest
+from harness.runs.manifest import KEY_VARIABLE, BenchmarkRecord, Manifest
 from harness.scoring.score import Score
-
-FILLED_BY_SERVER = "filled_by_server"
-"""Key of a setting in a run's record that says which sampling values the server filled in. Records without this key
-come from versions that sent no neutral values (values without effect, sent so that a server does not use its defaults).
-"""
-
-_SELECTING = {"limit", "filter"}
-"""The recorded options that select questions; without them, the ids in the plan select them."""
-
-UNKNOWN_DATA = "QUESTIONS_FILE"
-"""Stands for the path of a file of questions in a run of an earlier version, which records only the file's digest."""
-
 
 AGAIN = "-again"
 """Ends the name of the folder to which a run is repeated."""
@@ -57,10 +41,20 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
     is_own = any(own_module(without_judge(grader)) for score in scores for grader in score.graders)
     judge = judges[0] if len(judges) == 1 and is_own else {}
     runs = [run_command(options, judge) for options in options_again(manifest, run)]
-    before = [*_files_line(manifest, scores), *_trusting(scores)]
+    before = [*_unrecorded(manifest), *_files_line(manifest, scores), *_trusting(scores)]
     if runs and not judges:
         judges.append({})
     return [*before, *runs, *(score_command(f"{run}{AGAIN}", judge) for judge in judges)]
+
+
+def _unrecorded(manifest: Manifest) -> Iterator[str]:
+    """Yield a comment that names the benchmarks whose options are not recorded; none if all are."""
+    records = manifest.benchmarks.items()
+    if names := [name for name, record in records if record.options is None and not record.imported]:
+        yield (
+            f"# {', '.join(map(visible, names))}: sampled by an earlier version, which did not record the options; the "
+            "settings are in manifest.json"
+        )
 
 
 def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
@@ -101,23 +95,20 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
 
     run: the run's name; the repeat is then written to a folder `NAME-again`, so that it does not continue the run.
 
-    The fields fix the run's identity (the settings that its samples depend on) and the endpoints. Speed and limits are
-    left to the defaults. A manifest holds the name of the key's variable, but no keys or headers, so the user gives
-    these again. Benchmarks that another tool has run are left out.
+    The fields are those that the user gave, and the run's model and endpoints. A manifest holds the name of the key's
+    variable, but no keys or headers, so the user gives these again. Benchmarks without recorded options are left out.
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
-        if record.imported:
-            continue  # Another tool made these samples: there is no request to repeat.
-        # A file may have the name of a benchmark by chance.
-        card = None if record.settings.get(catalogue.WITHOUT_CARD) else _card(name)
-        options = _options(manifest.model, record, card)
+        if record.options is None:
+            continue
+        options = _options(manifest.model, record, record.options)
         samples = record.plan.samples
         if run:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
-        if card is None and file is None:
-            groups.append({"data": data or UNKNOWN_DATA, "samples": samples, **options})
+        if record.settings.get(catalogue.WITHOUT_CARD):
+            groups.append({"data": data, "samples": samples, **options})
             continue
         if data is not None:
             options["data"] = data
@@ -163,9 +154,10 @@ def _judge_words(judge: Mapping[str, Any]) -> list[str]:
 def _words(option: Option, value: Any) -> Iterator[str]:
     """Yield the words of the command line that give the option this value."""
     if option.type is bool:
-        yield option.flag_word
+        word = option.flag_word
+        yield word if value or option.default else f"--no-{word[2:]}"
         return
-    for member in value if option.is_list and option.kind is not COMMAS else [value]:
+    for member in value if option.is_list and option.kind is not COMMAS and isinstance(value, list) else [value]:
         yield option.flag_word
         if isinstance(member, dict):
             yield json.dumps(member)
@@ -180,67 +172,20 @@ def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in group.items() if name != "benchmarks"}
 
 
-def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str, Any]:
-    """The run options that differ from the defaults; with them a run sends the same requests as the recorded one."""
-    identity, settings = record.identity, record.settings
+def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run that asks the same. given: the recorded options of the user."""
+    settings, ids = record.settings, record.plan.question_ids
     options: dict[str, Any] = {"model": model}
     if addresses := [_address(endpoint) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)]:
         options["base_url"] = addresses
     if variable := settings.get(KEY_VARIABLE):
         options[KEY_VARIABLE] = variable
-    sampling = dict(identity.get("sampling") or {})
-    options |= {name: sampling[name] for name in sampling_fields() if name in sampling}
-    by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}
-    dropped = [name for name in by_default if name not in sampling]
-    if FILLED_BY_SERVER not in settings:  # The run sent no neutral values, so its repeat must not send any.
-        dropped += [name for name in SERVER_FILLED if name not in sampling]
-    if dropped:
-        options["drop"] = dropped
-    if identity.get("api", "chat") != "chat":
-        options["api"] = identity["api"]
-    if identity.get("seed", 0) != 0:
-        options["seed"] = identity["seed"]
-    options |= _prompt(identity, card)
-    # A run that an earlier version joined from shards has its selection among the settings.
-    ids = settings.get(SELECTED, record.plan.question_ids)
-    given = settings.get(ASKED_WITH, {})
-    if isinstance(given, dict):
-        options |= {name: value for name, value in given.items() if name in _SELECTING or name in OF_DATA}
-    if ids is not None and not options.keys() & _SELECTING:
+    if ids is not None and not given.keys() & {"limit", "filter"}:
         options["ids"] = ids
-    options |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
-    if identity.get("fitted_max_tokens") is not None:
-        options["fit_context"] = True
-    return options
-
-
-def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
-    """The options for the prompt and the system prompt, each only if the run's differs from the card's.
-
-    identity: the settings that the run's samples depend on.
-    """
-    name, system = identity.get("prompt"), identity.get("system_prompt")
-    if not isinstance(name, str):
-        return {}
-    options = {} if card is not None and card.prompt == name else {"prompt": name}
-    try:
-        own = prompts.find_prompt(name, card.prompts if card is not None else ()).system
-    except UsageError:
-        own = None
-    if (system or None) != (own or None):
-        options["system_prompt"] = system or "none"
-    return options
+    return options | recorded_options(given)
 
 
 def _address(endpoint: Mapping[str, Any]) -> str:
     """The recorded endpoint as the option `base_url` takes it: `URL`, or `URL,weight=N`."""
     weight = endpoint.get("weight", 1.0)
     return str(endpoint.get("base_url")) + ("" if weight == 1.0 else f",weight={weight:g}")
-
-
-def _card(name: str) -> Card | None:
-    """The card of that name, restricted as the name says; None if there is none, or if it is damaged."""
-    try:
-        return catalogue.load(name) if catalogue.base_name(name) in catalogue.names() else None
-    except UsageError:
-        return None

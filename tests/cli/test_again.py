@@ -14,7 +14,6 @@ import pytest
 import harness
 from harness.asking.options.run import RunCommand, RunOptions
 from harness.asking.options.what import OF_DATA
-from harness.asking.prepare import prepare
 from harness.cli.flags import command_of, options_typed, run_given
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
@@ -22,11 +21,9 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
 from harness.testing import FakeServer
-from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, run_command
+from harness.verbs.again import lines_again, options_again, run_command
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
-
-OLD_RUNS = sorted(path for path in FOLDERS.glob("*/*") if path.is_dir())
 
 
 def parsed(line: str) -> RunOptions:
@@ -36,36 +33,44 @@ def parsed(line: str) -> RunOptions:
     return RunOptions(**run_given(options_typed(command_of("run").make_context("run", words[2:]), RunCommand)))
 
 
-def identity(given: RunOptions, name: str, fitted: int | None) -> dict[str, Any]:
-    """What makes the samples that these options ask for, of a server that stands for the one of old."""
+NO_SEED: dict[str, Any] = {"seed": None}
+EVERY: dict[str, Any] = {
+    "temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "max_tokens": 512, "repetition_penalty": 1.05,
+    "presence_penalty": 0.5, "frequency_penalty": 0.25, "seed": 7, "system_prompt": "Answer briefly.",
+    "stop": ["END", "STOP"], "ids": ["demo-01", "demo-03"],
+    "extra_body": {"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": True}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        EVERY,
+        {"preset": "qwq-32b", "thinking": "on", "provider": "generic", "max_tokens": 900, **NO_SEED, "limit": 2},
+        {"api": "completions", "preset": "greedy", "drop": ["stream", "top_p"], "fit_context": True, "limit": 1},
+        {"fingerprint": False, "canary": False, "concurrency": 3, "rpm": 900.0, "budget_tokens": 99999},
+    ],
+    ids=lambda given: " ".join(given),
+)
+def test_the_command_repeats_the_run_by_the_options_that_were_given(tmp_path: Path, given: dict[str, Any]) -> None:
     with FakeServer(answer) as server:
-        return _identity(given.but(base_url=(server.base_url,)), name, fitted)
+        made = harness.run("demo:2", out=tmp_path / "run", base_url=server.base_url, **given)
+        manifest = Manifest.load(RunFolder(made.path))
+        (options,) = options_again(manifest, str(tmp_path / "run"))
+        repeated = parsed(run_command(options))
+        again = harness.run(**repeated.given)
+    assert options.keys() == {"benchmarks", "model", "base_url", "out", *given} - ({"seed"} if not given else set())
+    first, second = (Manifest.load(RunFolder(run.path)).benchmarks["demo"] for run in (made, again))
+    assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
+    assert first.options == second.options
 
 
-def _identity(options: RunOptions, name: str, fitted: int | None) -> dict[str, Any]:
-    with prepare(options) as prepared:
-        (chosen,) = prepared.sets
-        assert chosen.name == name
-        return prepared.settings.identity(chosen, fitted)
-
-
-@pytest.mark.parametrize("old", [path for path in OLD_RUNS if path.name != "own-file"], ids=lambda path: path.name)
-def test_the_command_has_the_identity_of_the_run_that_it_repeats(old: Path) -> None:
-    manifest = Manifest.load(RunFolder(old))
-    ((name, record),) = manifest.benchmarks.items()
-    (options,) = options_again(manifest)
-    fitted = record.identity["fitted_max_tokens"]
-    given = parsed(run_command(options))
-    assert differences(record.identity, identity(given, name, fitted)) == []
-    assert given.benchmarks == (f"{name}:{record.plan.samples}",)
-    assert (given.ids or None) == (record.plan.question_ids and tuple(record.plan.question_ids))
-
-
-def test_a_file_of_ones_own_that_an_earlier_version_did_not_record_is_named_by_a_stand_in() -> None:
-    (options,) = options_again(Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file")))
-    assert "benchmarks" not in options
-    assert (options["data"], options["samples"]) == (UNKNOWN_DATA, 4)
-    assert run_command(options).startswith(f"harness run --data {UNKNOWN_DATA} --samples 4 ")
+def test_a_run_of_an_earlier_version_says_that_its_options_are_unknown() -> None:
+    manifest = Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file"))
+    assert options_again(manifest) == []
+    (line,) = lines_again(manifest, "run", [])
+    assert line.startswith("# questions: sampled by an earlier version, which did not record the options")
 
 
 @pytest.mark.parametrize(
@@ -127,39 +132,43 @@ def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
     assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
 
 
-def manifest(**identities: dict[str, Any]) -> Manifest:
+def manifest(**options: dict[str, Any]) -> Manifest:
     records = {
-        name: BenchmarkRecord(identity={"sampling": {"temperature": 0.6}, **identity}, plan=Plan(samples=2))
-        for name, identity in identities.items()
+        name: BenchmarkRecord(identity={}, plan=Plan(samples=2), options=given) for name, given in options.items()
     }
     return Manifest(harness_version="0", created="", model="m", benchmarks=records)
 
 
 def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
-    two_benchmarks = manifest(
-        aime24={"prompt": "boxed"}, math500={"prompt": "boxed"}, demo={"prompt": "demo", "seed": None}
-    )
+    two_benchmarks = manifest(aime24={"drop": ["top_p", "top_k"]}, math500={"drop": ["top_p", "top_k"]}, demo=NO_SEED)
     lines = [run_command(options) for options in options_again(two_benchmarks)]
     assert [line.split()[2] for line in lines] == ["aime24:2,math500:2", "demo:2"]
     assert "--seed none" in lines[1]
-    assert "--drop top_p --drop max_tokens" in lines[0]
+    assert "--drop top_p --drop top_k" in lines[0]
 
 
-@pytest.mark.parametrize("hostile", ["x; rm -rf /", "$(reboot)", "`id`", "a'b\"c", "--out=/etc", "\x1b]52;c;x\x07"])
-def test_a_hostile_name_is_one_word_of_the_command(hostile: str) -> None:
-    hostile_manifest = manifest(demo={"prompt": "demo", "system_prompt": hostile})
-    line = run_command(options_again(hostile_manifest)[0])
-    words = shlex.split(line)
-    assert words[words.index("--system-prompt") + 1] == hostile
+@pytest.mark.parametrize("hostile", ["x; rm -rf /", "$(reboot)", "`id`", "a'b\"c", "--out=/etc", "\x1b]52;c;x\x07", 3])
+def test_a_hostile_value_is_one_word_of_the_command(hostile: object) -> None:
+    forged = {"system_prompt": hostile, "stop": hostile, "header": "X: y", "out": "/etc", "benchmarks": hostile, "z": 1}
+    words = shlex.split(run_command(options_again(manifest(demo=forged))[0]))
+    assert words == [
+        "harness",
+        "run",
+        "demo:2",
+        "--model",
+        "m",
+        *("--system-prompt", str(hostile)),
+        *("--stop", str(hostile)),
+    ]
 
 
 def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
     """The verifiers of the harness, the rules and a judge need none."""
-    manifest = Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file"))
+    of_demo = manifest(demo={})
     score = score_benchmark(*graded(q1="cw"), 2)
 
     def lines(*graders: str) -> list[str]:
-        return lines_again(manifest, "run", [msgspec.structs.replace(score, graders=graders)])
+        return lines_again(of_demo, "run", [msgspec.structs.replace(score, graders=graders)])
 
     assert [line.split()[:2] for line in lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")] == [
         ["harness", "run"],
@@ -167,7 +176,7 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
     ]
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
     assert named[2:] == lines("rules/24")
-    unscored = lines_again(manifest, "run", [])
+    unscored = lines_again(of_demo, "run", [])
     assert unscored == lines("rules/24"), "a run that nobody has scored yet is repeated with its scoring, too"
     script = f"{named[1]}; echo $HARNESS_GRADERS $PYTHONPATH"
     for before, after in (({}, "/usr"), ({"PYTHONPATH": "/lib"}, "/usr:/lib")):

@@ -133,6 +133,9 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
             ["run", "--port", "3"],
             "port: it is part of the address: --base-url",
         ),  # A command's own sentence comes first.
+        (["run", "--no-stream"], "no_stream: whole replies are requested by drop=stream (--drop stream)"),
+        (["probe", "u", "--chat-template-kwargs", "{}"], "give extra_body '{\"chat_template_kwargs\": {…}}'"),
+        (["run", "--extra-body", '{"chat_template_kwargs": 1}'], "extra_body: chat_template_kwargs: expected a JSON"),
         (["status", "--on", "slurm"], "A server starts on the machine of its command."),
         (["merge", "r", "--json"], "json: `harness merge` does not take it; `harness run`, "),
         (["run", "--from", "x"], "from: `harness run` does not take it; `harness score` does"),

@@ -41,8 +41,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         ),
         *("--max-tokens", "512", "--repetition-penalty", "1.05", "--presence-penalty", "0.5"),
         *("--frequency-penalty", "0.25", "--stop", "END", "--stop", "STOP", "--seed", "7"),
-        *("--system-prompt", "Answer briefly.", "--extra-body", '{"logit_bias": {"5": -1}}'),
-        *("--chat-template-kwargs", '{"enable_thinking": true}'),
+        *("--system-prompt", "Answer briefly."),
+        *("--extra-body", '{"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": true}}'),
     ),
     "own-file": (
         *("--data", "questions.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"),
@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "0.5",
         "--fit-context",
     ),
-    "whole-replies": ("demo:4", "--limit", "2", "--drop", "top_p", "--fit-context", "--samples", "4", "--no-stream"),
+    "whole-replies": ("demo:4", "--limit", "2", "--drop", "top_p", "--drop=stream", "--fit-context"),
 }
 """Words of `harness run` by the name of the folder; the address, the model and the folder are added."""
 

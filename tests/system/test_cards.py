@@ -69,7 +69,8 @@ def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(asked:
 
 def test_thinking_that_is_switched_by_hand_is_not_missed(asked: dict[str, Any]) -> None:
     with FakeServer(LlamaCpp("deepseek-ai/DeepSeek-V3.2", opens=False)) as server:
-        by_hand = harness.run(base_url=server.base_url, chat_template_kwargs={"thinking": True}, **asked)
+        switched = {"chat_template_kwargs": {"thinking": True}}
+        by_hand = harness.run(base_url=server.base_url, extra_body=switched, **asked)
         missed = harness.run(base_url=server.base_url, **{**asked, "out": asked["out"].with_name("other")})
     assert not any("thinks only where" in one for one in by_hand.warnings)
     assert any("no thinking: the model's template thinks only where it is told to" in one for one in missed.warnings)

@@ -306,7 +306,7 @@ def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
         "on_progress",
         *RunKeywords.__annotations__,
     }
-    assert shown["stream"].default is True
+    assert shown["canary"].default is True
 
 
 def test_a_frame_needs_pandas_and_says_so(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:

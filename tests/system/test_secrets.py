@@ -233,8 +233,8 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     header = ("--header", f"X-Key: {CANARIES['header']}")
     depth = {"options": [{"licence": [CANARIES["depth"]]}]}
     fields = {"api_key": CANARIES["body"], "byok": CANARIES["odd name"], "provider": depth}
-    template = ("--chat-template-kwargs", json.dumps({"licence": CANARIES["template"]}))
-    body = ("--extra-body", json.dumps(fields), *template)
+    fields["chat_template_kwargs"] = {"licence": CANARIES["template"]}
+    body = ("--extra-body", json.dumps(fields))
     proxy = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), f"http://user:{CANARIES['proxy']}@127.0.0.1:9")
 
     environ = {"OPENAI_API_KEY": CANARIES["environment"], **proxy}

@@ -272,7 +272,7 @@ def test_nothing_spoils_only_if_no_check_spoils_and_two_servers_differ_only_if_n
 GROUPS: tuple[Group, ...] = ("protocol", "template", "reference")
 
 
-SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinking": False}}
+SWITCHED = {"extra_body": {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}}
 
 
 @pytest.mark.parametrize("fields", [SWITCHED, {}])

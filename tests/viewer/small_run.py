@@ -119,7 +119,9 @@ def write_run(
         samples = [sample(name, key, i, s) for key, asked in questions.items() for i, s in enumerate(asked.replies)]
         append(folder, name, samples)
         planned = max(len(asked.replies) for asked in questions.values())
-        records[name] = BenchmarkRecord(identity={**IDENTITY, **(identity or {})}, plan=Plan(samples=planned))
+        records[name] = BenchmarkRecord(
+            identity={**IDENTITY, **(identity or {})}, plan=Plan(samples=planned), options={}
+        )
     Manifest(
         harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model-7b", benchmarks=records
     ).save(folder)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from harness.asking.options.command import CommandOptions, prints
 from harness.asking.options.headings import WHOM
-from harness.asking.options.request import HowWritten
+from harness.asking.options.request import FORMER, HowWritten
 from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
@@ -72,16 +72,13 @@ class ProbeRules(Options):
 
 
 NO_SERVER = ("serve", "concurrency")
-NO_FIELD = ("stream",)
-"""Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency, length
-and way of replying.
-"""
+"""Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency."""
 
 DROPPABLE = (*SERVER_FILLED, "top_p", "stream_options")
 """Fields that a probe adds to requests whose check is not about them; `drop` can keep these out."""
 
 
-class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO_FIELD)):
+class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
     """The server that a probe examines, and the fields that all its requests have, as those of a run."""
 
     base_url: Annotated[
@@ -94,11 +91,6 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
         ),
     ] = ()
 
-    @property
-    def further_fields(self) -> str | None:
-        """The option by which the user adds fields to all requests; None if no option does."""
-        return next((name for name in ("extra_body", "chat_template_kwargs") if getattr(self, name)), None)
-
     def _check(self) -> None:
         """Raise `UsageError` for a dropped field that only the checks about it send; and if a reference is saved of
         requests with further fields, since a later probe has others.
@@ -110,11 +102,8 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
                 field="drop",
                 value=odd if odd in sampling_fields() else "…",  # another text may be a key
             )
-        if self.save_reference is not None and self.further_fields is not None:
-            raise UsageError(
-                f"it saves the replies to plain requests: leave out {self.further_fields}",
-                field="save_reference",
-            )
+        if self.save_reference is not None and self.extra_body:
+            raise UsageError("it saves the replies to plain requests: leave out extra_body", field="save_reference")
 
 
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
@@ -134,7 +123,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     """
 
-    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE}
+    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE, **FORMER}
 
     as_json: Annotated[bool, prints("one object", "harness.verbs.probe.findings:ProbeReport")] = False
     quiet: Annotated[bool, Option("Show no progress.")] = False

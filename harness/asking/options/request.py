@@ -6,12 +6,18 @@ from typing import Annotated, Any
 
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
 from harness.core.choices import Thinking
+from harness.core.errors import UsageError
 from harness.core.options import JSON, SEED, Option, Options
 from harness.core.secret import seal_secrets
 
 BODY = JSON._replace(parse=lambda value: seal_secrets(JSON.parse(value)))
 """Kind of an option that holds fields of a request's body. Values that may be keys are sealed, so they are never shown.
 """
+
+_IN_THE_BODY = """it is a field of the body: give extra_body '{"chat_template_kwargs": {…}}'"""
+_WHOLE = "whole replies are requested by drop=stream (--drop stream)"
+FORMER = {"chat_template_kwargs": _IN_THE_BODY, "stream": _WHOLE, "no_stream": _WHOLE}
+"""Former option of a request → the sentence that refuses it."""
 
 
 class WhichPreset(Options):
@@ -61,12 +67,9 @@ class HowWritten(Options):
     """Fields of a request's body besides the sampling."""
 
     extra_body: Annotated[
-        dict[str, Any], Option("Fields merged into each request.", under=REQUEST, metavar="JSON", kind=BODY)
-    ] = {}  # noqa: RUF012 - the class is frozen
-    chat_template_kwargs: Annotated[
         dict[str, Any],
         Option(
-            "Arguments of the chat template, such as '{\"enable_thinking\": false}'.",
+            'Fields merged into each request, such as \'{"chat_template_kwargs": {"enable_thinking": false}}\'.',
             under=REQUEST,
             metavar="JSON",
             kind=BODY,
@@ -75,12 +78,18 @@ class HowWritten(Options):
     drop: Annotated[
         tuple[str, ...],
         Option(
-            "Do not send this field (temperature, top_p, stream_options …); may be repeated.",
+            "Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream` requests whole "
+            "replies, from endpoints that cannot stream.",
             under=REQUEST,
             metavar="FIELD",
         ),
     ] = ()
-    stream: Annotated[bool, Option("Request whole replies, from endpoints that cannot stream.", under=REQUEST)] = True
+
+    def _check(self) -> None:
+        """Raise `UsageError` if the arguments of the chat template are no object."""
+        super()._check()
+        if not isinstance(self.extra_body.get("chat_template_kwargs", {}), dict):
+            raise UsageError("chat_template_kwargs: expected a JSON object", field="extra_body")
 
 
 class BatchOptions(Options):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from harness.asking.options.command import CommandOptions, JudgeFlag, prints
 from harness.asking.options.deciding import RaceRules
 from harness.asking.options.headings import ASKED, OUTPUT, RESUMING, WHOM
 from harness.asking.options.limits import Limits, Money
-from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
+from harness.asking.options.request import FORMER, BatchOptions, HowReasoned, HowWritten, WhichPreset
 from harness.asking.options.resuming import Resuming
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError
-from harness.core.options import COMMAS, Option
+from harness.core.options import COMMAS, Option, options_of
 from harness.presets.sampling import SamplingOptions
 
 
@@ -63,6 +64,17 @@ class RunOptions(
             raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
+def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that a manifest records as they were given."""
+    return {name: given[name] for name in options_of(RunOptions) if name in given and name not in _RECORDED_ELSEWHERE}
+
+
+_RECORDED_ELSEWHERE = frozenset(
+    ["benchmarks", "samples", "ids", "shard", "data", "model", "base_url", "serve", "api_key_env", "header", "out"]
+)
+"""Options that a manifest holds in its own form: names, plan, endpoints. A header may be a key and is recorded nowhere.
+"""
+
 # ---- the commands that make runs
 
 FIRST = (
@@ -75,7 +87,7 @@ FIRST = (
 class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
-    refused: ClassVar = {"port": "it is part of the address: --base-url http://127.0.0.1:PORT"}
+    refused: ClassVar = {"port": "it is part of the address: --base-url http://127.0.0.1:PORT", **FORMER}
 
     serve_option: Annotated[
         tuple[str, ...],

@@ -214,15 +214,13 @@ class Provider(Part):
         switched = merge(
             self._thinking_fields(model, api, thinking), self._budget_fields(model, api, thinking_tokens, engine)
         )
-        template = switched.pop("chat_template_kwargs", {})
-        return Spelling(
+        plain = Spelling(
             api=api,
             max_tokens_field=length if api == "chat" else "max_tokens",
             seed_field=self.seed.field,
             stream_usage=self.stream_usage == "stream_options",
-            chat_template_kwargs=template,
-            extra_body=switched,
         )
+        return plain.with_fields(switched)
 
     def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
@@ -381,7 +379,6 @@ _CURES: Mapping[str, str] = {
     "max_completion_tokens": f"provider={GENERIC}",
     "seed": "seed=None (--seed none)",
     "random_seed": "seed=None (--seed none)",
-    "stream": "stream=False (--no-stream)",
     "enable_thinking": _NO_THINKING,
     "reasoning_effort": _NO_THINKING,
     "chat_template_kwargs": f"{_NO_THINKING} and no chat_template_kwargs",
@@ -390,7 +387,7 @@ _CURES: Mapping[str, str] = {
 }
 """Field of a request → the option that changes it, for fields that the option `drop` cannot keep out."""
 
-DROPPABLE = (*sampling_fields(), "stream_options")
+DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 """Fields that the option `drop` can keep out of a request."""
 
 _REJECTS = re.compile(

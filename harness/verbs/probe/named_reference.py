@@ -153,9 +153,9 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> Reference | None:
     if named is None:
         return None
     if Path(named).exists() or Path(named).suffix == ".json":
-        if options.further_fields is not None:
+        if options.extra_body:
             raise UsageError(
-                f"{options.further_fields} is sent to servers only, and a saved reference has the replies to "
+                "extra_body is sent to servers only, and a saved reference has the replies to "
                 "plain requests: name a server, or leave the fields out",
                 field="reference",
                 value=named,

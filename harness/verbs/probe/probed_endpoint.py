@@ -132,9 +132,7 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
             raise look.failure
         asker = addresses.asker(Looks(looks.model, (look,)))
         spelling = replace(
-            asker.spelling,
-            chat_template_kwargs={**asker.spelling.chat_template_kwargs, **written.chat_template_kwargs},
-            extra_body={**asker.spelling.extra_body, **written.extra_body},
+            asker.spelling.with_fields(written.extra_body),
             stream_usage=asker.spelling.stream_usage and "stream_options" not in written.drop,
         )
         endpoints.append(

@@ -51,7 +51,7 @@ def every_sampling_value(stage: Stage) -> None:
         "samples": 2, "temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "max_tokens": 512,
         "repetition_penalty": 1.05, "presence_penalty": 0.5, "frequency_penalty": 0.25, "seed": 7,
         "system_prompt": "Answer briefly.", "drop": "top_k", "stop": ["END", "STOP"], "filter": ["level=1"],
-        "extra_body": {"logit_bias": {"5": -1}}, "chat_template_kwargs": {"enable_thinking": True},
+        "extra_body": {"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": True}},
     }  # fmt: skip
     assert values.keys() >= sampling_fields().keys(), "each sampling option has a value here"
     both_doors(stage, **values)
@@ -74,7 +74,7 @@ def a_preset(stage: Stage) -> None:
 
 def completions(stage: Stage) -> None:
     """The protocol of plain completions, with whole replies."""
-    both_doors(stage, "demo", limit=2, api="completions", preset="greedy", stream=False, seed=None)
+    both_doors(stage, "demo", limit=2, api="completions", preset="greedy", drop=["stream"], seed=None)
 
 
 def presets(stage: Stage) -> None:
