@@ -11,7 +11,7 @@ from harness.core.records import Key
 from harness.runs.record import KeySet
 from tests.budget import examples
 
-KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0, 1, 2, 5, 10**17, -1]))
+KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0, 1, 2, 5, 99_999, 100_000, 10**17, -1]))
 
 
 @settings(max_examples=examples(200), deadline=None)
