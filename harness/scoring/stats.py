@@ -22,6 +22,7 @@ Methodology 24:193):
 | audited accuracy | both | – | the raw interval, moved, and that of the audits | – | 1.96 | both errors are independent (`audit`) |
 | a published score of the same model | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 | both are pooled (`published_variance`) |
 | difference in a race | all looks | – | of both runs, pooled | 2 | by look | the looks share 4.5 % (`race`) |
+| accuracy in a gate | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look | h is the tested accuracy; runs deviate by b, too (`gate`) |
 | mean tokens | both | – | of tokens − mean | – | t, by Σd⁴ | lengths are skew: on a scale of logarithms (`tokens`) |
 | deviation of repeated runs | – | – | of one run | – | χ² | runs − 1 degrees of freedom (`repeats`) |
 
