@@ -298,9 +298,9 @@ def score_benchmark(
     every question has; larger: `UsageError`. early_cut: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
     """
-    by_id = sorted(map(slim, questions), key=lambda question: question.question_id)
-    tallies = tally(by_id, grades, samples_per_question)
-    covered, columns = tallies.questions, tallies.columns
+    tallies = tally([*map(slim, questions)], grades, samples_per_question)
+    by_id = sorted(tallies.questions, key=lambda item: item.question.question_id)
+    covered, columns = by_id, tallies.columns.in_order([item.number for item in by_id])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
     n_clusters = len({item.cluster for item in covered})

@@ -18,7 +18,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -402,6 +402,12 @@ class SampleColumns:
     position: NDArray[np.uint32]
     tokens: NDArray[np.float64]
     correct: NDArray[np.bool_]
+
+    def in_order(self, questions: Sequence[int]) -> SampleColumns:
+        """The samples with their questions numbered anew. questions: (Q,), the present numbers in the new order."""
+        numbers = np.empty(len(questions), dtype=np.uint32)
+        numbers[questions] = np.arange(len(questions))
+        return replace(self, question=numbers[self.question])
 
 
 class GradeKind(NamedTuple):
