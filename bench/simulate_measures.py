@@ -60,7 +60,7 @@ def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metada
               extracted=None, rule="r", grader="g", **({"parts": parts[index]} if parts else {}))
         for index, right in enumerate(verdicts)
     ]  # fmt: skip
-    return QuestionTally(question, grades, len(grades))
+    return QuestionTally.of(question, grades, len(grades))
 
 
 def logistic(values: Floats) -> Floats:

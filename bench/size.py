@@ -9,8 +9,8 @@ its own. Its peak is the largest resident memory of any of its processes. A proc
 starts it, so this one stays small. Linux only.
 
 `--only-resume`: nothing is scored and reported. `--only-score`: the missing samples are written to the journal
-by one process for each processor, and scored. `--only-complete`: the same journal is resumed with nothing
-missing.
+by one process for each processor, scored, scored again with the stored grades, and reported. `--only-complete`: the
+same journal is resumed with nothing missing.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def main() -> None:
     parser.add_argument("--asked", type=int, default=2000, help="samples asked by each of the two sessions")
     parser.add_argument("--reply-bytes", type=int, default=0, help="working before the answer of each reply")
     parser.add_argument("--only-resume", action="store_true", help="nothing after the resumes")
-    parser.add_argument("--only-score", action="store_true", help="fill the journal and score it, and nothing else")
+    parser.add_argument(
+        "--only-score", action="store_true", help="fill the journal, score and report it, and nothing else"
+    )
     parser.add_argument("--only-complete", action="store_true", help="fill the journal and resume it with nothing owed")
     parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
@@ -179,8 +181,10 @@ def main() -> None:
         if arguments.only_score or arguments.only_complete:
             n = os.cpu_count() or 1
             in_processes(pour, [(folder, "bench", part, n, arguments.reply_bytes) for part in range(n)])
-            score = ("score", ["score", str(scratch / "run")])
-            for name, words in [score if arguments.only_score else ("complete", run)]:
+            commands = [("complete", run)]
+            if arguments.only_score:
+                commands = [(name, [name, str(scratch / "run")]) for name in ("score", "score", "report")]
+            for name, words in commands:
                 begun = time.monotonic()
                 show(name, begun, ended(start(words), 0))
             return

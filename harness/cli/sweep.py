@@ -140,9 +140,13 @@ def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
     run at once). warned: how often each warning has come so far.
     """
 
+    reason = ""
+
     def on_cell(*records: CellRecord) -> None:
+        nonlocal reason
         for record in records:
-            _ended(record)
+            _ended(record, before=reason)
+            reason = record.reason
         if planned.checkpoints and not any(record.reason for record in records):
             with_tables(planned)
 
@@ -163,10 +167,10 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
             running.run_group(planned, group, score_cell, watcher, _ended, devices)
 
 
-def _ended(record: CellRecord) -> None:
-    """Print how a cell ended."""
+def _ended(record: CellRecord, *, before: str = "") -> None:
+    """Print how a cell ended. before: why the cell before it failed."""
     if record.reason:
-        click.echo(f"harness: {record.cell}: {record.reason}", err=True)
+        click.echo(f"harness: {record.cell}: {'the same' if record.reason == before else record.reason}", err=True)
     else:
         terminal.note(f"{record.cell}: scored")
 
@@ -179,8 +183,9 @@ def _code(swept: Results, *, verify: bool) -> int:
 
 
 def _print_tables(swept: Results) -> None:
-    """Print the tables."""
-    terminal.console().print(to_terminal(table.tables(swept)))
+    """Print the tables, if any cell has a score; without one, each row would only name an error once more."""
+    if any(result.score is not None for result in swept.results):
+        terminal.console().print(to_terminal(table.tables(swept)))
 
 
 def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) -> None:

@@ -46,16 +46,10 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a header, wrapped to the width of the console; foreign text is made visible."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    """Print rows under a header, fitted to the width of the console; foreign text is made visible."""
+    from harness.core.fitted import Fitted
 
-    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in header:
-        shown.add_column(name, overflow="fold")
-    for row in rows:
-        shown.add_row(*(visible(cell) for cell in row))
-    console().print(shown)
+    console().print(Fitted(header, rows))
 
 
 def note(text: str) -> None:

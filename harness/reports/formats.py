@@ -5,22 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table as RichTable
+from rich.console import Group, RenderableType
 from rich.text import Text
 
+from harness.core.fitted import Fitted
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
 from harness.scoring.columns import column_names, numbers
 from harness.scoring.score import Score
 
-_MIN_NAME = 8
-"""Smallest width of a column of names in a terminal."""
+_MAX_NAMES = 2
+"""Columns of words among the first so many name a row, such as run and benchmark; a further table has them again."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -40,54 +37,12 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
     """The tables for a rich console; foreign text is never console markup and holds no control character."""
     parts: list[RenderableType] = []
     for table in tables:
-        parts += [Text(visible(table.title), style="bold"), _Fitted(table)]
+        names = [number for number in range(_MAX_NAMES) if number < len(table.columns) and number not in table.numeric]
+        fitted = Fitted(table.columns, table.rows, numeric=table.numeric, names=names)
+        parts += [Text(visible(table.title), style="bold"), fitted]
         parts.extend(Text(f"[{number}] {visible(note)}", style="dim") for number, note in enumerate(table.notes, 1))
         parts.append(Text(""))
     return Group(*parts[:-1])
-
-
-class _Fitted:
-    """A table that fits the width of its console: long names are broken into lines, numbers never.
-
-    Columns of numbers that have no room beside the others stand in a second table below, with the names again.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = self._table
-        # Numeric column → the width at which neither a word of its heading nor a number is broken.
-        least = {
-            number: max(map(cell_len, [*heading.split(" "), *(visible(row[number]) for row in table.rows)]))
-            for number, heading in enumerate(table.columns)
-            if number in table.numeric
-        }
-        names = [number for number in range(len(table.columns)) if number not in least]
-        # Each column takes a space before and after it.
-        parts, room = [list(names)], options.max_width - (_MIN_NAME + 2) * len(names)
-        left = room
-        for number, width in least.items():
-            if width + 2 > left and parts[-1] != names:
-                parts.append(list(names))
-                left = room
-            parts[-1].append(number)
-            left -= width + 2
-        yield from (self._part(sorted(numbers), least) for numbers in parts)
-
-    def _part(self, numbers: Sequence[int], least: Mapping[int, int]) -> RichTable:
-        """Some columns as a table of their own. least: numeric column → its width."""
-        shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for number in numbers:
-            heading = visible(self._table.columns[number])
-            if number in least:
-                lines = "\n".join(textwrap.wrap(heading, least[number]))
-                shown.add_column(Text(lines), justify="right", overflow="fold", no_wrap=True)
-            else:
-                shown.add_column(Text(heading), overflow="fold")
-        for row in self._table.rows:
-            shown.add_row(*(Text(visible(row[number])) for number in numbers))
-        return shown
 
 
 def to_markdown(tables: Sequence[Table]) -> str:

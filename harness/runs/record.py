@@ -24,7 +24,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.core.limits import MAX_RECORD_BYTES
+from harness.core.limits import MAX_RECORD_BYTES, MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION, Key, Sample
 
 TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?\Z')
@@ -169,49 +169,76 @@ def _refuse_newer(line: bytes) -> None:
 
 
 class KeySet(Set[Key]):
-    """The keys of one benchmark, as the sample indices of each question, so that an id is held once."""
+    """The keys of one benchmark, as a number for each question whose set bits are its sample indices.
 
-    __slots__ = ("_indices",)
+    A set of numbers for each question would take 200 bytes and more. Indices that no plan has stand apart, since a
+    damaged file may hold any.
+    """
+
+    __slots__ = ("_beyond", "_bits")
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self._indices: dict[str, set[int]] = {}
+        self._bits: dict[str, int] = {}
+        self._beyond: dict[str, set[int]] = {}
         for key in keys:
             self.add(key)
 
     def add(self, key: tuple[str, int]) -> bool:
         """Add `key`; return False if it was there already."""
-        indices = self._indices.setdefault(key[0], set())
-        n_before = len(indices)
-        indices.add(key[1])
-        return len(indices) > n_before
+        if key in self:
+            return False
+        name, index = key
+        if 0 <= index < MAX_SAMPLES:
+            self._bits[name] = self._bits.get(name, 0) | 1 << index
+        else:
+            self._beyond.setdefault(name, set()).add(index)
+        return True
 
     def copy(self) -> KeySet:
         """A copy of the set."""
         twin = KeySet()
-        twin._indices = {question_id: set(indices) for question_id, indices in self._indices.items()}
+        twin._bits, twin._beyond = dict(self._bits), {name: set(indices) for name, indices in self._beyond.items()}
         return twin
 
     def beyond(self, samples: int) -> Iterator[Key]:
         """The keys with an index of at least `samples`."""
-        return (Key(name, i) for name, indices in self._indices.items() for i in sorted(indices) if i >= samples)
+        return (key for key in self if key.sample_index >= samples)
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
         """The number of keys of these distinct questions with indices 0 … samples-1."""
-        return sum(0 <= index < samples for name in question_ids for index in self._indices.get(name, ()))
+        planned = (1 << min(samples, MAX_SAMPLES)) - 1
+        return sum(
+            (self._bits.get(name, 0) & planned).bit_count()
+            + sum(0 <= index < samples for index in self._beyond.get(name, ()))
+            for name in question_ids
+        )
 
     def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
         """The sample indices 0 … samples-1 that this question still lacks."""
-        indices = self._indices.get(question_id, ())
-        return tuple(index for index in range(samples) if index not in indices)
+        bits, beyond = self._bits.get(question_id, 0), self._beyond.get(question_id, ())
+        return tuple(index for index in range(samples) if not (bits >> index & 1 or index in beyond))
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, tuple) and len(key) == 2 and key[1] in self._indices.get(key[0], ())
+        if not isinstance(key, tuple) or len(key) != 2:
+            return False
+        name, index = key
+        if not 0 <= index < MAX_SAMPLES:
+            return index in self._beyond.get(name, ())
+        return bool(self._bits.get(name, 0) >> index & 1)
 
     def __iter__(self) -> Iterator[Key]:
-        return (Key(name, index) for name, indices in self._indices.items() for index in sorted(indices))
+        for name, bits in self._bits.items():
+            yield from (Key(name, index) for index in _set_bits(bits))
+        for name, indices in self._beyond.items():
+            yield from (Key(name, index) for index in sorted(indices))
 
     def __len__(self) -> int:
-        return sum(map(len, self._indices.values()))
+        return sum(map(int.bit_count, self._bits.values())) + sum(map(len, self._beyond.values()))
+
+
+def _set_bits(bits: int) -> Iterator[int]:
+    """The positions of the bits that are set, in ascending order."""
+    return (position for position, digit in enumerate(reversed(f"{bits:b}")) if digit == "1")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -201,7 +201,8 @@ class OpenBenchmark:
         return frozenset(key for key, line in offsets.in_file_order() if offsets.parsed(key, line).salvaged_at)
 
     @_made_of("scores", lambda: None)
-    def _stored_score(self) -> Score | None:
+    def stored_score(self) -> Score | None:
+        """What `scores.json` holds."""
         return Score.load(self.folder)
 
     @property
@@ -209,7 +210,7 @@ class OpenBenchmark:
         """The stored score. Where the benchmark is lenient, None also if the questions file is no longer the run's,
         because the score then is of other questions.
         """
-        score = self._stored_score
+        score = self.stored_score
         return None if score is None or (self.lenient and not self._has_its_questions) else score
 
     @property

@@ -299,8 +299,8 @@ def score_benchmark(
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
-    covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
-    columns = SampleColumns.of(covered) if tallies.tokens_stated or reasoning_tokens is not None else None
+    by_id = sorted(tallies.questions, key=lambda item: item.question.question_id)
+    covered, columns = by_id, tallies.columns.in_order([item.number for item in by_id])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
     n_clusters = len({item.cluster for item in covered})
@@ -357,10 +357,8 @@ def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, An
     }
 
 
-def _stated_tokens(columns: SampleColumns | None) -> dict[str, Any]:
+def _stated_tokens(columns: SampleColumns) -> dict[str, Any]:
     """The fields of a score on the samples whose tokens are stated."""
-    if columns is None:
-        return {"n_tokens_known": 0, "mean_completion_tokens": None}
     stated = columns.tokens[~np.isnan(columns.tokens)]
     mean = math.fsum(stated) / len(stated) if len(stated) else None
     return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
@@ -606,7 +604,7 @@ def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, Gro
 
 def warnings_of_breakdowns(questions: Iterable[Question]) -> list[str]:
     """The warning that a score of these questions will give on fields of their metadata with too many values."""
-    items = [QuestionTally(question, (), 0) for question in questions]
+    items = [QuestionTally.of(question, (), 0) for question in questions]
     return _fields_shown(groups_by_field(items), len(items))[1]
 
 

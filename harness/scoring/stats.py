@@ -16,12 +16,13 @@ Methodology 24:193):
 | pass@k, pass^k, maj@k; k ≤ n/2 | same questions, asked again | Q n/k, at least Q | jackknife over samples | ½ | 1.96 | n/k draws of k samples are independent |
 | pass@k, pass^k, maj@k; k > n/2 | the same, at most | Q | p̄(1−p̄) / Q | – | 1.96 | two draws overlap, so nothing shows their spread |
 | difference of two runs | same questions, asked again | – | of each run | – | 1.96 | the nearer ends of both intervals add as squares |
-| difference of two runs, one sample | the same, at most | Q | of the pairs | 3 pairs | 1.96 | a shared difficulty drops out |
+| difference of two runs, one sample | the same, at most | Q | of the pairs | 2 to 3 pairs | 1.96 | a shared difficulty drops out |
 | difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 | the difference itself varies from question to question |
 | mean of benchmarks | both | – | half-widths add as squares | – | – | benchmarks are independent |
 | audited accuracy | both | – | the raw interval, moved, and that of the audits | – | 1.96 | both errors are independent (`audit`) |
 | a published score of the same model | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 | both are pooled (`published_variance`) |
 | difference in a race | all looks | – | of both runs, pooled | 2 | by look | the looks share 4.5 % (`race`) |
+| accuracy in a gate | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look | h is the tested accuracy; runs deviate by b, too (`gate`) |
 | mean tokens | both | – | of tokens − mean | – | t, by Σd⁴ | lengths are skew: on a scale of logarithms (`tokens`) |
 | deviation of repeated runs | – | – | of one run | – | χ² | runs − 1 degrees of freedom (`repeats`) |
 
@@ -56,9 +57,6 @@ then covers at least 93 % during the second round (`make simulate`); without the
 
 QUESTION_TOSSES = 0.5
 """τ of an observed variance between questions, or of pass@k, pass^k or maj@k."""
-
-PAIR_TOSSES = 3
-"""Imaginary questions that one of two runs alone has right, in the variance of the difference of one sample each."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
 """Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
@@ -313,11 +311,13 @@ def paired_limits(first: Array, second: Array, n_questions: int) -> IntervalEnds
 
     first, second: questions that only the first, only the second run has right. Bonett and Price (2012, J. Educ. Behav.
     Stat. 37:479): the normal interval with pairs of either kind added. The end away from 0 lies further out, as in
-    Wilson's: of a larger true difference more questions differ, in proportion to the pairs found. Without that, and
-    with one added pair of each kind, a run that is never the worse one had 6.5 % of errors at that end.
+    Wilson's: of a larger true difference more questions differ, in proportion to the pairs found. A third pair, which
+    fades as more pairs differ, is for runs that hardly differ. Without both, a run that is never the worse one had
+    6.5 % of errors at that end.
     """
     total = n_questions + 2
-    gap, apart = (first - second) / total, (first + second + PAIR_TOSSES) / total
+    n_apart = first + second
+    gap, apart = (first - second) / total, (n_apart + 2 + 1 / (n_apart + 1)) / total
     unit = Z_95 * Z_95 / total
     rise, square = unit * gap / apart / 2, unit * (apart - gap * gap)
     below, above = (np.maximum(side, 0.0) + np.hypot(np.maximum(side, 0.0), np.sqrt(square)) for side in (-rise, rise))

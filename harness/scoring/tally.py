@@ -18,7 +18,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -69,59 +69,136 @@ _MASKS = np.array(
 """For each value of `signs`: correct, undecided, truncated, perhaps cut, correct and not cut, has parts."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionTally:
-    """The numbers of one question's samples, as a score needs them. planned: samples that the score should cover.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """The grades of all questions of a tally, counted in columns; a `QuestionTally` reads its own part of them.
 
-    correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
-    as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
-    n_cut: samples cut by max_tokens; None where it is not stated of every sample.
-    independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
-    None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sums over the samples of
-    `Grade.share_right` and of its square. facts: the rows (`_ROW`) of the grades, in their order.
-    rows: these, if they are known already.
+    rows: their facts (`_ROW`), sorted by question and sample index. starts: (Q + 1,), where the rows of each question
+    begin. planned, independent, parts, shares, squares: (Q,), as in `QuestionTally`; independent None: all of each.
+    sums: (Q, 6), of the columns of `_MASKS`.
     """
 
-    question: Question
     grades: Sequence[Grade]
-    planned: int
-    independent: int | None = None
-    rows: InitVar[NDArray[Any] | None] = None
-    facts: NDArray[Any] = field(init=False, repr=False, compare=False)
-    correct: int = field(init=False)
-    undecided: int = field(init=False)
-    uncut: int = field(init=False)
-    n_cut: int | None = field(init=False)
-    uncut_correct: int = field(init=False)
-    parts: int = field(init=False, default=0)
-    shares: float = field(init=False, default=0.0)
-    squares: float = field(init=False, default=0.0)
+    rows: NDArray[Any]
+    positions: array[int]
+    starts: NDArray[np.int64]
+    planned: NDArray[np.int64]
+    independent: NDArray[np.float64] | None
+    sums: NDArray[np.int32]
+    parts: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    squares: NDArray[np.float64]
 
-    def __post_init__(self, rows: NDArray[Any] | None) -> None:
-        facts = _rows((0, i, grade) for i, grade in enumerate(self.grades))[0] if rows is None else rows
-        counts = (np.bincount(facts["signs"], minlength=len(_MASKS)) @ _MASKS).tolist()
-        correct, undecided, truncated, maybe_cut, uncut_correct, n_with_parts = counts
-        values: dict[str, object] = {
-            "facts": facts,
-            "correct": correct,
-            "undecided": undecided,
-            "uncut": self.n - truncated,
-            "n_cut": None if maybe_cut else truncated,
-            "uncut_correct": uncut_correct,
-            "shares": float(correct),
-            "squares": float(correct),
-        }
-        if n_with_parts:
-            shares = facts["share"].tolist()
-            squares = math.fsum(share**2 for share in shares)
-            values |= {"parts": int(facts["parts"].max()), "shares": math.fsum(shares), "squares": squares}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    @classmethod
+    def of(
+        cls,
+        grades: Sequence[Grade],
+        rows: NDArray[Any],
+        planned: NDArray[np.int64],
+        independent: NDArray[np.float64] | None,
+    ) -> _Counted:
+        """Count the rows of as many questions as `planned` has."""
+        n, question, signs = len(planned), rows["question"], rows["signs"]
+        sums = np.stack([np.bincount(question, mask[signs], n).astype(np.int32) for mask in _MASKS.T], axis=-1)
+        parts, shares = np.zeros(n, dtype=np.int64), sums[:, 0].astype(float)
+        squares = shares
+        if sums[:, -1].any():
+            np.maximum.at(parts, question, rows["parts"])
+            shares, squares = (np.bincount(question, rows["share"] ** power, n) for power in (1, 2))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(question, minlength=n))])
+        positions = array("I", rows["position"].tobytes())
+        return cls(grades, rows, positions, starts, planned, independent, sums, parts, shares, squares)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuestionTally:
+    """The numbers of one question's samples, as a score needs them. counted: holds them, as its question `number`."""
+
+    question: Question
+    counted: _Counted
+    number: int
+
+    @classmethod
+    def of(
+        cls, question: Question, grades: Sequence[Grade], planned: int, independent: int | None = None
+    ) -> QuestionTally:
+        """The tally of a single question. planned, independent: as the attributes."""
+        rows, _ = _rows((0, position, grade) for position, grade in enumerate(grades))
+        worth = None if independent is None else np.array([float(independent)])
+        return cls(question, _Counted.of(grades, rows, np.array([planned]), worth), 0)
+
+    @property
+    def planned(self) -> int:
+        """Samples that the score should cover."""
+        return int(self.counted.planned[self.number])
+
+    @property
+    def independent(self) -> int | None:
+        """How many independent samples the present ones are worth if some samples of the benchmark repeat the text of
+        another (copies); None: all.
+        """
+        return None if self.counted.independent is None else int(self.counted.independent[self.number])
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        begin, end = self.counted.starts[self.number : self.number + 2].tolist()
+        return begin, end
+
+    @property
+    def grades(self) -> Sequence[Grade]:
+        """The grades of the present samples, by sample index."""
+        return Picked(self.counted.grades, self.counted.positions, *self._span)
+
+    @property
+    def facts(self) -> NDArray[Any]:
+        """The rows (`_ROW`) of the grades, in their order."""
+        return self.counted.rows[slice(*self._span)]
+
+    @property
+    def correct(self) -> int:
+        """Samples graded correct."""
+        return int(self.counted.sums[self.number, 0])
+
+    @property
+    def undecided(self) -> int:
+        """Samples on which the grader could not decide; the accuracy counts them as wrong, the bounds as open."""
+        return int(self.counted.sums[self.number, 1])
+
+    @property
+    def n_cut(self) -> int | None:
+        """Samples cut by max_tokens; None where it is not stated of every sample."""
+        return None if self.counted.sums[self.number, 3] else int(self.counted.sums[self.number, 2])
+
+    @property
+    def uncut(self) -> int:
+        """Samples not cut by max_tokens."""
+        return self.n - int(self.counted.sums[self.number, 2])
+
+    @property
+    def uncut_correct(self) -> int:
+        """Samples not cut by max_tokens that were graded correct."""
+        return int(self.counted.sums[self.number, 4])
+
+    @property
+    def parts(self) -> int:
+        """Parts of the answer; 0 where no grade states them."""
+        return int(self.counted.parts[self.number])
+
+    @property
+    def shares(self) -> float:
+        """The sum over the samples of `Grade.share_right`."""
+        return float(self.counted.shares[self.number])
+
+    @property
+    def squares(self) -> float:
+        """The sum over the samples of the square of `Grade.share_right`."""
+        return float(self.counted.squares[self.number])
 
     @property
     def n(self) -> int:
         """The number of samples present."""
-        return len(self.grades)
+        begin, end = self._span
+        return end - begin
 
     @property
     def rate(self) -> float | None:
@@ -159,8 +236,8 @@ class Tallies:
     questions: in the order asked. planned: samples of each question (None: the stored samples are the plan).
     covered: samples of each question that the score covers. missing:
     planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
-    that do not count. kinds: how many samples are of each kind. tokens_stated: whether any sample states its completion
-    tokens. copies: equal replies among the covered samples; None where no grade knows its reply.
+    that do not count. kinds: how many samples are of each kind. columns: the covered
+    samples. copies: equal replies among them; None where no grade knows its reply.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -170,7 +247,7 @@ class Tallies:
     partial: bool
     warnings: tuple[str, ...]
     kinds: Mapping[GradeKind, int]
-    tokens_stated: bool
+    columns: SampleColumns
     copies: Copies | None
 
 
@@ -209,30 +286,27 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
             most = np.searchsorted(rounds, most)
     n = np.bincount(rows["question"], minlength=len(questions))
     of_kinds = np.bincount(rows["kind"], minlength=len(kinds))
-    copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n)
+    copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n.astype(float))
     if plan is None:
         times = np.bincount(n[n > 0], minlength=1)
         most = np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
         missing = int(most.sum()) - len(rows)
-    positions, ends = array("I", rows["position"].tobytes()), np.cumsum(n).tolist()
     many = copies is not None and copies.many
-    tallies = [
-        QuestionTally(
-            question, Picked(held, positions, begin, end), planned, int(worth) if many else None, rows[begin:end]
-        )
-        for question, planned, worth, begin, end in zip(
-            questions, most.tolist(), independent.tolist(), [0, *ends[:-1]], ends, strict=True
-        )
-    ]
+    counted = _Counted.of(held, rows, most, independent if many else None)
     return Tallies(
-        questions=tuple(tallies),
+        questions=tuple(QuestionTally(question, counted, number) for number, question in enumerate(questions)),
         planned=plan,
         covered=int(most.max()),
         missing=missing,
         partial=bool(missing) and not len(rounds),
         warnings=_left_out(left_out, [held[position].key for position in again[:MAX_NAMED_KEYS]], len(again)),
         kinds={kind: int(of_kinds[number]) for kind, number in kinds.items() if of_kinds[number]},
-        tokens_stated=not np.isnan(rows["tokens"]).all(),
+        columns=SampleColumns(
+            question=rows["question"],
+            position=rows["position"],
+            tokens=rows["tokens"],
+            correct=(rows["signs"] & _CORRECT).astype(bool),
+        ),
         copies=copies,
     )
 
@@ -296,6 +370,10 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
     return numbers
 
 
+_NO_METADATA: dict[str, Any] = {}
+"""Of all questions without metadata, since an empty dictionary takes 64 bytes."""
+
+
 def slim(question: Question, *, row: bool = False) -> Question:
     """A copy of the question with only its id and metadata, since its texts would take most of the memory.
 
@@ -306,7 +384,7 @@ def slim(question: Question, *, row: bool = False) -> Question:
         question_id=question.question_id,
         references=(),
         kind=question.kind,
-        metadata=question.metadata,
+        metadata=question.metadata or _NO_METADATA,
         row_digest=question.row_digest if row else "",
         prompt_digest="",
     )
@@ -314,7 +392,7 @@ def slim(question: Question, *, row: bool = False) -> Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleColumns:
-    """The samples of some questions in columns, question by question.
+    """The samples that a score covers in columns, question by question.
 
     question: number of each sample's question. position: that of its grade among all that were tallied. tokens:
     completion tokens, NaN where the server stated none.
@@ -325,16 +403,11 @@ class SampleColumns:
     tokens: NDArray[np.float64]
     correct: NDArray[np.bool_]
 
-    @classmethod
-    def of(cls, items: Sequence[QuestionTally]) -> SampleColumns:
-        """The samples of all questions as columns."""
-        facts = np.concatenate([item.facts for item in items])
-        return cls(
-            question=np.repeat(np.arange(len(items), dtype=np.uint32), [item.n for item in items]),
-            position=facts["position"],
-            tokens=facts["tokens"],
-            correct=(facts["signs"] & _CORRECT).astype(bool),
-        )
+    def in_order(self, questions: Sequence[int]) -> SampleColumns:
+        """The samples with their questions numbered anew. questions: (Q,), the present numbers in the new order."""
+        numbers = np.empty(len(questions), dtype=np.uint32)
+        numbers[questions] = np.arange(len(questions))
+        return replace(self, question=numbers[self.question])
 
 
 class GradeKind(NamedTuple):

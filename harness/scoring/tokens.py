@@ -63,18 +63,13 @@ class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def token_statistics(
-    columns: SampleColumns | None, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
+    columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
 ) -> TokenStatistics:
     """Return the token statistics of a score: of completions and of reasoning, of all, right and wrong samples.
 
-    columns: None if no sample states tokens. reasoning: reasoning tokens by position of the grade, NaN if not stated;
+    reasoning: reasoning tokens by position of the grade, NaN if not stated;
     None if no sample states them. clusters: the number of the cluster of each question of the columns.
     """
-    if columns is None:
-        return TokenStatistics(
-            completion=None, completion_right=None, completion_wrong=None,
-            reasoning=None, reasoning_right=None, reasoning_wrong=None,
-        )  # fmt: skip
     thought = np.full(len(columns.tokens), np.nan) if reasoning is None else reasoning[columns.position]
 
     def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
@@ -111,12 +106,12 @@ def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
     return rate(answered, [item.uncut_correct for item in answered], [item.uncut for item in answered])
 
 
-def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns | None) -> dict[int, BudgetScore]:
-    """A score for each budget in `budgets_of`. columns: of the items; None = no sample states tokens.
+def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dict[int, BudgetScore]:
+    """A score for each budget in `budgets_of`. columns: of the items.
 
     Empty if a sample's tokens are unknown, or a question has no sample.
     """
-    if columns is None or np.isnan(columns.tokens).any() or not all(item.n for item in items):
+    if np.isnan(columns.tokens).any() or not all(item.n for item in items):
         return {}
     return {budget: _budget_score(items, columns, budget) for budget in budgets_of(columns.tokens)}
 

@@ -99,7 +99,7 @@ def as_one(original: QuestionTally, twins: Sequence[QuestionTally]) -> QuestionT
     if any(item.independent is not None for item in twins):
         # `independent` is None for a twin without copied samples: all its samples are independent.
         independent = sum(item.n if item.independent is None else item.independent for item in twins)
-    return QuestionTally(
+    return QuestionTally.of(
         question=original.question,
         grades=Packed(Grade, chain.from_iterable(item.grades for item in twins)),
         planned=sum(item.planned for item in twins),

@@ -169,6 +169,8 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Draws:
 
 def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
     """The estimate of the chance that at least `least` of k samples are right."""
+    if k == 1:
+        return accuracy(items)
 
     @cache  # Most questions share their (n, correct) with others.
     def value(n: int, correct: int) -> float:
@@ -182,17 +184,18 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws]:
     """The estimate of maj@k for each of `ks`; every question has at least k samples."""
-    # maj@1 needs no spread of its own: it is the accuracy.
-    spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
-    values: dict[int, list[float]] = {k: [] for k in ks}
-    variances: dict[int, list[float]] = {k: [] for k in ks}
-    for item in items:
+    several = [k for k in ks if k > 1]
+    spread_known = {k: _spread_is_known(items, k) for k in several}
+    values: dict[int, list[float]] = {k: [] for k in several}
+    variances: dict[int, list[float]] = {k: [] for k in several}
+    for item in items if several else ():
         groups, silent = item.votes()
-        for k in ks:
+        for k in several:
             values[k].append(maj_at_k(groups, silent, k))
             if spread_known[k]:
                 variances[k].append(maj_jackknife(groups, silent, k))
-    return {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in ks}
+    draws = {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in several}
+    return {k: draws[k] if k > 1 else accuracy(items) for k in ks}
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
@@ -220,13 +223,10 @@ def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
 def _estimate(
     items: Sequence[QuestionTally], k: int, values: Sequence[float], variances: Sequence[float] | None
 ) -> Draws:
-    """Return the mean of pass@k, pass^k or maj@k over the questions, with its intervals.
+    """Return the mean of pass@k, pass^k or maj@k, k > 1, over the questions, with its intervals.
 
     values, variances: of each question; variances None: unknown, as for k above n/2.
     """
-    # One number has one interval: pass@1 and maj@1 are the accuracy.
-    if k == 1:
-        return accuracy(items)
     mean = math.fsum(values) / len(values)
     n_questions = len(items)
     if variances is None:

@@ -23,6 +23,7 @@ from rich.console import Console
 import harness
 from harness.asking.options.deciding import CompareOptions
 from harness.core.errors import StoreError
+from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
 from harness.core.records import Question
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
@@ -304,18 +305,28 @@ def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Pat
     assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
 
 
-@given(
-    st.lists(st.lists(st.sampled_from(["0", "65,592", "57.1 (55.9–58.3)", "41.7 (at most 7.4–83.0)"]), max_size=11)),
-    st.sampled_from([40, 80, 200]),
-)
-def test_no_number_is_broken_in_a_narrow_terminal(numbers: list[list[str]], width: int) -> None:
-    """With long names, and with more columns than one table has room for."""
-    n = max(map(len, numbers), default=0)
-    rows = tuple(("run-" * 40, "benchmark" * 9, *(cells + ["–"] * n)[:n]) for cells in numbers)
-    heads = ("run", "benchmark", *(f"mean of column {i}" for i in range(n)))
-    shown = terminal(to_terminal([Table("T", heads, rows, (), frozenset(range(2, n + 2)))]), width)
-    assert max(map(cell_len, shown.splitlines())) <= width
-    cells = Counter(cell for row in rows for cell in row[2:])
+WORDS = st.text(st.sampled_from("abcé漢-_/"), min_size=1, max_size=12)
+CELLS = {
+    True: st.sampled_from(["0", "65,592", "57.1 (55.9–58.3)", "41.7 (at most 7.4–83.0)", "–"]),
+    False: st.lists(WORDS, max_size=6).map(" ".join),
+}
+
+
+@given(st.data(), st.lists(st.booleans(), max_size=12), st.sampled_from([60, 80, 200]), st.booleans())
+def test_a_table_breaks_no_number_and_no_word_in_a_narrow_terminal(
+    data: st.DataObject, numeric: list[bool], width: int, of_a_command: bool
+) -> None:
+    """With names that are longer than the terminal, and with more columns than one table has room for."""
+    rows = data.draw(st.lists(st.tuples(*(CELLS[each] for each in numeric)), max_size=4))
+    heads = ("run", *(f"mean of column {i}" for i in range(len(numeric))))
+    numbers = frozenset(number for number, each in enumerate(numeric, 1) if each)
+    named = [("run-" * 40, *row) for row in rows]
+    table = Table("T", heads, tuple(named), (), numbers)
+    shown = terminal(Fitted(heads, named, numeric=numbers) if of_a_command else to_terminal([table]), width)
+    first = 1 if of_a_command else 2  # the second of a report's columns is a name, too
+    assert all(shown.count(word) for row in named for cell in row[first:] for word in cell.split())
+    assert max(map(cell_len, shown.splitlines()), default=0) <= width
+    cells = Counter(cell for row in rows for number, cell in enumerate(row, 1) if number in numbers)
     assert all(shown.count(cell) >= times for cell, times in cells.items())
 
 

@@ -129,7 +129,7 @@ def test_a_plan_counts_what_it_expects() -> None:
 # ---- sets of keys
 
 
-KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0, 1, 2, 5, 10**17, -1]))
+KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0, 1, 2, 5, 99_999, 100_000, 10**17, -1]))
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from functools import cache
 from pathlib import Path
@@ -74,7 +73,7 @@ def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_owed: int, impor
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
     first, second = tallied(q1="cc", q2="cc", q3="cc"), list(tallied(q1="cw", q2="cw", q4="cc"))
     changed = msgspec.structs.replace(second[1].question, row_digest="another row")
-    second[1] = QuestionTally(changed, second[1].grades, second[1].planned)
+    second[1] = QuestionTally.of(changed, second[1].grades, second[1].planned)
     result = compare_runs(first, second)
     assert (result.n_questions, result.unpaired) == (1, 3)
     many = compare_runs(tallied(**{f"q{n}": "cw" for n in range(7)}), tallied(q0="cc"))
@@ -85,7 +84,7 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
 
 def test_copies_count_as_the_samples_that_are_independent() -> None:
     copied = [
-        tuple(dataclasses.replace(item, independent=2) for item in run)
+        tuple(QuestionTally.of(item.question, item.grades, item.planned, 2) for item in run)
         for run in (tallied(q1="cccc", q2="ccww"), tallied(q1="ccww", q2="wwww"))
     ]
     whole = (tallied(q1="cc", q2="cw"), tallied(q1="cw", q2="ww"))
@@ -333,7 +332,7 @@ def compared_runs(first: Letters, second: Letters) -> PairedComparison:
 
     def tallied(letters: Letters) -> list[QuestionTally]:
         return [
-            QuestionTally(question(q), tuple(grade(q, i, x) for i, x in enumerate(row)), PLANNED)
+            QuestionTally.of(question(q), tuple(grade(q, i, x) for i, x in enumerate(row)), PLANNED)
             for q, row in letters.items()
         ]
 

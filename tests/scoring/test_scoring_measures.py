@@ -87,7 +87,7 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
     for number, row in enumerate(samples):
         parts = [{} if total is None else {"parts": (min(right, total), total)} for _, total, right in row]
         grades = [grade(f"q{number}", i, row[i][0], **parts[i]) for i in range(len(row))]
-        items.append(QuestionTally(question(f"q{number}"), grades, len(grades)))
+        items.append(QuestionTally.of(question(f"q{number}"), grades, len(grades)))
         uneven += len({total for _, total, _ in row} - {None}) > 1
     by_name = measures(items)
     # Answers to one question with different totals have no common share; a question beside them may have any total.

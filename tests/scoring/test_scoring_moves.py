@@ -16,7 +16,7 @@ from tests.scoring.graded import grade, question
 def tally(question_id: str, correct: int, n: int, *, row: str = "") -> QuestionTally:
     grades = tuple(grade(question_id, index, "c" if index < correct else "w") for index in range(n))
     asked = question(question_id)
-    return QuestionTally(msgspec.structs.replace(asked, row_digest=row or asked.row_digest), grades, n)
+    return QuestionTally.of(msgspec.structs.replace(asked, row_digest=row or asked.row_digest), grades, n)
 
 
 @given(st.integers(0, 64), st.integers(1, 64), st.integers(0, 64), st.integers(1, 64))

@@ -381,16 +381,16 @@ def test_a_published_score_near_one_has_an_error() -> None:
 
 
 def test_the_interval_of_two_runs_of_one_sample_is_that_of_their_pairs() -> None:
-    """Of 8 questions only the first run has 3 right, only the second 1: with u = 1.96² / 10, v = u (0.7 − 0.04) and
-    w = u · 0.2 / 1.4 it is 0.2 − √v to 0.2 + w + √(w² + v).
+    """Of 8 questions only the first run has 3 right, only the second 1: with u = 1.96² / 10, v = u (0.62 − 0.04)
+    and w = u · 0.2 / 1.24 it is 0.2 − √v to 0.2 + w + √(w² + v).
     """
     ours, theirs = np.array([1.0, 1, 1, 0, 1, 1, 0, 0]), np.array([0.0, 0, 0, 1, 1, 1, 0, 0])
     one, two = np.ones(8), np.full(8, 2.0)
     found = sampling_difference_limits(ours, one, theirs, one)
-    assert (float(found.low), float(found.high)) == pytest.approx((-0.303524, 0.761384), abs=1e-6)
+    assert (float(found.low), float(found.high)) == pytest.approx((-0.272022, 0.738030), abs=1e-6)
     swapped = sampling_difference_limits(theirs, one, ours, one)
-    assert (float(swapped.low), float(swapped.high)) == pytest.approx((-0.761384, 0.303524), abs=1e-6)
-    assert float(sampling_difference_limits(ours, two, theirs, one).low) != pytest.approx(-0.303524, abs=0.01)
+    assert (float(swapped.low), float(swapped.high)) == pytest.approx((-0.738030, 0.272022), abs=1e-6)
+    assert float(sampling_difference_limits(ours, two, theirs, one).low) != pytest.approx(-0.272022, abs=0.01)
     same = sampling_difference_limits(ours, one, ours, one)
     assert float(same.high) == -float(same.low) == pytest.approx(1.959963984540054 * math.sqrt(0.03), abs=1e-12)
 

@@ -5,8 +5,6 @@ For: harness.scoring.uncertainty.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -25,7 +23,7 @@ from tests.scoring.graded import grade, question
 def tally(name: str, letters: str, independent: int | None = None, **metadata: str) -> QuestionTally:
     """A question with one sample for each letter: c is correct, w is wrong."""
     grades = tuple(grade(name, index, letter) for index, letter in enumerate(letters))
-    return QuestionTally(question(name, **metadata), grades, len(letters), independent)
+    return QuestionTally.of(question(name, **metadata), grades, len(letters), independent)
 
 
 def test_questions_without_samples_are_left_out_of_the_intervals() -> None:
@@ -63,6 +61,6 @@ def test_copies_make_the_sampling_error_unknown() -> None:
 
 def test_a_question_with_other_grades_or_copies_is_counted_anew() -> None:
     (item,) = count([question("a")], [grade("a", index, letter) for index, letter in enumerate("cww")], 3).questions
-    other = dataclasses.replace(item, grades=tuple(grade("a", index, "c") for index in range(3)))
+    other = QuestionTally.of(item.question, [grade("a", index, "c") for index in range(3)], 3)
     assert (item.correct, other.correct, other.rate, other.votes()[0]) == (1, 3, 1.0, [(3, 3)])
-    assert dataclasses.replace(item, independent=1).correct == 1
+    assert QuestionTally.of(item.question, item.grades, 3, 1).correct == 1

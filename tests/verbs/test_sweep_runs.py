@@ -269,6 +269,19 @@ def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: 
     assert len(scores(tmp_path / "results/s")) == 3
 
 
+def test_an_error_of_all_cells_is_told_once(tmp_path: Path) -> None:
+    """Without a score there is no table, whose every row would tell the error again; the files have them."""
+    questions(tmp_path, "a", 3, 2)
+    questions(tmp_path, "b", 3, 2)
+    name = write(tmp_path, "s.yaml", {"models": ["able"], "benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]})
+    done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1")
+    assert done.code == 1, done.err
+    assert (done.out + done.err).count("no server answers at 127.0.0.1:9") == 1
+    assert "able+b: the same" in done.err
+    assert "2 of 2 cells are incomplete" in done.err
+    assert "no server answers at 127.0.0.1:9" in (tmp_path / "results/s/table.md").read_text()
+
+
 def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_one(tmp_path: Path) -> None:
     verdicts = {"3": False}
 
