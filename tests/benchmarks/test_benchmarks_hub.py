@@ -146,9 +146,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.dataset_digest)
     assert data.fetch(pinned).rows_digest == fetched.rows_digest, "it may be fetched from the file itself"
     there.write_bytes(fetched.file.read_bytes().replace(b"What is 2", b"What is 5"))
-    with pytest.raises(
-        UsageError, match=r"\(sums.jsonl\) holds rows with checksum .* fetch the data again"
-    ):
+    with pytest.raises(UsageError, match=r"\(sums.jsonl\) holds rows with checksum .* fetch the data again"):
         questions.build(pinned)
 
 
