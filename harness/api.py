@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
     from harness.core.money import Prices
     from harness.exports.frame import Of
-    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.keeping.launch import RunningServer
 
 
 def run(

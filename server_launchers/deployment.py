@@ -1,4 +1,4 @@
-"""What a launcher gives to the supervisor: the processes to start, and the addresses for clients."""
+"""What a start needs to know: the processes to start, and the addresses for clients."""
 
 from __future__ import annotations
 

@@ -1,21 +1,28 @@
 """Turns a spec into processes: replicas with their ports and devices, a router before them, or one engine.
 
-A pure function of the spec and the machine's facts, so a dry run prints exactly what a start would run.
+`deploy` is a pure function of the spec and the machine's facts, so a dry run prints exactly what a start would run.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import msgspec
 
+from harness.core.nouns import count_noun
 from server_launchers.deployment import Deployment, PlannedProcess
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
 from server_launchers.machine.inspection import Facts
 from server_launchers.spec import ServerSpec
+
+DRY_PORT = 8000
+"""The first port of a dry run whose spec names none."""
+MAX_PORT = 65_535
+"""Largest number of a TCP port."""
 
 
 def ports_needed(spec: ServerSpec) -> int:
@@ -23,6 +30,17 @@ def ports_needed(spec: ServerSpec) -> int:
     engine = table.engine_of(spec)
     count = _engine_processes(spec)
     return count + 2 if engine.routed(spec) else count
+
+
+def following_ports(first: int, count: int) -> range:
+    """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
+    last = first + count - 1
+    if last > MAX_PORT:
+        raise LaunchError(
+            f"--port {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
+            f"{MAX_PORT - count + 1}"
+        )
+    return range(first, last + 1)
 
 
 def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
@@ -72,7 +90,44 @@ def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
 
-def idle_devices(spec: ServerSpec, existing: Sequence[str] | None) -> list[str]:
+def dry_run(spec: ServerSpec) -> list[str]:
+    """The commands of a start, one line per process, ready for a shell; for several nodes, the lines of every node.
+
+    A missing engine is no error: then the newest version that was tried counts.
+    """
+    facts = table.assumed_facts(spec)
+    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.accelerator(spec)))
+    if spec.engine_version is None:
+        with contextlib.suppress(LaunchError):
+            facts = table.inspect(spec)
+    return lines(spec, following_ports(spec.port or DRY_PORT, ports_needed(spec)), facts)
+
+
+def remarks(spec: ServerSpec) -> list[str]:
+    """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
+    sentences = [f"cannot be started here: {why}"] if (why := obstacle(spec)) else []
+    idle = _idle_devices(spec, accelerators.find(table.accelerator(spec)).ids)
+    if idle:
+        sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
+    return sentences
+
+
+def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
+    """Why `spec` cannot be started on this machine, as far as can be checked without a start.
+
+    Examples: a missing engine, model file or option. Empty if nothing is known that prevents the start. any_model: the
+    model stands for one that comes later, so that it may be missing.
+    """
+    try:
+        table.inspect(spec)
+    except ModelError as error:
+        return "" if any_model else str(error)
+    except LaunchError as error:
+        return str(error)
+    return ""
+
+
+def _idle_devices(spec: ServerSpec, existing: Sequence[str] | None) -> list[str]:
     """The devices on this machine that `spec` leaves unused; none where the engine decides that itself.
 
     existing: the ids of the machine's devices; None: unknown.

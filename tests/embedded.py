@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers.keeping import supervisor
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping import launch
+from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.shorter_model import shorten
 
@@ -78,7 +78,7 @@ def private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def embedded_server(smollm2: Path, private_state: Path) -> Iterator[RunningServer]:
     """`smollm2` served by llama.cpp: `.base_urls[0]` without `/v1`, `.model` is the name to ask for."""
-    with supervisor.launch(embedded_spec(smollm2, name="tests")) as server:
+    with launch.launch(embedded_spec(smollm2, name="tests")) as server:
         yield server
 
 
@@ -88,5 +88,5 @@ def thinking_server(smollm2: Path, private_state: Path) -> Iterator[RunningServe
 
     Send `THINKING_GRAMMAR` as the request's `grammar`; `chat_template_kwargs.enable_thinking` works too.
     """
-    with supervisor.launch(embedded_spec(smollm2, name="thinking", chat_template=str(THINKING_TEMPLATE))) as server:
+    with launch.launch(embedded_spec(smollm2, name="thinking", chat_template=str(THINKING_TEMPLATE))) as server:
         yield server

@@ -53,7 +53,7 @@ IMPORTED = {COMMANDS: (
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.app"),
     *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
     *("harness.showing.display", "harness.showing.lines"),
-    *(f"server_launchers.{name}" for name in ("keeping.supervisor", "keeping.registering", "engines.command")),
+    *(f"server_launchers.{name}" for name in ("keeping.launch", "engines.command")),
     *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),
     *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
     "harness.testing",

@@ -36,13 +36,13 @@ from harness.showing.display import render_lines
 from harness.showing.lines import panel
 from harness.showing.running_score import RunningScore, RunningScores
 from server_launchers.embedded import weights
-from server_launchers.keeping import supervisor
+from server_launchers.keeping import launch
 from tests.browser.chromium import Browser, browsing
 from tests.embedded import MODEL, THINKING_TEMPLATE, embedded_spec
 from tests.viewer.running import viewing
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.keeping.launch import RunningServer
 
 GRAMMAR = (
     r'root ::= [A-Za-z0-9 .,+*=/()\n-]{20,140} "\n</think>\n\n" [A-Za-z0-9 .,+*=/()-]{3,50} '
@@ -171,7 +171,7 @@ def make(folder: Path, questions: int, samples: int) -> None:
         say("the server starts")
         template = str(THINKING_TEMPLATE)
         spec = embedded_spec(weights.fetch(MODEL), name="pictures", chat_template=template, max_sequences=SEQUENCES)
-        with supervisor.launch(spec) as server:
+        with launch.launch(spec) as server:
             for name in missing:
                 say(f"the run {name}, {questions * samples} samples")
                 run(folder, name, server, questions, samples)

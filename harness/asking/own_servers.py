@@ -47,7 +47,7 @@ def _host_and_port(url: str) -> str:
 
 
 def facts_of(state: ServerState) -> ServerFacts:
-    """The facts that the supervisor recorded of the server, and checksums of its model's files on this machine."""
+    """The facts that the start recorded of the server, and checksums of its model's files on this machine."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}
     files: dict[str, str] = {}

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from harness.core.choices import Thinking
     from harness.core.records import ServerFacts
     from harness.generation.network.endpoints_file import EndpointsFile
-    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.keeping.launch import RunningServer
     from server_launchers.spec import ServerSpec
 
 

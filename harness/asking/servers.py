@@ -41,8 +41,8 @@ from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.asking.watching import Watcher
+    from server_launchers.keeping.launch import RunningServer
     from server_launchers.keeping.servers import ServerState
-    from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -147,7 +147,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
 
 
 def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoint, ...]) -> ReachedServers:
-    """The endpoints of a server that was started here, with what the supervisor recorded of it."""
+    """The endpoints of a server that was started here, with what its start recorded."""
     about = {
         "server": state.name,
         "engine": state.engine,
@@ -573,7 +573,7 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
     """
-    from server_launchers.keeping import supervisor
+    from server_launchers.keeping import launch
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
@@ -583,7 +583,7 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
     begun = time.monotonic()
     # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
     with Signals(partial(_stopped_at_start, spec)):
-        server = supervisor.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
+        server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
     watcher.started(server, time.monotonic() - begun)
     return server
 

@@ -9,8 +9,7 @@ from harness.core import channel
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
-    from server_launchers.keeping.supervisor import RunningServer
-    from server_launchers.keeping.waiting import StartProgress
+    from server_launchers.keeping.launch import RunningServer, StartProgress
 
 
 class Watcher:

@@ -337,8 +337,8 @@ class Card(_Part):
     dates: tuple[str, str] | None = None
     """First and last day, month or year of the selected questions, in the column's notation; "" for no bound."""
     only: dict[str, list[str | bool | int | None]] = Field(default_factory=dict)
-    """Column → its allowed values, such as `image: [""]`. A row with another value is left out, as if the data did not
-    hold it."""
+    """Column, or `COLUMN.KEY` of a column that holds JSON → its allowed values, such as `image: [""]`. A row with
+    another value is left out, as if the data did not hold it."""
 
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)

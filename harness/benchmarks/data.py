@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, GymSource, HubSource, UrlSource
 from harness.benchmarks.sources import chooser
+from harness.core import codec
+from harness.core.files import write_atomically
 from harness.core.records import Question
 
 Status = Literal["here", "absent", "generated"]
@@ -19,7 +22,8 @@ class Fetched:
     """The result of `fetch`.
 
     origin: the source's name and revision. notes: what a reader of a score should know about the data. rows_digest,
-    dataset_digest: see `harness.benchmarks.questions.QuestionSet`.
+    dataset_digest: see `harness.benchmarks.questions.QuestionSet`. file: the one file that holds the rows, to be
+    copied to a machine without a network; None where none is needed.
     """
 
     name: str
@@ -28,6 +32,7 @@ class Fetched:
     rows_digest: str
     dataset_digest: str
     notes: tuple[str, ...]
+    file: Path | None
 
 
 def status(card: Card) -> Status:
@@ -43,7 +48,10 @@ def status(card: Card) -> Status:
 def fetch(card: Card) -> Fetched:
     """Download a card's data if needed, then read and verify all rows. Raises `UsageError`."""
     built = questions.build(card)
-    return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes)
+    file = chooser.one_file(card)
+    if file is not None and isinstance(card.source, HubSource):
+        write_atomically(file, (codec.encode(row.value) + b"\n" for row in chooser.read(card).rows))
+    return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes, file)
 
 
 def render_examples(card: Card, number: int) -> list[str]:

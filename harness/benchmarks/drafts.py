@@ -292,9 +292,7 @@ def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `only` and `dates` select; all rows if the card has neither. Raises `UsageError`."""
     for row in rows:
-        # A row without the column is an error: if the data renamed the column, no row would be left.
-        cells = {name: row.value[_require_column(row, (name,), "the selection")] for name in card.only}
-        if any(cell not in card.only[name] for name, cell in cells.items()):
+        if any(_selecting_cell(row, name) not in values for name, values in card.only.items()):
             continue
         if card.dates is not None and card.date_column is not None:
             date = row.value.get(card.date_column)
@@ -305,6 +303,21 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
                 continue
         yield row
+
+
+def _selecting_cell(row: Row, name: str) -> Any:
+    """The cell of a column; for `COLUMN.KEY`, that key's value in a column that holds JSON. Raises `UsageError`."""
+    outer, dot, key = name.partition(".")
+    if dot and _first_column((name,), row) is None:
+        column = _require_column(row, (outer,), "the selection")
+        value = row.value[column]
+        if isinstance(value, str):
+            value = tables.parse_json(value, f"{row.where}, the column {column!r}")
+        if not isinstance(value, dict) or key not in value:
+            raise _wrong_cell(row, column, f"hold a JSON object with the key {key!r}", value)
+        return value[key]
+    # A row without the column is an error: if the data renamed the column, no row would be left.
+    return row.value[_require_column(row, (name,), "the selection")]
 
 
 def _id_column(card: Card, first: Row) -> str | None:

@@ -85,6 +85,8 @@ def fetch(names: tuple[str, ...]) -> None:
             f"{fetched.name}: {count_noun(fetched.n_questions, 'question')} from {visible(fetched.origin)}, "
             f"rows {fetched.rows_digest}"
         )
+        if fetched.file is not None:
+            click.echo(f"  for a machine without a network, copy {visible(str(fetched.file))} to the same place there")
         for note in fetched.notes:
             terminal.warn(note)
 

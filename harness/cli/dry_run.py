@@ -34,15 +34,15 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
 
     Nothing is sent except one look at the server. judge: who will score the run; it is asked nothing. None: the rules.
     """
-    from server_launchers.keeping import supervisor
+    from server_launchers import replicas
 
     if options.serve is not None:
         watcher = Terminal()
         questions_asked = questions_of(options, watcher)
         spec = server_of(questions_asked)
-        for line in supervisor.dry_run(spec):
+        for line in replicas.dry_run(spec):
             click.echo(line)
-        for sentence in supervisor.remarks(spec):
+        for sentence in replicas.remarks(spec):
             terminal.note(sentence)
         _show_unserved(options, questions_asked, judge)
         _warn(questions_asked.sets, judge, watcher)

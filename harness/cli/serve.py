@@ -209,9 +209,9 @@ def stop(name: str | None, everything: bool) -> None:
 @click.argument("name", required=False)
 def logs(name: str | None) -> None:
     """Print the end of a server's logs."""
-    from server_launchers.keeping import engine_log, servers
+    from server_launchers.keeping import servers
 
     for path in servers.logs(name):
         click.echo(f"== {visible(str(path))}")
-        for line in engine_log.tail(path)[-SHOWN_LOG_LINES:]:
+        for line in servers.log_tail(path)[-SHOWN_LOG_LINES:]:
             click.echo(line)

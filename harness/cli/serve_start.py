@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -19,7 +18,8 @@ from harness.cli.flags import server_fields
 from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from server_launchers.keeping import registering, supervisor
+from server_launchers import replicas
+from server_launchers.keeping import launch
 
 if TYPE_CHECKING:
     from server_launchers.keeping.servers import ServerState
@@ -58,11 +58,11 @@ def start(wish: Wish) -> None:
     if wish.register is not None:
         if wish.detach:
             raise UsageError("--register does not work with --detach: the address is removed when the command ends")
-        registering.check(spec)
+        launch.refuse_unreachable(spec)
     if wish.dry_run:
-        for line in supervisor.dry_run(spec):
+        for line in replicas.dry_run(spec):
             click.echo(line)
-        for sentence in supervisor.remarks(spec):
+        for sentence in replicas.remarks(spec):
             terminal.note(sentence)
         return
     if twin := servers.twin(spec):
@@ -73,8 +73,7 @@ def start(wish: Wish) -> None:
     # Only now, since the server is ready. Before, SIGTERM kills this process, and the guard process that watches it
     # ends the server.
     _leave_at_signals()
-    urls = registering.public_addresses(spec, server.base_urls)
-    with server, registering.register(wish.register, urls) if wish.register is not None else nullcontext():
+    with server, launch.registered(wish.register, spec, server.base_urls):
         click.echo("Ctrl-C stops it.", err=True)
         why = server.wait()
         if why is None:

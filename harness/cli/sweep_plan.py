@@ -52,14 +52,14 @@ def _steps(sweep: Sweep) -> list[str]:
 
 def _server(group: ServerGroup) -> str:
     """The processes that would be started, a line each, and what prevents their start on this machine."""
-    from server_launchers.keeping import supervisor
+    from server_launchers import replicas
 
     if group.spec is None:
         given = [options for cell in group.cells if (options := cell.options).base_url or options.provider]
         return "a server that runs already" if given else f"the server of {URL_VARIABLE}, or the running one"
     try:
         spec = running.server_of(group, Terminal(progress=False))
-        return "\n  ".join(["", *supervisor.dry_run(spec), *map(visible, supervisor.remarks(spec))])
+        return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])
     except HarnessError as error:
         return f"cannot be started here: {visible(str(error))}"
 

@@ -13,7 +13,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
     from harness.showing.display import ProgressDisplay
-    from server_launchers.keeping.supervisor import RunningServer
-    from server_launchers.keeping.waiting import Heartbeat, StartProgress
+    from server_launchers.keeping.launch import RunningServer, StartProgress
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -87,6 +85,8 @@ def count_repeated(warned: Counter[str]) -> None:
             click.echo(f"harness: warning, {n:,} times in all: {sentence}", err=True)
 
 
+BEAT_SECONDS = 15.0
+"""Seconds between two lines about a start while its phase stays the same."""
 GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
@@ -123,18 +123,13 @@ class Terminal(Watcher):
         self.advice: list[str] = []
         self._display: ProgressDisplay | None = None
         self._cell = ""
+        self._phase, self._next_beat = "", 0.0
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
     @property
     def resume_command(self) -> str:
         """The typed command without its keys; in a child process of the demo or a sweep, the parent's command."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
-
-    @cached_property
-    def _heartbeat(self) -> Heartbeat:
-        from server_launchers.keeping.waiting import Heartbeat
-
-        return Heartbeat(note)
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +169,9 @@ class Terminal(Watcher):
 
     def starting(self, progress: StartProgress) -> None:
         """Print a line when the phase of a start changes, and from time to time in between."""
-        self._heartbeat(progress)
+        if progress.phase != self._phase or progress.seconds >= self._next_beat:
+            self._phase, self._next_beat = progress.phase, progress.seconds + BEAT_SECONDS
+            note(f"{progress.seconds:5.0f} s  {progress.phase}")
 
     def started(self, server: RunningServer, seconds: float) -> None:
         """Print the address of the server."""

@@ -25,7 +25,7 @@ POLICY = "round_robin"
 replica.
 """
 STARTUP_SECONDS = 86_400
-"""Seconds that the router waits for its workers: a day, since the supervisor has its own limit."""
+"""Seconds that the router waits for its workers: a day, since a start has its own limit."""
 
 
 class Router(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Starts, watches and ends servers: supervisor, guard process, state files, logs.
+"""The life of a server: its start and end (`launch`), the process that watches it (`guard`), its record (`servers`).
 
-Commands enter through `supervisor` (start) and `servers` (find, show, stop).
+`engine_log` reads what an engine's log says. Commands enter through `launch` (start) and `servers` (list, show, stop).
 """

@@ -1,25 +1,19 @@
-"""Reads an engine's log: how far a start has come, and in plain words why it failed.
+"""Reads the lines of an engine's log: how far a start has come, and in plain words why it failed.
 
-This module knows what torch, the hub, the loader and the system write under every engine; the lines of one engine are
-in its own file (`engines`, `LogWords`). A log is matched against the patterns of all engines, because it need not name
-its engine. The most specific causes are tried first: a refused option, then an engine's own lines, then common ones.
+It opens no file and knows no life cycle. It knows what torch, the hub, the loader and the system write under every
+engine; the lines of one engine are in its own file (`engines`, `LogWords`). Lines are matched against the patterns of
+all engines, because they need not name theirs. The most specific causes are tried first: a refused option, then an
+engine's own lines, then common ones.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
-from pathlib import Path
 
 from harness.core.inert import visible
 from server_launchers.engines import table
-from server_launchers.keeping import private_files
-
-TAIL_BYTES = 256 << 10
-"""Bytes at the end of a log that are searched for causes."""
-TAIL_LINES = 15
-"""Lines at the end of a log that a message shows."""
 
 _SHARED_PHASES = (
     (r"[Dd]ownload\w*.*?(\d{1,3})%", "downloading weights {} %"),
@@ -113,13 +107,6 @@ _SIGNALS = {
 }
 
 
-def tail(path: Path) -> list[str]:
-    """The last lines of the log, without blank ones; empty where there is no log yet."""
-    # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
-    text = (private_files.read_end(path, TAIL_BYTES) or b"").decode("utf-8", "replace")
-    return [visible(line) for line in text.split("\n") if line.strip()]
-
-
 @cache
 def _phases() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Pattern of a line → the phase that the line shows."""
@@ -170,9 +157,8 @@ def known_cause(lines: Iterable[str]) -> str | None:
     return None
 
 
-def cause(path: Path, exit_code: int | None) -> str:
-    """Why the engine ended, in one sentence: from a known pattern in its log, else from its exit code."""
-    lines = tail(path)
+def cause(lines: Sequence[str], exit_code: int | None) -> str:
+    """Why the engine ended, in one sentence: from a known pattern in its log's lines, else from its exit code."""
     if sentence := known_cause(lines):
         return sentence
     text = "\n".join(lines)

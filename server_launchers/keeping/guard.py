@@ -9,7 +9,7 @@ One guard keeps one server. It goes through these states:
     starting ──"ready" on the lifeline──▶ ready ──────────────────────────────────────────────────▶ exited
        └──────────────────────────────────────────────────────────────────────────────────────────▶ exited
     the way to `exited` is the stop ladder; it begins when
-      SIGTERM, SIGINT or SIGHUP comes, or "stop" on the lifeline       always
+      SIGTERM, SIGINT or SIGHUP comes                                  always
       the lifeline closes, or the guard's parent changes               until "detach" came
       the last member has ended and is not to be started again         always
 
@@ -18,14 +18,16 @@ The stop ladder: TERM to each member's group, a grace, KILL, then a sweep for wh
 own.
 
 Invariant: for each process that a member started, one of three things holds, so that the sweep finds it. It is a
-descendant of the guard (which adopts orphans, as their subreaper), it was one at an earlier look (`KeptProcess.seen`),
-or it carries the member's mark, an environment variable that all processes of a member inherit (`MARK`).
+descendant of the guard (which adopts orphans, as their subreaper), it was one of the member at an earlier look
+(`MemberState.family`), or it carries the member's mark, a variable that all processes of a member inherit (`MARK`).
 
 Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the engine's
 main process with it (Linux), and `stop` finds the rest by recorded number, descent and mark. Not covered: processes
 that are not descendants (a container's are ended through its client).
 
-No thread and few imports, so that it starts in a fraction of a second and may fork safely.
+No thread, so that it may fork safely.
+
+Long: one loop serves the members, their output and the lifeline.
 """
 
 from __future__ import annotations
@@ -41,11 +43,16 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from server_launchers.keeping import private_files, processes
-from server_launchers.keeping.log_file import LogFile
-from server_launchers.machine import containers
+import msgspec
+
+from harness.core.inert import visible
+from server_launchers.errors import GUARDS_MARK
+from server_launchers.keeping import servers
+from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.machine import containers, processes
+from server_launchers.machine.processes import Process
 from server_launchers.variables import MARK
 
 TICK_SECONDS = 0.25
@@ -63,44 +70,135 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class KeptProcess:
-    """One process of the server (a member), with its log and its known descendants.
+MAX_LINE_CHARS = 4000
+"""Characters of a log's line that are kept; an ellipsis replaces the rest."""
+LOG_BYTES = 16 << 20
+"""A log of this size in bytes is renamed to `.1`, replacing the older one; so at most twice as much is kept."""
+BAR_SECONDS = 1.0
+"""Seconds between two kept states of a progress bar that is redrawn on one line."""
 
-    record: what the state file says of the member (`state.MemberState`). pipe: its output; None once it is closed.
-    main: the process itself; None before its start and after its end. seen: its descendants at the last look.
-    restart_at: when it is started again, in seconds of the monotonic clock; None if no restart is due.
+
+class MemberStart(msgspec.Struct, frozen=True):
+    """How a member is started. It stands in no file, since arguments and variables may hold keys."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    folder: str
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """What the guard is told when it begins.
+
+    path: the state file. starts, logs: one for each member of `state`. restarts: how often a member may be started
+    again. secrets: texts that no log may contain.
     """
 
-    def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
-        self.record = record
-        # The values popped here stay in memory only: the record is saved, and arguments and variables may hold keys.
+    path: str
+    state: ServerState
+    starts: list[MemberStart]
+    logs: list[str]
+    restarts: int
+    secrets: list[str]
+
+
+class LogFile:
+    """One member's output: whole lines, no control characters, no secret, bounded."""
+
+    def __init__(self, path: Path, secrets: list[str]) -> None:
+        self._path = path
+        self._secrets = secrets
+        self._file = os.fdopen(servers.create(path), "ab")
+        self._rest = b""
+        self._last_bar = 0.0
+
+    def feed(self, data: bytes) -> None:
+        """Write the whole lines in `data`; the rest waits for its line end.
+
+        A progress bar that is redrawn on one line is written at most once in `BAR_SECONDS`.
+        """
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        # An engine that never ends its line would otherwise fill the memory of the guard.
+        if len(self._rest) > 4 * MAX_LINE_CHARS:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in lines:
+            # A terminal shows only what follows the last carriage return.
+            self._write(line.rstrip(b"\r").rpartition(b"\r")[2])
+        if b"\r" in self._rest:
+            bar, _, self._rest = self._rest.rpartition(b"\r")
+            # A bar redraws dozens of times a second and would push the real lines out of the bounded log.
+            if time.monotonic() - self._last_bar >= BAR_SECONDS:
+                self._last_bar = time.monotonic()
+                self._write(bar.rpartition(b"\r")[2])
+
+    def _write(self, line: bytes) -> None:
+        """Write one line. If the disk is full the line is dropped, because reading the engine's output must go on."""
+        text = line.decode("utf-8", "replace")
+        # Secrets first: `visible` may cut or escape a key so that it no longer matches.
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        with contextlib.suppress(OSError):
+            self._file.write(visible(text.replace("\t", "    "), MAX_LINE_CHARS).encode("utf-8") + b"\n")
+            # Flushed by line: the launcher follows this file's size to see progress, and reads the cause from its end.
+            self._file.flush()
+            if self._file.tell() > LOG_BYTES:
+                self._file.close()
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._file = os.fdopen(servers.create(self._path), "ab")
+
+    def note(self, text: str) -> None:
+        """Write a line of the guard itself, marked so that it differs from the engine's lines."""
+        self._write(f"{GUARDS_MARK} {text}".encode())
+
+    def close(self) -> None:
+        """Write the last line if it lacks a line end, and close the file."""
+        if self._rest:
+            self.feed(b"\n")
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+class Member:
+    """One process of the server: what the state file says of it, and what only the guard knows.
+
+    log: its output, as it may be shown. pipe: its output as it comes; None once it is closed. main: the process itself;
+    None before its start and after its end. restart_at: when it is started again, in seconds of the monotonic clock;
+    None if no restart is due.
+    """
+
+    def __init__(self, state: MemberState, start: MemberStart, log: LogFile, mark: str) -> None:
+        self.state = state
         self.mark = mark
-        self.argv: list[str] = record.pop("engine_argv")
-        self.environment: dict[str, str] = record.pop("environment")
-        self.folder: str = record.pop("folder")
-        self.log = LogFile(Path(record.pop("log")), secrets)
+        self._start = start
+        self.log = log
         self.pipe: IO[bytes] | None = None
-        self.main: processes.Process | None = None
-        self.seen: set[processes.Process] = set()
+        self.main: Process | None = None
         self.restart_at: float | None = None
 
     def start(self) -> None:
-        """Start the program in a process group of its own; raises OSError where it cannot be run."""
-        child = subprocess.Popen(
-            self.argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=self.folder,
-            # Without PYTHONUNBUFFERED a Python engine keeps its last lines, the cause of a crash, in a buffer on a
-            # pipe.
-            env={**os.environ, **self.environment, MARK: self.mark, "PYTHONUNBUFFERED": "1"},
-            # A group of its own: Ctrl-C in the terminal reaches the guard alone, and killpg takes an engine with its
-            # workers.
-            process_group=0,
-            # The parent's number is taken before the fork; in the child getppid may already name whoever adopted it.
-            preexec_fn=partial(_die_with, os.getpid()),
-        )
+        """Start the program in a process group of its own; note where it cannot be run."""
+        try:
+            child = subprocess.Popen(
+                self._start.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self._start.folder,
+                # Without PYTHONUNBUFFERED a Python engine keeps its last lines, the cause of a crash, in a buffer on a
+                # pipe.
+                env={**os.environ, **self._start.environment, MARK: self.mark, "PYTHONUNBUFFERED": "1"},
+                # A group of its own: Ctrl-C in the terminal reaches the guard alone, and killpg takes an engine with
+                # its workers.
+                process_group=0,
+                # The parent's number is taken before the fork; in the child getppid may already name whoever adopted
+                # it.
+                preexec_fn=partial(_die_with, os.getpid()),
+            )
+        except OSError as error:
+            self.log.note(f"cannot run {self._start.argv[0]}: {error.strerror}")
+            # The status that a shell gives to a command that it cannot run.
+            self.state.exit_code = 127
+            return
         # The guard reaps all descendants in one place, so Popen must not wait for this one.
         child.returncode = 0
         assert child.stdout is not None
@@ -108,63 +206,52 @@ class KeptProcess:
         os.set_blocking(child.stdout.fileno(), False)
         self.pipe = child.stdout
         # A child that died at once has no start time; "gone" equals none, so this number is never signalled.
-        self.main = processes.process(child.pid) or processes.Process(child.pid, "gone")
-        self.seen = set()
-        self.restart_at = None
-        self.record |= {"pid": child.pid, "started": self.main.started, "exit_code": None}
+        self.main = processes.process(child.pid) or Process(child.pid, "gone")
+        self.state.pid, self.state.started, self.state.exit_code = self.main.pid, self.main.started, None
+        self.state.family = []
 
     def survey(self) -> bool:
-        """Add new descendants to `seen` and to the record; return whether `seen` changed.
+        """Add new descendants to the record; return whether it changed.
 
         To be called again and again, because descent can be seen only while the parent lives. The mark does not find
         all workers, because engines overwrite their environment with a title.
         """
         if self.main is None:
             return False
-        family = map(processes.process, processes.descendants(self.main.pid))
-        # An orphan stays in `seen`: nothing else shows later which member started it.
-        seen = {member for member in self.seen if member.alive()} | {member for member in family if member is not None}
-        changed = seen != self.seen
-        self.seen = seen
-        self.record["family"] = sorted([member.pid, member.started] for member in seen)
+        # An orphan stays recorded: nothing else shows later which member started it.
+        orphans = {process for process in self.state.recorded - {self.main} if process.alive()}
+        family = sorted((process.pid, process.started) for process in orphans | processes.descendants(self.main.pid))
+        changed = family != self.state.family
+        self.state.family = family
         return changed
 
     def end_container(self) -> None:
         """Remove this member's container, if it has one; killing docker's client would leave the container running."""
-        if self.record.get("container"):
-            containers.end(self.record["container"], self.mark)
+        if self.state.container:
+            containers.end(self.state.container, self.mark)
 
-    def everyone(self) -> list[processes.Process]:
-        """Return all living processes of this member: its main process, its process group, and those that left it."""
+    def everyone(self) -> set[Process]:
+        """All processes of this member, dead or alive: the recorded ones, its process group, and those that left it."""
         if self.main is None:
-            return []
+            return set()
         # The group finds workers that overwrote their environment, the mark those that left the group.
-        numbers = {*processes.group(self.main.pid), *processes.find_marked(self.mark)}
-        living = {process for process in map(processes.process, numbers) if process is not None}
-        return [process for process in living | self.seen | {self.main} if process.alive()]
+        return self.state.recorded | processes.group(self.main.pid) | processes.find_marked(self.mark)
 
 
 class Guard:
     """Keeps one server: watches its pipes, its processes and the signals, until all processes have ended."""
 
-    def __init__(self, config: dict[str, Any], rest: bytes) -> None:
-        self.state_path = Path(config["state_path"])
-        self.state: dict[str, Any] = config["state"]
-        self.grace: float = config["grace"]
-        self.restarts: int = config["restarts"]
-        # The configuration holds only the name of a key's variable; the value is read here.
-        keys = [os.environ.get(name) for name in config["secret_names"]]
-        secrets = [key for key in keys if key] + config["secrets"]
-        self.members = [
-            KeptProcess(record, secrets, f"{config['mark']}:{index}")
-            for index, record in enumerate(self.state["members"])
-        ]
+    def __init__(self, orders: Orders, rest: bytes) -> None:
+        self._path = Path(orders.path)
+        self.state = orders.state
+        self._restarts = orders.restarts
+        logs = [LogFile(Path(log), orders.secrets) for log in orders.logs]
+        parts = enumerate(zip(self.state.members, orders.starts, logs, strict=True))
+        self.members = [Member(*part, f"{self.state.mark}:{index}") for index, part in parts]
         self.selector = selectors.DefaultSelector()
         self.parent: int | None = os.getppid()
         self.lifeline: IO[bytes] | None = None
         self.stopping = False
-        self.told_to_stop = False
-        self.ready = False
         self._rest = rest
 
     def run(self, lifeline: IO[bytes]) -> int:
@@ -205,40 +292,31 @@ class Guard:
 
     def _stop(self, *_: object) -> None:
         # A signal handler only sets flags, on which the loop acts after the turn, so no lock is needed.
-        self.stopping = self.told_to_stop = True
+        self.stopping = self.state.stopped = True
 
     def _read_lifeline(self) -> None:
-        """Obey the words that the harness wrote: ready, detach, stop. A closed pipe means stop."""
+        """Obey the words that the harness wrote: ready, detach. A closed pipe means stop."""
         assert self.lifeline is not None
         data = os.read(self.lifeline.fileno(), 4096)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             if line == b"ready":
-                self.ready = True
-                self.state["status"] = "ready"
+                self.state.status = "ready"
                 self._save()
             elif line == b"detach":
                 # The parent will end on purpose now, so a new parent no longer means that the harness was killed.
                 self.parent = None
                 self.selector.unregister(self.lifeline)
                 return
-            elif line == b"stop":
-                self._stop()
         if not data:
             self._stop()
             self.selector.unregister(self.lifeline)
 
-    def _start(self, member: KeptProcess) -> None:
+    def _start(self, member: Member) -> None:
         """Start one process of the server, and read its output."""
-        try:
-            member.start()
-        except OSError as error:
-            member.log.note(f"cannot run {member.argv[0]}: {error.strerror}")
-            # The status that a shell gives to a command that it cannot run.
-            member.record["exit_code"] = 127
-            return
-        assert member.pipe is not None
-        self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
+        member.start()
+        if member.pipe is not None:
+            self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
 
     def _turn(self, seconds: float) -> None:
         """Wait at most `seconds` for output, signals and orders of the harness, and handle them.
@@ -259,7 +337,7 @@ class Guard:
                 self._start(member)
                 self._save()
 
-    def _drain(self, member: KeptProcess) -> None:
+    def _drain(self, member: Member) -> None:
         """Read once from the process's output into its log; close the pipe at its end."""
         assert member.pipe is not None
         data = os.read(member.pipe.fileno(), READ_BYTES)
@@ -268,7 +346,7 @@ class Guard:
         else:
             self._close_pipe(member)
 
-    def _close_pipe(self, member: KeptProcess) -> None:
+    def _close_pipe(self, member: Member) -> None:
         if member.pipe is not None:
             self.selector.unregister(member.pipe)
             member.pipe.close()
@@ -286,31 +364,29 @@ class Guard:
                 ended[pid] = os.waitstatus_to_exitcode(status)
         return ended
 
-    def _died(self, member: KeptProcess, code: int) -> None:
+    def _died(self, member: Member, code: int) -> None:
         """Handle a member whose main process ended: end its leftover processes, and restart it if allowed.
 
         code: exit status of the process.
         """
         # Leftover workers are ended before the pipe is closed, so that their last output is read.
         left = processes.end(member.everyone(), SWEEP_SECONDS)
-        if member.pipe is not None:
-            with contextlib.suppress(BlockingIOError):
-                while member.pipe is not None:
-                    self._drain(member)
-            self._close_pipe(member)
+        with contextlib.suppress(BlockingIOError):
+            while member.pipe is not None:
+                self._drain(member)
+        self._close_pipe(member)
         member.end_container()
         member.main = None
-        member.record["exit_code"] = code
+        member.state.exit_code = code
         member.log.note(f"the process ended with {_exit_text(code)}")
-        if left:
-            member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
+        self._note_left(member, left)
         # A member that dies before the server is ready is not restarted: the launcher reports the failed start.
-        if self.ready and not self.stopping and member.record["restarts"] < self.restarts:
-            member.record["restarts"] += 1
+        if self.state.status == "ready" and not self.stopping and member.state.restarts < self._restarts:
+            member.state.restarts += 1
             member.restart_at = time.monotonic() + RESTART_SECONDS
-            nth = f"restart {member.record['restarts']} of {self.restarts}"
+            nth = f"restart {member.state.restarts} of {self._restarts}"
             member.log.note(f"the process is started again in {RESTART_SECONDS:g} s ({nth})")
-        elif not self.stopping and member.record["role"] == "router":
+        elif member.state.role == "router":
             # Replicas without their router answer on no address that a client knows.
             self.stopping = True
         self._save()
@@ -320,51 +396,50 @@ class Guard:
 
         The ladder: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their group.
         """
-        self.state["stopped"] = self.told_to_stop
         self.stopping = True
-        groups = [member for member in self.members if member.main is not None]
-        for member in groups:
-            assert member.main is not None
-            # Before TERM: once the main process is gone, its workers have another parent and are no descendants of it.
+        # Before TERM: once the main process is gone, its workers have another parent and are no descendants of it.
+        for member in self.members:
             member.survey()
-            member.log.note("stopping: TERM")
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                # The whole group at once: some engines leave their workers running when only the main process gets
-                # TERM.
-                os.killpg(member.main.pid, signal.SIGTERM)
-        deadline = time.monotonic() + self.grace
+        # The whole group at once: some engines leave their workers running when only the main process gets TERM.
+        self._signal_groups(signal.SIGTERM, "stopping: TERM")
+        deadline = time.monotonic() + self.state.grace
         while any(member.main for member in self.members) and time.monotonic() < deadline:
             self._turn(min(TICK_SECONDS, 0.05))
-        for member in groups:
-            if member.main is not None:
-                member.log.note(f"stopping: still running after {self.grace:g} s, KILL")
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(member.main.pid, signal.SIGKILL)
-                # Killing docker's client leaves its container running.
-                member.end_container()
+        for member in self._signal_groups(
+            signal.SIGKILL, f"stopping: still running after {self.state.grace:g} s, KILL"
+        ):
+            member.end_container()
         # Processes that left their group or lost their parent are found by descent and by the mark.
-        numbers = {*processes.descendants(os.getpid())}
-        for member in self.members:
-            numbers |= {*processes.find_marked(member.mark)}
-        family = {process for process in map(processes.process, numbers - {os.getpid()}) if process is not None}
+        family = processes.descendants(os.getpid()).union(*(processes.find_marked(each.mark) for each in self.members))
         left = processes.end(family, SWEEP_SECONDS)
         # A last turn reaps the killed and reads their output before the logs close.
         self._turn(0)
+        # The processes that are left belong to the whole server; the first log, which people read first, names them.
+        self._note_left(self.members[0], left)
         for member in self.members:
-            # The processes that are left belong to the whole server; the first log, which people read first, names
-            # them.
-            if left and member is self.members[0]:
-                member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()
-        self.state["survivors"] = [processes.describe(process.pid) for process in left]
+        self.state.survivors = [processes.describe(process.pid) for process in left]
         # "exited" is written last: `servers.end` waits for it.
-        self.state["status"] = "exited"
+        self.state.status = "exited"
         self._save()
+
+    def _signal_groups(self, number: int, note: str) -> list[Member]:
+        """Signal the process group of each member that runs; return these members."""
+        running = [(member, member.main.pid) for member in self.members if member.main is not None]
+        for member, group in running:
+            member.log.note(note)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+        return [member for member, _ in running]
+
+    def _note_left(self, member: Member, left: list[Process]) -> None:
+        if left:
+            member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
 
     def _save(self) -> None:
         # The guard must end its engine even if the state folder has disappeared.
         with contextlib.suppress(OSError):
-            private_files.replace(self.state_path, json.dumps(self.state, indent=1).encode())
+            servers.write(self._path, self.state)
 
 
 def _exit_text(code: int) -> str:
@@ -405,7 +480,8 @@ def main() -> int:
     # As subreaper the guard inherits all orphans of members that start from now on; else init would.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     config, _, rest = line.partition(b"\n")
-    return Guard(json.loads(config), rest).run(lifeline)
+    # Not by msgspec alone, which refuses what is no UTF-8: a variable may hold any bytes.
+    return Guard(msgspec.convert(json.loads(config), Orders), rest).run(lifeline)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,26 @@
-"""The servers on this machine: their state files, and the ways to list them, find one, show its logs and end it.
+"""The servers on this machine: their state files, and the ways to list them, show their logs and end them.
 
 A state file is what a later command needs to find the server, and to take no other process for it. It is
 `servers/HOST/NAME.json` in the state folder: machines may share a home folder, and the process numbers in a file
 mean something on one of them only. Beside it lie `NAME.log` (`NAME-0.log`, … of several processes) and
 `NAME.guard.log`. The states that the file names, and who writes each:
 
-    (none) ──supervisor──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
-                              └────────────────guard─────────────▶┘
+    (none) ──launch──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
+                          └────────────────guard─────────────▶┘
     a reader also says `exited` of a file whose processes are all gone: the machine went down, or the guard was killed
 
 Invariant: nothing in the file is believed beyond what the processes that it names confirm. No command in it is ever run
-and no path in it opened: logs are found by the server's name, which is the file's. A process counts as the server's
-only if both its number and its start time are recorded. A container is removed only if its own environment holds the
-server's mark. No key and no variable's value stands in the file. `private_files` says who may have written it.
+and no path in it opened: logs are found by the server's name, which is the file's. A process is signalled only if its
+number and its start time are the recorded ones, if it descends from such a process, or if its environment holds the
+mark of the server to end. A container is removed only if its own environment holds that mark. No key and no variable's
+value stands in the file.
 
-Not covered: a file that its user put there and that names a living process of that user by number and start time.
+The files name processes to end. So the folder and each file in it must belong to this user, be no link, and be writable
+for nobody else; a file has one name. The folders above need no check: whoever could change them could only put there
+what fails this one. Nothing is opened, written or emptied through a link, or through a second name of somebody's file.
 
-A process is signalled only if its number and start time are the recorded ones, or if its environment holds the mark of
-the server to end.
+Not covered: access lists (ACLs), and a file that its user put there (an unpacked archive) and that names a living
+process of that user by number and start time.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import re
 import shlex
 import signal
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -38,20 +42,27 @@ from typing import Literal
 import msgspec
 
 from harness.core.about import state_folder
+from harness.core.inert import visible
 from server_launchers import shown
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import engine_log, private_files, processes
-from server_launchers.machine import accelerators, containers
+from server_launchers.keeping import engine_log
+from server_launchers.machine import accelerators, containers, processes
+from server_launchers.machine.processes import Process
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Most bytes of a state file; a longer one is not read."""
-
+LOG_TAIL_BYTES = 256 << 10
+"""Bytes at the end of a log that are shown, and searched for causes."""
+SURE_SECONDS = 10.0
+"""Seconds beyond its server's grace that a guard may take to end; also the seconds for killed processes to end."""
+POLL_SECONDS = 0.02
+"""Seconds between two looks at a guard that should end."""
 
 _FIRST_NAMESPACE = "4026531836"
 """Number of the process namespace in which Linux boots (PROC_PID_INIT_INO in linux/proc_ns.h)."""
 
 
-class MemberState(msgspec.Struct, frozen=True):
+class MemberState(msgspec.Struct):
     """One process of a server."""
 
     role: Literal["engine", "router"]
@@ -71,8 +82,14 @@ class MemberState(msgspec.Struct, frozen=True):
     its client.
     """
 
+    @property
+    def recorded(self) -> set[Process]:
+        """The process and the descendants that were last seen, dead or alive."""
+        main = [] if self.pid is None or self.started is None else [(self.pid, self.started)]
+        return {Process(pid, started) for pid, started in (*main, *self.family)}
 
-class ServerState(msgspec.Struct, frozen=True):
+
+class ServerState(msgspec.Struct):
     """What is recorded about one server."""
 
     name: str
@@ -103,14 +120,15 @@ class ServerState(msgspec.Struct, frozen=True):
     """Engine version, devices and driver, for the manifest of a run."""
 
     @property
-    def guard(self) -> processes.Process:
+    def guard(self) -> Process:
         """The guard process of this server."""
-        return processes.Process(self.guard_pid, self.guard_started)
+        return Process(self.guard_pid, self.guard_started)
 
     @property
     def logs(self) -> list[Path]:
         """The log file of each member."""
-        return log_files(self.name, len(self.members))
+        endings = [""] if len(self.members) == 1 else [f"-{index}" for index in range(len(self.members))]
+        return [servers_folder() / f"{self.name}{ending}.log" for ending in endings]
 
     @property
     def log(self) -> Path:
@@ -131,14 +149,8 @@ class ServerState(msgspec.Struct, frozen=True):
     @property
     def running(self) -> bool:
         """Whether the guard or any recorded process of the server lives."""
-        return self.guard.alive() or bool(self.leftovers())
-
-    def leftovers(self) -> list[processes.Process]:
-        """Living processes of this server, each proven by number and start time to be one that was started."""
-        mains = [(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
-        pairs = [*mains, *(pair for m in self.members for pair in m.family)]
-        recorded = [processes.Process(pid, started) for pid, started in pairs]
-        return [process for process in recorded if process.alive()]
+        recorded = {self.guard}.union(*(member.recorded for member in self.members))
+        return any(process.alive() for process in recorded)
 
 
 def servers_folder() -> Path:
@@ -147,7 +159,7 @@ def servers_folder() -> Path:
     Raises LaunchError where others could have written there.
     """
     folder = state_folder() / "servers" / _host()
-    private_files.make_folder(folder)
+    make_folder(folder)
     return folder
 
 
@@ -166,12 +178,6 @@ def path_of(name: str) -> Path:
     return servers_folder() / f"{name}.json"
 
 
-def log_files(name: str, n_processes: int) -> list[Path]:
-    """The log of each process of server `name`."""
-    endings = [""] if n_processes == 1 else [f"-{index}" for index in range(n_processes)]
-    return [servers_folder() / f"{name}{ending}.log" for ending in endings]
-
-
 def guard_log(name: str) -> Path:
     """Path of the log of the guard itself, which stays empty unless the guard fails."""
     return servers_folder() / f"{name}.guard.log"
@@ -179,7 +185,7 @@ def guard_log(name: str) -> Path:
 
 def read(path: Path) -> ServerState | None:
     """The state in `path`; None if the file is missing, a link, another user's, or no state file."""
-    data = private_files.read(path, MAX_STATE_BYTES + 1)
+    data = _read(path, MAX_STATE_BYTES + 1)
     if data is None:
         return None
     try:
@@ -190,54 +196,49 @@ def read(path: Path) -> ServerState | None:
     return state if state.name == path.stem and state.members else None
 
 
-def _files() -> list[Path]:
-    return sorted(servers_folder().glob("[!.]*.json"))
+def write(path: Path, state: ServerState) -> None:
+    """Put the state at `path` in one step: a reader sees the old state or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    with os.fdopen(create(temporary), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(state), indent=1))
+    temporary.replace(path)
 
 
-def write(state: ServerState) -> None:
-    """Replace the state file of this server in one step."""
-    private_files.replace(path_of(state.name), msgspec.json.format(msgspec.json.encode(state), indent=1))
+def status() -> list[ServerState]:
+    """All running servers, and those that ended without being asked to, oldest first.
 
-
-def read_all() -> list[ServerState]:
-    """All recorded servers, oldest first; a server whose processes are all gone has the state `exited`."""
-    states = [state for path in _files() if (state := read(path)) is not None]
-    return sorted(map(_as_it_is, states), key=lambda state: state.created)
-
-
-def _as_it_is(state: ServerState) -> ServerState:
-    """The state with the status `exited` if all processes of the server are gone."""
-    gone = state.status != "exited" and not state.running
-    return msgspec.structs.replace(state, status="exited") if gone else state
+    A server whose processes are all gone has the state `exited`.
+    """
+    states = [state for path in servers_folder().glob("[!.]*.json") if (state := read(path)) is not None]
+    for state in states:
+        if not state.running:
+            state.status = "exited"
+    return sorted(states, key=lambda state: (state.created, state.name))
 
 
 @contextlib.contextmanager
 def naming_lock() -> Iterator[None]:
     """Context manager that holds a lock while a start chooses its server's name, so that two starts never share one."""
-    descriptor = private_files.open_for_lock(servers_folder() / ".lock")
+    path = servers_folder() / ".lock"
     try:
+        # No O_TRUNC or O_EXCL: other starts hold this very file locked.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _UNTRUSTED, 0o600)
+    except OSError as error:
+        raise LaunchError(f"cannot open the lock {path}: {error.strerror}; remove it if it is a link") from None
+    try:
+        if not _is_ours(os.fstat(descriptor)):
+            raise LaunchError(f"the lock {path} is no plain file of this user: remove it")
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
 
 
-SURE_SECONDS = 10.0
-"""Seconds beyond its server's grace that a guard may take to end; also the seconds for killed processes to end."""
-POLL_SECONDS = 0.02
-"""Seconds between two looks at a guard that should end."""
-
-
-def status() -> list[ServerState]:
-    """All running servers, and those that ended without being asked to."""
-    return read_all()
-
-
-def find(name: str | None = None) -> ServerState:
-    """The only running server, or the one called `name`. Raises LaunchError that lists the running servers."""
-    ready = {server.name: server for server in status() if server.status == "ready"}
-    problem = "without a name there must be exactly one ready server" if name is None else f"no server {name} is ready"
-    return ready[_only([*ready], name, problem, listed="running")]
+def log_tail(path: Path) -> list[str]:
+    """The last lines of a log, safe to print, without blank ones; empty where there is no log yet."""
+    # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
+    text = (_read(path, LOG_TAIL_BYTES, from_end=True) or b"").decode("utf-8", "replace")
+    return [visible(line) for line in text.split("\n") if line.strip()]
 
 
 def why_ended(name: str, guard_pid: int) -> str | None:
@@ -257,7 +258,7 @@ def why_ended(name: str, guard_pid: int) -> str | None:
         )
     # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
-    return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
+    return f"{engine_log.cause(log_tail(log), member.exit_code)}; its log is {log}"
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
@@ -265,18 +266,23 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
     Returns the names of the servers, and the processes that could not be ended, as text.
     """
-    remembered = {server.name: server for server in status()}
-    problem = "say which server to stop, or --all" if name is None else f"no server is called {name}"
-    names = [*remembered] if all else [_only([*remembered], name, problem)]
-    left = [process for each in names for process in end(remembered[each])]
-    return names, left
+    ending = status() if all else [_only(name, "say which server to stop, or --all")]
+    return [server.name for server in ending], [process for server in ending for process in end(server)]
 
 
 def logs(name: str | None = None) -> list[Path]:
     """The log files of the server called `name` (or the only one), one per process; also of an ended server."""
-    problem = "say whose log to show" if name is None else f"no server is called {name}"
-    remembered = {server.name: server for server in status()}
-    return remembered[_only([*remembered], name, problem)].logs
+    return _only(name, "say whose log to show").logs
+
+
+def _only(name: str | None, unnamed: str) -> ServerState:
+    """The server called `name`; None: the only one. Raises LaunchError: `unnamed` if there are several, or none."""
+    recorded = status()
+    fitting = [server for server in recorded if name in (None, server.name)]
+    if len(fitting) != 1:
+        problem = unnamed if name is None else f"no server is called {name}"
+        raise LaunchError(f"{problem}; known: {', '.join(server.name for server in recorded) or 'none'}")
+    return fitting[0]
 
 
 def end(server: ServerState) -> list[str]:
@@ -284,67 +290,106 @@ def end(server: ServerState) -> list[str]:
 
     Returns the processes that cannot be ended, as text; if there are any, the state file stays.
     """
-    _end_guard(server.guard, server.grace)
+    server.guard.signal(signal.SIGTERM)
+    deadline = time.monotonic() + SURE_SECONDS + server.grace
+    while server.guard.alive():
+        time.sleep(POLL_SECONDS)
+        if time.monotonic() > deadline:
+            # SIGKILL is sent again at each look: a process that hangs in the kernel obeys only when it comes back.
+            server.guard.signal(signal.SIGKILL)
     # Read again: the guard has written its survivors since the caller read the file.
     server = read(path_of(server.name)) or server
     left = list(server.survivors)
     if server.status != "exited":
         # The guard was killed before it ended its server.
         left = [processes.describe(process.pid) for process in _end_orphans(server)]
-    return _forget(server.name, left)
-
-
-def _end_guard(guard: processes.Process, grace: float) -> None:
-    """Ask a guard by SIGTERM to end its server, and wait until the guard has ended.
-
-    grace: seconds that the server has to end after its own SIGTERM. A guard that takes longer is killed.
-    """
-    guard.signal(signal.SIGTERM)
-    deadline = time.monotonic() + SURE_SECONDS + grace
-    while guard.alive():
-        time.sleep(POLL_SECONDS)
-        if time.monotonic() > deadline:
-            # SIGKILL is sent again at each look: a process that hangs in the kernel obeys only when it comes back.
-            guard.signal(signal.SIGKILL)
-
-
-def _forget(name: str, left: list[str]) -> list[str]:
-    """Remove the state file if nothing is left; else return what is left, and who holds the devices' memory."""
     if left:
         return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
     with contextlib.suppress(OSError):
-        path_of(name).unlink()
+        path_of(server.name).unlink()
     return []
 
 
-def _only(names: list[str], name: str | None, problem: str, listed: str = "known") -> str:
-    """The entry of `names` equal to `name` (None: the only entry).
-
-    Raises LaunchError: `problem`, then the names under the word `listed`.
-    """
-    fitting = [each for each in names if name in (None, each)]
-    if len(fitting) != 1:
-        raise LaunchError(f"{problem}; {listed}: {', '.join(names) or 'none'}")
-    return fitting[0]
-
-
-def _end_orphans(server: ServerState) -> list[processes.Process]:
-    """End a server whose guard was killed; return the processes that cannot be ended.
-
-    Its processes are those whose number and start time are recorded, their descendants, and those whose environment
-    holds the server's mark; its containers are ended, too.
-    """
-    numbers: set[int] = set()
+def _end_orphans(server: ServerState) -> list[Process]:
+    """End a server whose guard was killed, with its containers; return the processes that cannot be ended."""
+    family: set[Process] = set()
     for index, member in enumerate(server.members):
         mark = f"{server.mark}:{index}"
-        proven = [processes.Process(pid, started) for pid, started in member.family]
-        if member.pid is not None and member.started is not None:
-            proven.append(processes.Process(member.pid, member.started))
-        # A process that a member started after the guard's last look is not recorded, but is found as a descendant.
-        alive = [process.pid for process in proven if process.alive()]
-        numbers |= {*alive, *processes.find_marked(mark)}
-        numbers |= {child for pid in alive for child in processes.descendants(pid)}
+        family |= processes.find_marked(mark)
+        for process in member.recorded:
+            if process.alive():
+                # A process that a member started after the guard's last look is not recorded, but is a descendant.
+                family |= {process, *processes.descendants(process.pid)}
         if member.container:
             containers.end(member.container, mark)
-    family = [process for process in map(processes.process, numbers) if process is not None]
     return processes.end(family, SURE_SECONDS)
+
+
+# ---- folders and files that nobody else could have written
+
+# NONBLOCK: opening a pipe that somebody put there would wait for ever.
+_UNTRUSTED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def make_folder(folder: Path) -> None:
+    """Create `folder` and missing folders above it for this user alone.
+
+    Raises LaunchError where others could have put files there.
+    """
+    missing = [folder, *(above for above in folder.parents if not above.exists())]
+    try:
+        # Folders are made one by one from the top down: `mkdir(parents=True)` would give the upper ones the default
+        # mode.
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise LaunchError(
+            f"cannot keep server state in {folder}: {error.strerror}; set HARNESS_STATE to another folder"
+        ) from None
+    if stat.S_ISLNK(status.st_mode):
+        doubt = f"{folder} is a link"
+    elif status.st_uid != os.geteuid():
+        doubt = f"{folder} belongs to the user with the number {status.st_uid}"
+    elif not _is_private(status):
+        doubt = f"{folder} can be changed by others (mode {stat.S_IMODE(status.st_mode):o}; chmod 700 forbids that)"
+    else:
+        return
+    raise LaunchError(f"{doubt}, so the state in {folder} cannot be trusted; set HARNESS_STATE to another folder")
+
+
+def create(path: Path) -> int:
+    """A descriptor of a new, empty file at `path`, for appending.
+
+    An older file of that name stays unchanged but loses the name.
+    """
+    # Unlinked, not truncated: the name may be a hard link to somebody's file.
+    path.unlink(missing_ok=True)
+    # O_EXCL refuses a link that appears between the two lines.
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _read(path: Path, limit: int, *, from_end: bool = False) -> bytes | None:
+    """The first (`from_end`: last) `limit` bytes of a file; None for a missing file, a link, a pipe, or a file that
+    somebody else may have written.
+    """
+    try:
+        # The open file is checked, not its path, which could name another file a moment later.
+        with os.fdopen(os.open(path, os.O_RDONLY | _UNTRUSTED), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not _is_ours(status):
+                return None
+            if from_end:
+                file.seek(max(0, status.st_size - limit))
+            return file.read(limit)
+    except OSError:
+        return None
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and _is_private(status)
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Whether what has this status is ours, and nobody else may write to it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

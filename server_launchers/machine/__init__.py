@@ -1,4 +1,4 @@
-"""Facts about this machine: its accelerators, an engine's environment and version, the options the engine knows.
+"""Facts about this machine: its accelerators, its processes, an engine's environment and version.
 
-Engines, `replicas` and the supervisor enter here. No code here knows an engine by name or starts a server.
+Engines, `replicas` and `keeping` enter here. No code here knows an engine by name or starts a server.
 """

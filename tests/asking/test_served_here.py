@@ -16,9 +16,9 @@ from harness.asking import servers
 from harness.asking.options.run import RunOptions
 from harness.asking.session import ServedHere
 from harness.client.address.endpoint import Endpoint
-from server_launchers.keeping import processes
 from server_launchers.keeping import servers as kept
 from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.machine import processes
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,8 @@ def serve(name: str = "mine", port: int = 8001, **more: Any) -> None:
         "status": "ready",
         "members": [MemberState(role="engine", argv=["engine"], port=port)],
     }
-    kept.write(ServerState(**{**fields, **more}))
+    state = ServerState(**{**fields, **more})
+    kept.write(kept.path_of(state.name), state)
 
 
 ENDED: dict[str, Any] = {"status": "exited", "members": [MemberState("engine", ["engine"], 8001, exit_code=-9)]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -13,8 +15,8 @@ import pytest
 
 from harness.benchmarks import data, questions
 from harness.benchmarks.card import Card, from_mapping
+from harness.benchmarks.sources import chooser, hub_files
 from harness.benchmarks.sources import hub as hub_source
-from harness.benchmarks.sources import hub_files
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
 
@@ -116,6 +118,36 @@ def test_offline_the_cache_is_enough_and_without_it_the_message_says_what_to_do(
     hub.log.clear()
     assert ids(questions.build(card(revision))) == ["q0", "q1", "q2", "q3"]
     assert hub.log == []
+
+
+@pytest.mark.parametrize("revision", [FIRST, None])
+@pytest.mark.parametrize("pictures", [False, True])
+def test_a_fetched_set_is_one_file_that_another_machine_reads(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str | None, pictures: bool
+) -> None:
+    rows: list[dict[str, Any]] = [{**row, "picture": b"\x89PNG\xff"} for row in ROWS] if pictures else ROWS
+    publish(hub, {f"data/train-0000{n}-of-00002.parquet": parquet(rows[2 * n : 2 * n + 2]) for n in (0, 1)})
+    fetched = data.fetch(card(revision))
+    pinned = card(revision, checksum=fetched.rows_digest)
+    assert fetched.file is not None
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    there = chooser.one_file(pinned)
+    assert there is not None
+    where = rf"run `harness benchmarks fetch sums`, and copy its file to {re.escape(str(there))}; or"
+    with pytest.raises(UsageError, match=where):
+        questions.build(pinned)
+    assert data.status(pinned) == "absent"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(fetched.file.read_bytes())
+    assert data.status(pinned) == "here"
+    built = questions.build(pinned)
+    assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.dataset_digest)
+    assert data.fetch(pinned).rows_digest == fetched.rows_digest, "it may be fetched from the file itself"
+    there.write_bytes(fetched.file.read_bytes().replace(b"What is 2", b"What is 5"))
+    with pytest.raises(UsageError, match=r"\(sums.jsonl\) holds rows with checksum .* fetch the data again"):
+        questions.build(pinned)
 
 
 def test_what_another_tool_put_into_the_cache_is_read_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -342,6 +342,19 @@ def test_only_rows_with_the_stated_values_are_questions(tmp_path: Path) -> None:
         questions.build(own(tmp_path, rows, only={"pictures": [None]}))
     with pytest.raises(UsageError, match="own holds no rows"):
         questions.build(own(tmp_path, rows, only={"picture": ["none"]}))
+    inside: Rows = [{"q": row["q"], "a": row["a"], "more": json.dumps({"picture": row["picture"]})} for row in rows]
+    only = {"more.picture": [None, ""]}
+    built = questions.build(own(tmp_path, inside, only=only))
+    assert [question.references for question in built.questions] == [("0",), ("2",)]
+    for cell, problem in (
+        ("{}", "rows.jsonl:2: the column 'more' must hold a JSON object with the key 'picture', found"),
+        ("[1]", "rows.jsonl:2: the column 'more' must hold a JSON object with the key 'picture', found"),
+        ("{", "rows.jsonl:2, the column 'more'"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            questions.build(own(tmp_path, [inside[0], {**inside[1], "more": cell}], only=only))
+    with pytest.raises(UsageError, match="has no column 'most' for the selection"):
+        questions.build(own(tmp_path, inside, only={"most.picture": [None]}))
 
 
 def test_a_truth_value_is_an_answer_only_where_the_card_expects_structured_ones(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from harness.client.spelling import RequestTemplate, Spelling
 from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.records import Message, Question
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
 
 pytestmark = pytest.mark.server

@@ -11,7 +11,7 @@ from harness.client.facts.tokens import Tokenizer
 from harness.client.transport import Transport as HttpTransport
 from harness.core.errors import ServerError
 from harness.generation.settings import RunSettings
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.client.test_real_server import question
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
 

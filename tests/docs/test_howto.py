@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.benchmarks.shards import Shard
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands
 from tests.docs.trying import Bench
 from tests.system.command import harness

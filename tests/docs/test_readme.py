@@ -14,7 +14,7 @@ import pytest
 
 from harness.cli.demo import next_lines, program
 from server_launchers import isolated
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.docs.pages import ROOT, Typed, blocks, commands
 from tests.docs.trying import ROW, Bench
 from tests.patience import PATIENCE_SECONDS

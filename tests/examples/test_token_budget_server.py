@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from server_launchers.keeping import supervisor
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping import launch
+from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.system.command import harness
 
@@ -77,7 +77,7 @@ def launched(
 ) -> Any:
     words = [str(transformers), str(EXAMPLE / "server.py"), str(tiny), "--class", model_class, *budget]
     words += ["--served-model-name", "{served_name}", "--host", "{host}", "--port", "{port}", "--device", "cpu"]
-    return supervisor.launch(
+    return launch.launch(
         ServerSpec(
             engine="command",
             served_name="tiny",

@@ -57,7 +57,7 @@ def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:
 
 def test_the_shipped_cards_that_ask_for_it_say_so() -> None:
     asking = {card.name for card in catalogue.cards() if not card.publish_questions}
-    assert asking == {"gpqa_diamond", "gpqa_main", "hle_text"}
+    assert asking == {"gpqa_diamond", "gpqa_main", "hle_text", "hle_verified"}
     assert not catalogue.may_publish("gpqa_diamond", {})
     assert not catalogue.may_publish("anything", {"publish_questions": False})
     assert catalogue.may_publish("aime24", {})

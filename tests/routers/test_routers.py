@@ -15,8 +15,9 @@ import pytest
 
 from server_launchers.engines.routers import SGLANG_ROUTER
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import processes, supervisor
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping import launch
+from server_launchers.keeping.launch import RunningServer
+from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.embedded import MODEL, embedded_spec
 from tests.server_launchers.test_deaths_during_runs import LIMIT_SECONDS as RUN_SECONDS
@@ -43,7 +44,7 @@ def routed(smollm2: Path, private_state: Path, router_python: Path) -> Iterator[
     spec = embedded_spec(
         smollm2, name="routed", dp=2, dp_mode="router", router_python=router_python, restarts=1, max_sequences=2
     )
-    with supervisor.launch(spec) as server:
+    with launch.launch(spec) as server:
         yield server
 
 
@@ -82,7 +83,7 @@ def test_a_killed_replica_comes_back_and_the_router_takes_it_again(routed: Runni
 
 def test_a_router_that_dies_ends_the_server(smollm2: Path, private_state: Path, router_python: Path) -> None:
     spec = embedded_spec(smollm2, dp=1, dp_mode="router", engine="llama_cpp", router_python=router_python)
-    with supervisor.launch(spec.but(dp=2, max_sequences=1)) as server:
+    with launch.launch(spec.but(dp=2, max_sequences=1)) as server:
         known = server.state
         assert known is not None
         router = known.members[-1]
@@ -103,7 +104,7 @@ def test_an_environment_without_the_router_is_named_with_the_line_that_installs_
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
     spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=empty / "bin" / "python")
     with pytest.raises(LaunchError, match=r"has no sglang_router; install .*sglang-router==0\.3\.2"):
-        supervisor.launch(spec)
+        launch.launch(spec)
 
 
 def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
     smollm2: Path, private_state: Path, router_python: Path, tmp_path: Path
 ) -> None:
     spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=router_python, max_sequences=2)
-    with supervisor.launch(spec) as server:
+    with launch.launch(spec) as server:
         words = ["run", "demo:2", "--limit", "16", "--base-url", server.base_urls[0], "--model", MODEL]
         running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48", "--no-canary"])
         wait_until(lambda: len(samples(tmp_path)) > 5, "the first samples")

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from server_launchers.keeping import processes, servers
+from server_launchers.keeping import servers
 from server_launchers.keeping.servers import ServerState
+from server_launchers.machine import processes
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 
@@ -48,7 +49,7 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     more = [*(word for one in of_server for word in ("--serve-option", one)), "--max-tokens", "64"]
     running = start(tmp_path, [*words, *more])
     wait_until(lambda: len(samples(tmp_path)) > 3, "the first samples")
-    (recorded,) = servers.read_all()
+    (recorded,) = servers.status()
     everyone = of(recorded)
     assert len(everyone) >= 2
     running.kill()
@@ -69,7 +70,7 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     words = ["--model", "storm", "--out", "run", "--no-canary", "--concurrency", "2", *serve]
     running = start(tmp_path, ["run", "demo:500", *words])
     wait_until(lambda: len(samples(tmp_path)) > 3 or running.poll() is not None, "the first samples")
-    (recorded,) = servers.read_all()
+    (recorded,) = servers.status()
     member = recorded.members[0]
     assert member.pid is not None
     os.kill(member.pid if victim == "server" else recorded.guard_pid, signal.SIGKILL)
@@ -87,5 +88,4 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
 
 def of(known: ServerState) -> list[processes.Process]:
     """The guard and every process of its server."""
-    numbers = [known.guard_pid, *processes.descendants(known.guard_pid)]
-    return [member for member in map(processes.process, numbers) if member is not None]
+    return [known.guard, *processes.descendants(known.guard_pid)]

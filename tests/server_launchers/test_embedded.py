@@ -19,8 +19,9 @@ import httpx
 import pytest
 
 from server_launchers.embedded import openmp
-from server_launchers.keeping import processes, supervisor
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping import launch
+from server_launchers.keeping.launch import RunningServer
+from server_launchers.machine import processes
 from tests.budget import rounds
 from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR, embedded_spec
 from tests.patience import PATIENCE_SECONDS
@@ -70,7 +71,7 @@ def test_the_api_key_is_asked_for_and_stands_in_no_file(
 ) -> None:
     key = "not-for-any-file-8f3a"
     monkeypatch.setenv("TEST_SERVER_KEY", key)
-    with supervisor.launch(embedded_spec(smollm2, api_key_env="TEST_SERVER_KEY")) as server:
+    with launch.launch(embedded_spec(smollm2, api_key_env="TEST_SERVER_KEY")) as server:
         url = f"{server.base_urls[0]}/v1/models"
         assert httpx.get(url).status_code == 401
         assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code == 200
@@ -119,10 +120,10 @@ def test_a_harness_killed_at_any_moment_leaves_no_llama_cpp(_round: int, smollm2
     code = (
         "import sys, time\n"
         "from server_launchers import spec\n"
-        "from server_launchers.keeping import supervisor\n"
+        "from server_launchers.keeping import launch\n"
         "print('go', flush=True)\n"
         "two = spec.ServerSpec(engine='llama_cpp', model=sys.argv[1], threads=1, dp=2)\n"
-        "with supervisor.launch(two): time.sleep(600)"
+        "with launch.launch(two): time.sleep(600)"
     )
     mark = str(tmp_path)
     environment = {**os.environ, "HARNESS_STATE": mark}

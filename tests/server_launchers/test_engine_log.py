@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from server_launchers.embedded import openmp
-from server_launchers.keeping import engine_log
+from server_launchers.keeping import engine_log, servers
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
 WORDED = [
@@ -110,7 +110,7 @@ RECORDED = {
 def cause_of(tmp_path: Path, text: str, code: int | None = 1) -> str:
     log = tmp_path / "engine.log"
     log.write_text(text)
-    return engine_log.cause(log, code)
+    return engine_log.cause(servers.log_tail(log), code)
 
 
 @pytest.mark.parametrize(("line", "cause"), WORDED)
@@ -252,5 +252,5 @@ def test_log_lines_of_settings_and_disabled_parts_are_no_phase(line: str) -> Non
 
 
 def test_a_log_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
-    assert engine_log.tail(tmp_path / "none.log") == []
+    assert servers.log_tail(tmp_path / "none.log") == []
     assert engine_log.phase([]) is None

@@ -18,7 +18,7 @@ from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.engines import table, vllm_ascend
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import supervisor
+from server_launchers.keeping import launch
 from server_launchers.machine import accelerators
 from server_launchers.spec import OPTIONS, EngineName, ServerSpec, flag_of
 from tests.system.command import harness
@@ -183,7 +183,7 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     program = table.by_name(engine).program(spec(engine))
     assert program is not None
     with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{program.package}"):
-        supervisor.launch(spec(engine))
+        launch.launch(spec(engine))
     program = table.by_name(engine).program(spec(engine, engine_version="0.7.3.post1"))
     assert program is not None
     assert ("0.7.3.post1" in program.install) == (engine != "transformers")
@@ -198,8 +198,8 @@ def asked(*words: str) -> tuple[int, str, str]:
 
 def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServerSpec] = []
-    monkeypatch.setattr(supervisor, "dry_run", lambda given: seen.append(given) or ["line"])
-    monkeypatch.setattr(supervisor, "remarks", lambda _given: ["idle"])
+    monkeypatch.setattr(replicas, "dry_run", lambda given: seen.append(given) or ["line"])
+    monkeypatch.setattr(replicas, "remarks", lambda _given: ["idle"])
     own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run"
     words = [*own.split(), "--", "--x", "1"]
     assert asked(*words) == (0, "line\n", "idle\n")
@@ -287,10 +287,10 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
     engine: EngineName, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{variable}_VISIBLE_DEVICES", "5,6")
-    lines = supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=2))
+    lines = replicas.dry_run(ServerSpec(engine=engine, model="m", dp=2))
     assert [line.split()[0] for line in lines] == [f"{variable}_VISIBLE_DEVICES={number}" for number in (5, 6)]
     with pytest.raises(LaunchError, match="there are 2"):
-        supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=3))
+        replicas.dry_run(ServerSpec(engine=engine, model="m", dp=3))
 
 
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
@@ -333,13 +333,13 @@ def test_replicas_of_any_program_get_a_device_each_where_there_are_enough(
     replicas_asked: int, given: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
-    lines = supervisor.dry_run(ServerSpec(engine="command", extra_flags=("sh", "{port}"), dp=replicas_asked))
+    lines = replicas.dry_run(ServerSpec(engine="command", extra_flags=("sh", "{port}"), dp=replicas_asked))
     assert [line.split()[0] for line in lines] == given
 
 
 def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
     spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
-    for begin in (supervisor.dry_run, supervisor.launch):
+    for begin in (replicas.dry_run, launch.launch):
         with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
             begin(spec.but(engine="command", extra_flags=("true", "{port}")))
     with pytest.raises(UsageError, match="0, 1 is named more than once"):

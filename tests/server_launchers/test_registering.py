@@ -1,6 +1,6 @@
 """A ready server's address in a file for other machines: written as others reach it, gone with the server.
 
-For: server_launchers.keeping.registering.
+For: server_launchers.keeping.launch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.engines import table
-from server_launchers.keeping.registering import check, public_addresses, register
+from server_launchers.keeping.launch import refuse_unreachable, registered
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
@@ -29,7 +29,7 @@ from tests.system.command import harness, start
 def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
     spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
     urls = replicas.deploy(spec, [8000], table.assumed_facts(spec)).base_urls
-    with register(tmp_path / "place" / "0.url", public_addresses(spec, urls)):
+    with registered(tmp_path / "place" / "0.url", spec, urls):
         assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
 
 
@@ -56,21 +56,24 @@ def test_serve_on_a_cluster_says_what_to_do_instead(tmp_path: Path) -> None:
 
 def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURMD_NODENAME", "node7")
-    everywhere = ServerSpec(engine="vllm", model="m", host="0.0.0.0")
-    assert public_addresses(everywhere, ["http://127.0.0.1:8000/v1"]) == ["http://node7:8000/v1"]
-    named = ServerSpec(engine="vllm", model="m", host="0.0.0.0", node_address="10.0.0.7")
-    assert public_addresses(named, ["http://127.0.0.1:8000/v1"]) == ["http://10.0.0.7:8000/v1"]
-    own = ServerSpec(engine="vllm", model="m", host="10.0.0.9")
-    assert public_addresses(own, ["http://10.0.0.9:8000/v1"]) == ["http://10.0.0.9:8000/v1"]
-    check(everywhere)
+    file = tmp_path / "place" / "0.url"
+    for fields, address in (
+        ({"host": "0.0.0.0"}, "http://node7:8000"),
+        ({"host": "0.0.0.0", "node_address": "10.0.0.7"}, "http://10.0.0.7:8000"),
+        ({"host": "::", "node_address": "fe80::1"}, "http://[fe80::1]:8000"),
+        ({"host": "10.0.0.9"}, "http://10.0.0.9:8000"),
+    ):
+        spec = ServerSpec(**{"engine": "vllm", "model": "m"} | fields)
+        refuse_unreachable(spec)
+        with registered(
+            file, spec, replicas.deploy(spec.but(dp=2, port=8000), [8000, 8001], table.assumed_facts(spec)).base_urls
+        ):
+            assert file.read_text() == f"{address}\n{address[:-1]}1\n"
+            assert list(file.parent.iterdir()) == [file]
+        assert not file.exists()
     for host in ("127.0.0.1", "localhost", "::1"):
         with pytest.raises(UsageError, match="other machines cannot"):
-            check(ServerSpec(engine="vllm", model="m", host=host))
-    file = tmp_path / "place" / "0.url"
-    with register(file, ["http://a/v1", "http://b/v1"]):
-        assert file.read_text() == "http://a/v1\nhttp://b/v1\n"
-        assert list(file.parent.iterdir()) == [file]
-    assert not file.exists()
+            refuse_unreachable(ServerSpec(engine="vllm", model="m", host=host))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -89,17 +92,19 @@ def test_a_server_is_registered_while_it_runs(number: signal.Signals, tmp_path: 
     assert not file.exists(), "nobody is sent to a server that has gone"
 
 
-def test_a_signal_at_any_moment_leaves_no_address(tmp_path: Path) -> None:
+def test_a_signal_at_any_moment_leaves_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated: an interrupt before every instruction from the first one until the server is held."""
-    file = tmp_path / "0.url"
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+    spec = ServerSpec(engine="vllm", model="m", host="10.0.0.9")
 
     def interrupted(moment: int) -> bool:
         """Whether the interrupt came before the body of `with` ran."""
         instructions = 0
+        file = tmp_path / str(moment) / "0.url"
 
         def trace(frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
             nonlocal instructions
-            if Path(frame.f_code.co_filename).name not in ("registering.py", "contextlib.py"):
+            if Path(frame.f_code.co_filename).name not in ("launch.py", "contextlib.py"):
                 return None
             frame.f_trace_opcodes = True
             if event == "opcode":
@@ -110,7 +115,7 @@ def test_a_signal_at_any_moment_leaves_no_address(tmp_path: Path) -> None:
 
         sys.settrace(trace)
         try:
-            with register(file, ["http://a/v1"]):
+            with registered(file, spec, ["http://a/v1"]):
                 sys.settrace(None)
                 assert file.exists()
         except KeyboardInterrupt:
@@ -121,6 +126,6 @@ def test_a_signal_at_any_moment_leaves_no_address(tmp_path: Path) -> None:
 
     moment = 1
     while interrupted(moment):
-        assert not file.exists(), f"interrupted before instruction {moment}"
+        assert not (tmp_path / str(moment) / "0.url").exists(), f"interrupted before instruction {moment}"
         moment += 1
     assert moment > 50, "the trace saw the instructions"

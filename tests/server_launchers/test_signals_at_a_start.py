@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.keeping import processes, servers
+from server_launchers.keeping import servers
+from server_launchers.machine import processes
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
@@ -47,7 +48,7 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     child = start(tmp_path, list(COMMANDS[name]), cold=True)
     end = time.monotonic() + LIMIT_SECONDS
-    while not (recorded := servers.read_all()) or recorded[0].members[0].pid is None:
+    while not (recorded := servers.status()) or recorded[0].members[0].pid is None:
         assert time.monotonic() < end, "the start did not begin"
         time.sleep(0.02)
     child.send_signal(number)
@@ -56,4 +57,4 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     assert f"harness: stopped by {number.name} while the server of m was starting. Nothing is left" in err
     assert "Traceback" not in out + err
     assert not processes.find_marked(f"{recorded[0].mark}:0")
-    assert servers.read_all() == []
+    assert servers.status() == []

@@ -1,6 +1,6 @@
 """The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
 
-For: server_launchers.keeping.private_files, server_launchers.keeping.servers, server_launchers.machine.containers,
+For: server_launchers.keeping.servers, server_launchers.machine.containers,
 server_launchers.variables.
 """
 
@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import servers, supervisor
+from server_launchers.keeping import launch, servers
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import containers
 from server_launchers.spec import ServerSpec
@@ -59,12 +59,16 @@ def gone(name: str = "forged", **fields: Any) -> ServerState:
     return ServerState(**base | fields)
 
 
+def record(server: ServerState) -> None:
+    servers.write(servers.path_of(server.name), server)
+
+
 def serve(tmp_path: Path, *words: str) -> Any:
     return harness(tmp_path, "serve", *words, extra={"HARNESS_STATE": str(tmp_path / "state")})
 
 
 def test_our_own_state_is_read_and_forgotten_when_it_is_stopped(folder: Path) -> None:
-    servers.write(gone())
+    record(gone())
     assert [server.name for server in servers.status()] == ["forged"]
     assert (folder / "forged.json").stat().st_mode & 0o077 == 0
     assert servers.stop("forged") == (["forged"], [])
@@ -128,12 +132,12 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
 ) -> None:
     spec = ServerSpec(engine="command", name="mine", extra_flags=["false"])
     for name in FILES:
-        servers.write(gone())
+        record(gone())
         plant(folder / name, victim)
         if owner is not None:
             os.chown(folder / name, owner, owner, follow_symlinks=False)
         with pytest.raises(LaunchError) as refused:
-            supervisor.launch(spec)
+            launch.launch(spec)
         assert ("lock" in str(refused.value)) == (name == ".lock"), "only the lock is in the way of a start"
         done = [serve(tmp_path, *words) for words in (["status"], ["logs", "forged"], ["stop", "forged"])]
         assert VICTIM not in "".join(result.out + result.err for result in done)
@@ -154,7 +158,7 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
 def test_a_folder_that_others_can_change_is_refused(
     mode: int, owner: int | None, doubt: str | None, tmp_path: Path, folder: Path
 ) -> None:
-    servers.write(gone())
+    record(gone())
     folder.chmod(mode)
     if owner is not None:
         os.chown(folder, owner, owner)
@@ -162,7 +166,7 @@ def test_a_folder_that_others_can_change_is_refused(
         assert [server.name for server in servers.status()] == ["forged"]
         return
     calls: list[Callable[[], object]] = [servers.status, lambda: servers.stop(all=True)]
-    for call in (*calls, lambda: supervisor.launch(ServerSpec(engine="command", extra_flags=["true"]))):
+    for call in (*calls, lambda: launch.launch(ServerSpec(engine="command", extra_flags=["true"]))):
         with pytest.raises(LaunchError, match=doubt):
             call()
     done = serve(tmp_path, "status")
@@ -200,7 +204,7 @@ def test_missing_folders_are_created_with_mode_700(tmp_path: Path, monkeypatch: 
     [b"", b"garbage", b"{}", b"[" * 100_000, *(msgspec.json.encode(gone("hidden", guard_pid=n)) for n in (-1, 2**63))],
 )
 def test_a_damaged_file_hides_no_other_server(folder: Path, tmp_path: Path, content: bytes) -> None:
-    servers.write(gone())
+    record(gone())
     (folder / "hidden.json").write_bytes(content)
     done = serve(tmp_path, "status")
     assert (done.code, done.err) == (0, "")
@@ -229,7 +233,7 @@ def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
 ) -> None:
     calls = docker(tmp_path, mark)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    servers.write(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
+    record(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
     assert servers.stop("forged") == (["forged"], [])
     lines = calls.read_text().splitlines() if calls.exists() else []
     assert ("rm -f harness-8000" in lines) == removed

@@ -1,4 +1,4 @@
-"""One supervisor for all engines: readiness, plain failures, and nothing left running. Real processes throughout.
+"""One life of a server for all engines: readiness, plain failures, and nothing left running. Real processes throughout.
 
 For: server_launchers.keeping.
 """
@@ -21,8 +21,9 @@ import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import processes, servers, supervisor, waiting
-from server_launchers.keeping.waiting import StartProgress
+from server_launchers.keeping import launch, servers
+from server_launchers.keeping.launch import StartProgress
+from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
@@ -91,10 +92,10 @@ def launched_by(code: str) -> subprocess.Popen[str]:
 
 def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) -> None:
     seen: list[StartProgress] = []
-    with supervisor.launch(faulty(), on_progress=seen.append) as server:
+    with launch.launch(faulty(), on_progress=seen.append) as server:
         assert httpx.get(f"{server.base_urls[0]}/health").status_code == 200
         assert [server.status for server in servers.status()] == ["ready"]
-        assert servers.find().base_urls == list(server.base_urls)
+        assert [listed.base_urls for listed in servers.status()] == [list(server.base_urls)]
     assert servers.status() == []
     assert not tagged(tag)
 
@@ -102,11 +103,11 @@ def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) ->
 def test_machines_that_share_a_home_folder_leave_each_others_servers_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with supervisor.launch(faulty()) as first:
+    with launch.launch(faulty()) as first:
         with monkeypatch.context() as other_machine:
             other_machine.setattr(socket, "gethostname", lambda: "other")
             assert servers.status() == []
-            with supervisor.launch(faulty()) as second:
+            with launch.launch(faulty()) as second:
                 assert [server.base_urls for server in servers.status()] == [list(second.base_urls)]
                 assert servers.stop(all=True) == ([second.name], [])
         assert httpx.get(f"{first.base_urls[0]}/health").status_code == 200
@@ -115,14 +116,14 @@ def test_machines_that_share_a_home_folder_leave_each_others_servers_alone(
 
 @pytest.mark.parametrize("habits", [("ignores-term",), ("forks",), ("ignores-term", "forks", "hides-child")])
 def test_nothing_survives_a_stop_whatever_the_engine_does(habits: tuple[str, ...], tag: str) -> None:
-    with supervisor.launch(faulty(*habits)):
+    with launch.launch(faulty(*habits)):
         assert len(tagged(tag)) >= 2
     assert not tagged(tag)
 
 
 @pytest.mark.parametrize("victim", ["engine", "guard"])
 def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
-    with supervisor.launch(faulty("forks", "hides-child")) as server:
+    with launch.launch(faulty("forks", "hides-child")) as server:
         member = server.state.members[0]  # type: ignore[union-attr]
         os.kill(member.pid if victim == "engine" else server.pid, signal.SIGKILL)  # type: ignore[arg-type]
         if victim == "guard":
@@ -134,7 +135,7 @@ def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_nothing_survives_the_end_of_the_harness(number: signal.Signals, tag: str) -> None:
     child = launched_by("""
-        with supervisor.launch(faulty("forks", "hides-child", "ignores-term")):
+        with launch.launch(faulty("forks", "hides-child", "ignores-term")):
             print("ready", flush=True)
             time.sleep(600)
     """)
@@ -151,7 +152,7 @@ def test_nothing_survives_the_end_of_the_harness(number: signal.Signals, tag: st
 def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, tag: str) -> None:
     child = launched_by("""
         print("go", flush=True)
-        with supervisor.launch(faulty("forks", "hides-child", "ignores-term")):
+        with launch.launch(faulty("forks", "hides-child", "ignores-term")):
             time.sleep(600)
     """)
     assert child.stdout is not None
@@ -163,7 +164,7 @@ def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, t
 
 
 def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -> None:
-    child = launched_by("supervisor.launch(faulty('hides-child', name='mine'), detach=True)")
+    child = launched_by("launch.launch(faulty('hides-child', name='mine'), detach=True)")
     with child:
         assert child.wait() == 0
     (listed,) = servers.status()
@@ -177,7 +178,7 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
 def test_commands_are_told_without_the_values_of_keys() -> None:
     words = ["HF_TOKEN=h", "--api-key", "sk-a b", "k2", "--hf-token=hf_x", "--tokenizer", "t", "-hft", "-x"]
     words += ["--max-tokens", "3", "--extra", '{"aws_secret": "abc", "n": 1}', "--url", "http://u:p@host/x"]
-    with supervisor.launch(faulty(*words, "--api-key=a'b c")) as server:
+    with launch.launch(faulty(*words, "--api-key=a'b c")) as server:
         recorded = server.state
     assert recorded is not None
     (line,) = recorded.commands
@@ -188,14 +189,15 @@ def test_commands_are_told_without_the_values_of_keys() -> None:
 
 
 def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
-    with supervisor.launch(faulty(name="mine")) as server:
+    with launch.launch(faulty(name="mine")) as server:
         recorded = server.state
         assert recorded is not None
         member = recorded.members[0]
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
     try:
         recycled = msgspec.structs.replace(member, pid=stranger.pid)
-        servers.write(msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x"))
+        forged = msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x")
+        servers.write(servers.path_of("mine"), forged)
         assert [state.status for state in servers.status()] == ["exited"]
         assert servers.stop("mine") == (["mine"], [])
         assert stranger.poll() is None
@@ -205,55 +207,51 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
 
 
 def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -> None:
-    with supervisor.launch(faulty()) as first, supervisor.launch(faulty()) as second:
+    with launch.launch(faulty()) as first, launch.launch(faulty()) as second:
         assert (first.name, second.name) == ("faulty", "faulty-2")
         with pytest.raises(LaunchError, match="a server called faulty is running"):
-            supervisor.launch(faulty(name="faulty"))
-        with pytest.raises(
-            LaunchError, match="without a name there must be exactly one ready server; running: faulty, faulty-2"
-        ):
-            servers.find()
+            launch.launch(faulty(name="faulty"))
 
 
 def test_a_taken_port_is_refused_with_the_program_that_holds_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(LaunchError, match=rf"port {port}: Address already in use, held by process {os.getpid()}"):
-            supervisor.launch(faulty(port=port))
+            launch.launch(faulty(port=port))
 
 
 def test_a_server_with_another_model_is_refused() -> None:
     own = r"the server that was started answers at \S+, but it serves other, not faulty: change its command"
     with pytest.raises(LaunchError, match=own):
-        supervisor.launch(faulty("other-model"))
+        launch.launch(faulty("other-model"))
 
 
 def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> None:
-    with supervisor.launch(faulty()) as foreign:
+    with launch.launch(faulty()) as foreign:
         port = foreign.base_urls[0].rpartition(":")[2]
         # The program listens elsewhere, and the address that it is said to have is the foreign one's.
         ours = faulty().but(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(supervisor, "choose_ports", lambda *_: [int(port)])
-            patch.setattr(supervisor, "refuse_taken_port", lambda *_: None)
+            patch.setattr(launch, "choose_ports", lambda *_: [int(port)])
+            patch.setattr(launch, "refuse_taken_port", lambda *_: None)
             with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
-                supervisor.launch(ours)
+                launch.launch(ours)
 
 
 def test_a_start_that_hangs_after_a_fatal_error_fails_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "HANGING_SECONDS", 1.0)
+    monkeypatch.setattr(launch, "HANGING_SECONDS", 1.0)
     with pytest.raises(LaunchError, match="did not start, and does not end: a port is in use"):
-        supervisor.launch(faulty("hangs"))
+        launch.launch(faulty("hangs"))
 
 
 def test_a_silent_start_fails_when_its_log_does_not_advance() -> None:
     with pytest.raises(LaunchError, match=r"its log did not advance for 1 s \(--start-timeout\)"):
-        supervisor.launch(faulty("silent", start_timeout=1.0))
+        launch.launch(faulty("silent", start_timeout=1.0))
 
 
 def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
     with pytest.raises(LaunchError, match="/health answers 503"):
-        supervisor.launch(faulty("never-ready", start_timeout=5.0))
+        launch.launch(faulty("never-ready", start_timeout=5.0))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +264,7 @@ def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
 def test_lines_about_our_own_requests_are_no_progress_of_a_start(habit: str, answer: str) -> None:
     # Long enough for a Python to start and listen on a busy machine: until it listens, the same limit holds its log.
     with pytest.raises(LaunchError, match=rf"has answered without a completion for 5 s \(--start-timeout\): {answer}"):
-        supervisor.launch(faulty(habit, start_timeout=5.0))
+        launch.launch(faulty(habit, start_timeout=5.0))
 
 
 @pytest.mark.parametrize("where", ["write", "orders"])
@@ -284,26 +282,26 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
         raise KeyboardInterrupt
 
     real = subprocess.Popen
-    monkeypatch.setattr(supervisor.subprocess, "Popen", noted)
+    monkeypatch.setattr(launch.subprocess, "Popen", noted)
     if where == "write":
         monkeypatch.setattr(servers, "write", interrupted)
     else:
-        monkeypatch.setattr(supervisor, "_guard_config", interrupted)
+        monkeypatch.setattr(launch, "Orders", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        supervisor.launch(faulty())
+        launch.launch(faulty())
     assert guards[0].returncode is not None, "the guard was waited for"
     assert tagged(tag) == []
 
 
 def test_a_start_that_dies_gives_its_cause_and_the_end_of_its_log() -> None:
     with pytest.raises(LaunchError, match=r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"):
-        supervisor.launch(faulty("dies"))
+        launch.launch(faulty("dies"))
     assert servers.status() == []
 
 
 def test_a_crash_is_named_by_its_signal() -> None:
     with pytest.raises(LaunchError, match=r"crashed \(signal 11\)"):
-        supervisor.launch(faulty("crashes"))
+        launch.launch(faulty("crashes"))
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
@@ -311,13 +309,13 @@ def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(
         LaunchError, match="/nonexistent/server is not installed; correct its name, or give the path of a program"
     ):
-        supervisor.launch(spec)
+        launch.launch(spec)
 
 
 def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "s3cret-key")
     given = {"HF_TOKEN": "hidden-too", "LEVEL": "level-is-plain"}
-    with supervisor.launch(faulty("chatty", api_key_env="SOME_KEY", environment=given)) as server:
+    with launch.launch(faulty("chatty", api_key_env="SOME_KEY", environment=given)) as server:
         assert server.log is not None
         logs = list(server.log.parent.glob(f"{server.log.name}*"))
         text = b"".join(path.read_bytes() for path in logs)
@@ -330,7 +328,7 @@ def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: 
 
 
 def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
-    with supervisor.launch(faulty(dp=2, restarts=1)) as server:
+    with launch.launch(faulty(dp=2, restarts=1)) as server:
         assert server.state is not None
         for member in server.state.members:
             assert member.pid is not None
@@ -352,7 +350,7 @@ def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
 
 
 def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
-    with supervisor.launch(faulty(name="mine")) as server:
+    with launch.launch(faulty(name="mine")) as server:
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"{server.base_urls[0]}/die")
         wait_until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
@@ -385,7 +383,7 @@ def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path)
 
 
 def test_stop_and_logs_name_the_servers_there_are() -> None:
-    with supervisor.launch(faulty(name="one")), supervisor.launch(faulty(name="two")):
+    with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")):
         with pytest.raises(LaunchError, match="no server is called three; known: one, two"):
             servers.stop("three")
         with pytest.raises(LaunchError, match="say which server to stop, or --all; known: one, two"):
@@ -422,7 +420,7 @@ def test_an_engine_of_another_environment_is_asked_for_its_version_and_started(
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     python = installed_engine(tmp_path / "env", "0.32.0")
     base = {"engine": "vllm", "model": "faulty", "python": python, "stop_grace": 0.5}
-    with supervisor.launch(ServerSpec(**base)) as server:
+    with launch.launch(ServerSpec(**base)) as server:
         recorded = server.state
         assert recorded is not None
         assert recorded.versions["vllm"] == "0.32.0"
@@ -436,12 +434,12 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "4,5")
     python = installed_engine(tmp_path / "env", "0.23.0", plugin="0.23.0.post1")
     base = {"engine": "vllm_ascend", "model": "faulty", "python": python, "dp": 2, "stop_grace": 0.5}
-    with supervisor.launch(ServerSpec(**base)) as server:
+    with launch.launch(ServerSpec(**base)) as server:
         assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
     with pytest.raises(
         LaunchError, match=r"1 x 4 = 4 devices are needed \(replicas x devices of each\), there are 2 \(4, 5\)"
     ):
-        supervisor.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
+        launch.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
     mismatched = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
     with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not go with vLLM 0\.32\.0"):
-        supervisor.launch(ServerSpec(**(base | {"python": mismatched})))
+        launch.launch(ServerSpec(**(base | {"python": mismatched})))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.keeping import processes
+from server_launchers.machine import processes
 from tests.embedded import THINKING_TEMPLATE
 from tests.servers import environments
 

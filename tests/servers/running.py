@@ -14,9 +14,10 @@ from typing import Any
 
 import httpx
 
-from server_launchers.keeping import processes, supervisor
+from server_launchers.keeping import launch
+from server_launchers.keeping.launch import RunningServer
 from server_launchers.keeping.servers import MemberState, ServerState
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.servers.specs import ANSWER, THOUGHT
 from tests.system.command import Result, argv, environment
@@ -28,7 +29,7 @@ LIMIT_SECONDS = 900.0
 @contextmanager
 def launched(spec: ServerSpec) -> Iterator[RunningServer]:
     """The server while the block runs; afterwards none of its processes is alive."""
-    with supervisor.launch(spec) as server:
+    with launch.launch(spec) as server:
         yield server
         everyone = family(server) if server.state is not None else []
     assert [processes.describe(pid) for pid, started in everyone if processes.start_of(pid) == started] == []
@@ -49,8 +50,8 @@ def engine(server: RunningServer, replica: int = 0) -> MemberState:
 def family(server: RunningServer) -> list[tuple[int, str]]:
     """Number and start of every living process of the server."""
     mains = [member.pid for member in known(server).members if member.pid is not None]
-    numbers = [pid for main in mains for pid in (main, *processes.descendants(main))]
-    return [(pid, started) for pid in numbers if (started := processes.start_of(pid)) is not None]
+    living = {process for main in mains for process in (processes.process(main), *processes.descendants(main))}
+    return [(process.pid, process.started) for process in living if process is not None]
 
 
 def title(pid: int) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from server_launchers.keeping import servers
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import (

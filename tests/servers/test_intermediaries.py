@@ -10,8 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.keeping import supervisor
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.errors import LaunchError
+from server_launchers.keeping import launch
+from server_launchers.keeping.launch import RunningServer
+from server_launchers.replicas import dry_run
 from server_launchers.spec import ServerSpec
 from tests.embedded import MODEL, embedded_spec
 from tests.servers.running import engine, harness, kill, launched, samples, wait_for_restart
@@ -111,11 +113,11 @@ def test_the_launcher_puts_vllms_router_before_replicas_only_where_it_is_install
         engine="vllm", model=str(models / "scripted"), python=vllm, device="cpu", dp=2, dp_mode="router",
         router_python=routers,
     )  # fmt: skip
-    *engines, router = supervisor.dry_run(spec)
+    *engines, router = dry_run(spec)
     assert len(engines) == 2
     assert router.startswith(f"{routers} -m vllm_router.launch_router")
-    with pytest.raises(supervisor.LaunchError, match="has no vllm_router"):
-        supervisor.launch(spec.but(router_python=Path(sys.executable)))
+    with pytest.raises(LaunchError, match="has no vllm_router"):
+        launch.launch(spec.but(router_python=Path(sys.executable)))
 
 
 def test_litellms_proxy_gives_a_complete_run(proxy: RunningServer, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.running import engine, harness, kill, known, launched, samples, wait_for_restart
 from tests.servers.specs import OFFLINE

@@ -28,7 +28,8 @@ def test_harness_run_starts_asks_and_stops_it(vllm: Path, models: Path, tmp_path
     before = set(engine_processes())
     words = ["run", "demo:1", "--limit", "10", "--out", "run", "--serve", "vllm", "--model", str(models / "smollm2")]
     options = ["served-name=smol", f"python={vllm}", "device=cpu", "eager=true", "max-model-len=4096"]
-    words += ["--dtype", "bfloat16", "--max-sequences", "8", "--max-tokens", "256"]
+    options += ["dtype=bfloat16", "max-sequences=8"]
+    words += ["--max-tokens", "256"]
     options += [f"env={name}={value}" for name, value in VLLM_ENVIRONMENT.items()]
     words += [word for option in options for word in ("--serve-option", option)]
     done = harness(tmp_path, *words)

@@ -17,7 +17,8 @@ import pytest
 from server_launchers import replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import processes, servers, supervisor
+from server_launchers.keeping import launch, servers
+from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import wait_until
@@ -42,7 +43,7 @@ def engine(request: pytest.FixtureRequest, models: Path, private_state: Path) ->
 def cause_of(spec: ServerSpec) -> str:
     """The first line of what a user is told."""
     with pytest.raises(LaunchError) as refused:
-        supervisor.launch(spec).stop()
+        launch.launch(spec).stop()
     return str(refused.value).splitlines()[0]
 
 

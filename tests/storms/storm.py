@@ -32,7 +32,7 @@ from typing import Any
 
 from harness.runs import RunFolder, suite_file
 from harness.testing import FAULTS
-from server_launchers.keeping import processes
+from server_launchers.machine import processes
 from tests import warm
 from tests.runs.recorded import intact_lines
 from tests.storms.campaigns import CAMPAIGNS, N_QUESTIONS, N_SAMPLES, OFTEN, Campaign, Line, prepare, run_line
@@ -315,7 +315,7 @@ def killed_below(play: Play, line: Line, seconds: float) -> None:
     _wait(child, play.chance.uniform(0.2, 1.2 * seconds))
     if below := processes.descendants(child.pid):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(play.chance.choice(sorted(below)), signal.SIGKILL)
+            os.kill(play.chance.choice(sorted(process.pid for process in below)), signal.SIGKILL)
     ended(play, child, ENDS)
 
 

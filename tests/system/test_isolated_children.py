@@ -154,7 +154,7 @@ SITES = {
     "harness/verbs/sweep/scorer.py": 1,
     "server_launchers/embedded/weights.py": 1,
     "server_launchers/engines/llama_cpp.py": 1,
-    "server_launchers/keeping/supervisor.py": 1,
+    "server_launchers/keeping/launch.py": 1,
 }
 """Where children are started, by the calls of `isolated.command`. A new one is played below, too, and counted here."""
 
@@ -181,7 +181,6 @@ ENGINES = {
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
     "server_launchers/engines/routers.py": "starts a router in an empty folder",
     "server_launchers/program.py": "the words that start an engine whose key must stay off the command line",
-    "server_launchers/keeping/supervisor.py": "asks a router's environment for it, from /",
 }
 """Files that may start another interpreter by `-m` or `-c`, and where."""
 

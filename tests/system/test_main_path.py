@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness.testing import FakeServer, Pause, Request, Step, completion, models
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
 from tests.patience import PATIENCE_SECONDS

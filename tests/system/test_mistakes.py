@@ -23,7 +23,7 @@ from harness.cli.serve_start import twin_sentence
 from harness.core.files import disk_error
 from harness.testing import FakeServer, completion, models
 from server_launchers.embedded import llama_cpp_server
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.reports.run_folders import write_run
 from tests.system.command import harness, process

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from harness.testing import STALL, FakeServer, Request, Step, models
-from server_launchers.keeping import processes
+from server_launchers.machine import processes
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.server_launchers.test_signals_at_a_start import SLEEPS
@@ -125,9 +125,9 @@ def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals
 KEYED = ["command", "m", "--server-key-env", "MY_KEY", "--", *SLEEPS]
 STARTERS = {
     "harness serve": lambda: argv("serve", *KEYED),
-    "supervisor.launch in somebody's process": lambda: [
+    "launch.launch in somebody's process": lambda: [
         sys.executable, "-c",
-        "from server_launchers.keeping.supervisor import launch\nfrom server_launchers.spec import ServerSpec\n"
+        "from server_launchers.keeping.launch import launch\nfrom server_launchers.spec import ServerSpec\n"
         f"launch(ServerSpec(engine='command', model='m', api_key_env='MY_KEY', extra_flags={SLEEPS!r}))",
     ],
 }  # fmt: skip
@@ -142,7 +142,7 @@ def test_neither_a_guard_nor_an_engine_leaves_a_core_file(starter: str, tmp_path
         assert time.monotonic() < end, "no engine was started"
         time.sleep(0.05)
     mine = [child.pid] if "somebody" not in starter else []
-    abort(tmp_path, child, [*mine, *family])
+    abort(tmp_path, child, [*mine, *(process.pid for process in family)])
 
 
 @pytest.mark.skipif(HARD == 0 or PIPED.read_text().startswith(("|", "/")), reason="no core file can be had here")

@@ -88,12 +88,12 @@ def test_a_server_is_started_and_stopped_for_a_run(questions: Path) -> None:
     options: dict[str, Any] = {"data": questions, "id_key": "id", "max_tokens": 4, "limit": 2, "samples": 1}
     options |= {"canary": False, "fingerprint": False}
     program = (sys.executable, str(ABLE), "--port", "{port}")
-    before = {server.name for server in servers.read_all()}
+    before = {server.name for server in servers.status()}
     with harness.serve("command", "able", extra_flags=program) as server:
         assert harness.run(base_url=server.name, out="a", **options).complete
     started = harness.run(model="able", serve={"engine": "command", "extra_flags": program}, out="b", **options)
     assert started.complete
-    assert {server.name for server in servers.read_all()} == before, "a server was not stopped"
+    assert {server.name for server in servers.status()} == before, "a server was not stopped"
     with pytest.raises(harness.UsageError, match=r"threads=0: expected .*1"):
         harness.serve("llama_cpp", "m", threads=0)
     with pytest.raises(harness.UsageError, match=r"serve='lama_cpp': unknown engine; .* Did you mean llama_cpp"):

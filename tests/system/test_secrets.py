@@ -20,7 +20,7 @@ import pytest
 
 from harness.asking.verbs import VERBS
 from harness.testing import FakeServer, Request, Step, completion, delta, event, event_stream, http, models
-from server_launchers.keeping import processes
+from server_launchers.machine import processes
 from tests.conftest import CHECKOUT
 from tests.system.command import Result, harness
 from tests.viewer.running import viewing
@@ -135,7 +135,7 @@ def _command_line(pid: int) -> bytes:
 def _descendants(pid: int) -> list[int]:
     """By the kernel's own lists, where it keeps them: a look at all processes takes four milliseconds."""
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
-        return processes.descendants(pid)
+        return [process.pid for process in processes.descendants(pid)]
     below: list[int] = []
     with contextlib.suppress(OSError):  # it has ended
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -31,7 +31,7 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer, Pause, Request, Step, completion, delta, event_stream, http, models
 from harness.verbs.judge import JudgeSettings
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.conftest import CHECKOUT
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start

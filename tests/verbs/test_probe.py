@@ -33,7 +33,7 @@ from harness.testing import FakeServer, Request, Step, http
 from harness.verbs.probe import named_reference, overlap, passages, probe, reference
 from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, finding_of
 from harness.verbs.probe.named_reference import SavedReference
-from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.keeping.launch import RunningServer
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start

@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
 from harness.benchmarks.sources import gym, hub, tables
 from harness.benchmarks.sources.tables import Rows
-from harness.core import plugins
+from harness.core import about, plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
@@ -29,7 +29,16 @@ def read(card: Card) -> Rows:
         rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
         return Rows(rows, source.path)
     if isinstance(source, HubSource):
-        return hub.read(source, long_fields=card.program is not None)
+        try:
+            return hub.read(source, long_fields=card.program is not None)
+        except hub.NoNetworkError as error:
+            file = one_file(card)
+            if file is None or not file.is_file():
+                copied = (
+                    f"where there is a network, run `harness benchmarks fetch {card.name}`, and copy its file to {file}"
+                )
+                raise hub.NoNetworkError(source, error.why, copied) from None
+            return Rows(tables.stream(file, responses=True), f"{source.id} ({file.name})")
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
 
@@ -60,12 +69,25 @@ def is_cached(card: Card) -> bool:
     """Whether the rows of a source on the hub or at a URL are on this machine."""
     source = card.source
     if isinstance(source, HubSource):
-        return hub.is_cached(source)
+        file = one_file(card)
+        return hub.is_cached(source) or (file is not None and file.is_file())
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web
 
         return web.is_cached(source)
     return isinstance(source, FileSource) and hub.is_cached(hub.from_url(source.path, source.split, source.config))
+
+
+def one_file(card: Card) -> Path | None:
+    """The file from which a card's rows can be read on a machine without a network; None for rows that need none.
+
+    `harness benchmarks fetch` makes it, and it may be copied to another machine.
+    """
+    if isinstance(card.source, UrlSource):
+        from harness.benchmarks.sources import web
+
+        return web.cached_path(card.source)
+    return about.cache_folder() / "datasets" / f"{card.name}.jsonl" if isinstance(card.source, HubSource) else None
 
 
 def local_path(card: Card, source: FileSource) -> Path:

@@ -176,7 +176,7 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
                 files=[sibling.rfilename for sibling in answer.siblings or ()],
                 configs=[entry for entry in described or () if isinstance(entry, dict)],
             )
-    except _NoNetworkError as error:
+    except NoNetworkError as error:
         if saved is None:
             raise
         notes.append(f"{error.why}; the copy of revision {saved.revision} in the cache is used")
@@ -251,18 +251,18 @@ def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None
     return path if path is not None and path.is_file() else None
 
 
-class _NoNetworkError(UsageError):
+class NoNetworkError(UsageError):
     """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE).
 
-    why: the reason; the message adds a remedy.
+    why: the reason; the message adds a remedy. copied: how to bring the data from a machine with a network.
     """
 
-    def __init__(self, source: HubSource, why: str) -> None:
+    def __init__(self, source: HubSource, why: str, copied: str = "") -> None:
         self.why = why
+        copied = copied or f"copy {_repository_folder(source)} from a machine that has it"
         super().__init__(
-            f"{source.id} is not in the cache and {why}; where there is a network, run `harness benchmarks fetch` with "
-            f"the benchmark's name, and copy {_repository_folder(source)} from there; or set HF_ENDPOINT to a mirror, "
-            f"or give a local file with `data`"
+            f"{source.id} is not in the cache and {why}; {copied}; or set HF_ENDPOINT to a mirror, or give a local "
+            "file with `data`"
         )
 
 
@@ -270,7 +270,7 @@ class _NoNetworkError(UsageError):
 def _asking(source: HubSource) -> Iterator[Any]:
     """Context manager with the hub's library. A failure of a request inside it is raised as a `UsageError`."""
     if _offline():
-        raise _NoNetworkError(source, "HF_HUB_OFFLINE is set")
+        raise NoNetworkError(source, "HF_HUB_OFFLINE is set")
     import huggingface_hub
     from huggingface_hub import errors
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -287,7 +287,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
             "revision"
         ) from error
     except errors.LocalEntryNotFoundError as error:  # the library's word for a hub that does not answer
-        raise _NoNetworkError(source, f"{host()} cannot be reached") from error
+        raise NoNetworkError(source, f"{host()} cannot be reached") from error
     except errors.EntryNotFoundError as error:
         raise UsageError(f"{source.id} no longer has a file that it lists; look at {page}") from error
     except errors.HfHubHTTPError as error:
@@ -306,7 +306,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
     except Exception as error:  # which HTTP library raises them is the hub library's choice
         if isinstance(error, OSError) and error.strerror:
             raise UsageError(f"cannot fetch {source.id} from {host()}: {error.strerror}") from error
-        raise _NoNetworkError(source, f"{host()} cannot be reached") from error
+        raise NoNetworkError(source, f"{host()} cannot be reached") from error
 
 
 def endpoint() -> str:

@@ -28,7 +28,7 @@ MAX_DOWNLOAD_SECONDS = 3600.0
 
 def read(source: UrlSource) -> Rows:
     """The rows of the file, which is downloaded if it is not in the cache. Raises `UsageError`."""
-    path = _cached_path(source)
+    path = cached_path(source)
     if not is_cached(source):
         data = _download(source)
         checksum = hashlib.sha256(data).hexdigest()
@@ -41,7 +41,7 @@ def read(source: UrlSource) -> Rows:
 
 def is_cached(source: UrlSource) -> bool:
     """Whether the file is in the cache with the card's checksum."""
-    with contextlib.suppress(OSError), open_named(_cached_path(source)) as file:
+    with contextlib.suppress(OSError), open_named(cached_path(source)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == source.sha256
     return False
 
@@ -58,8 +58,8 @@ def _download(source: UrlSource) -> bytes:
             page = http_get.get(client, source.url, max_bytes=MAX_DOWNLOAD_BYTES, body_s=MAX_DOWNLOAD_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise UsageError(
-            f"{source.url} is not in the cache and cannot be reached ({quoted(str(error))}); fetch it where there is a "
-            f"network, or give a local file with `data`"
+            f"{source.url} is not in the cache and cannot be reached ({quoted(str(error))}); copy "
+            f"{cached_path(source)} from a machine that has it, or give a local file with `data`"
         ) from error
     if page.status != 200:
         raise UsageError(f"{host} answered {page.status} for {source.url}; is the file still there?")
@@ -70,7 +70,8 @@ def _download(source: UrlSource) -> bytes:
     return page.body
 
 
-def _cached_path(source: UrlSource) -> Path:
+def cached_path(source: UrlSource) -> Path:
+    """Where the downloaded file lies."""
     # The file keeps its name, because the reader goes by its ending.
     name = urlsplit(source.url).path.rpartition("/")[2]
     return about.cache_folder() / "datasets" / source.sha256[:16] / name

@@ -44,7 +44,7 @@ from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.scorer import CellScore
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.keeping.launch import RunningServer
     from server_launchers.spec import ServerSpec
 
 
@@ -92,10 +92,10 @@ def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
     """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
     example because the engine's package is missing. A missing model prevents nothing: it may come.
     """
-    from server_launchers.keeping import supervisor
+    from server_launchers import replicas
 
     obstacles = [
-        "" if group.spec is None else supervisor.obstacle(server_of(group, watcher), any_model=True)
+        "" if group.spec is None else replicas.obstacle(server_of(group, watcher), any_model=True)
         for group in sweep.groups
     ]
     if all(obstacles):

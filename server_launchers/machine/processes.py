@@ -66,33 +66,37 @@ def process(pid: int) -> Process | None:
     return None if started is None else Process(pid, started)
 
 
-def descendants(pid: int) -> list[int]:
-    """Numbers of all living descendants of `pid`: children, their children, and so on."""
+def _living(pids: Iterable[int]) -> set[Process]:
+    return {living for living in map(process, pids) if living is not None}
+
+
+def descendants(pid: int) -> set[Process]:
+    """All living descendants of `pid`: children, their children, and so on."""
     with contextlib.suppress(psutil.Error):
-        return [child.pid for child in psutil.Process(pid).children(recursive=True) if start_of(child.pid)]
-    return []
+        return _living(child.pid for child in psutil.Process(pid).children(recursive=True))
+    return set()
 
 
-def find_marked(mark: str) -> list[int]:
-    """Numbers of the living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
+def find_marked(mark: str) -> set[Process]:
+    """The living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
     pair, marked = f"{MARK}={mark}".encode(), []
     for pid in psutil.pids():
         # An error: gone since the listing, or of another user, whose environment we may not read. The bytes are read
         # whole: behind a title that an engine writes over its environment, the library reads no more.
         with contextlib.suppress(OSError):
-            if pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0") and start_of(pid) is not None:
+            if pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
                 marked.append(pid)
-    return marked
+    return _living(marked)
 
 
-def group(pgid: int) -> list[int]:
-    """Numbers of the living processes of one process group."""
+def group(pgid: int) -> set[Process]:
+    """The living processes of one process group."""
     members = []
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # gone since the listing
-            if os.getpgid(pid) == pgid and start_of(pid) is not None:
+            if os.getpgid(pid) == pgid:
                 members.append(pid)
-    return members
+    return _living(members)
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:

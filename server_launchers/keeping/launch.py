@@ -1,0 +1,530 @@
+"""Starts a server, waits until it works, and ends it.
+
+`launch` returns when every replica has generated a token, or raises LaunchError with one plain cause and the end of the
+log. Used as a context manager, the server ends with the block. If this process ends in any way, the server ends too,
+unless it was launched detached: a process of its own, the guard, watches both (see `guard`).
+
+A start waits for the guard's record of the processes and for the answer of each address, and looks at both every
+`POLL_SECONDS`. The first row that holds decides:
+
+    what is seen                                            what follows
+    a member has ended                                      failed: the cause from its log
+    the guard has ended                                     failed: its own log is named
+    health, model list and one token are right, and the     this replica is ready; the next address
+      port belongs to a process of ours
+    another model, or another program, answers              failed: another server is on the port
+    a fatal line ends the log, and nothing came after it    failed: the engine hangs
+      for `HANGING_SECONDS`
+    the log has not grown for `--start-timeout`             failed: too slow
+    every replica is ready                                  the guard records it
+    anything else                                           wait
+
+Time alone fails no start: weights may load for an hour, as long as the log of any member grows.
+
+Long: a start from its ports to its address in a file, and its way back at every step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from harness.core.about import state_folder
+from harness.core.errors import UsageError
+from harness.core.files import write_atomically
+from server_launchers import isolated, replicas, shown
+from server_launchers.deployment import Deployment
+from server_launchers.engines import table
+from server_launchers.errors import LOG_TAIL, LaunchError
+from server_launchers.keeping import engine_log, servers
+from server_launchers.keeping.guard import MemberStart, Orders
+from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.machine import accelerators, processes
+from server_launchers.machine.inspection import Facts
+from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
+from server_launchers.spec import ServerSpec
+
+POLL_SECONDS = 0.2
+"""Seconds between two looks at a server that starts, or that is waited for."""
+HANGING_SECONDS = 30.0
+"""Seconds of silence behind a fatal error in the log after which a start has failed.
+
+SGLang on a taken port, for example, neither serves nor ends.
+"""
+HANGING_LINES = 4
+"""Number of lines at the end of the log in which a fatal error is looked for."""
+ACKNOWLEDGE_SECONDS = 10.0
+"""Seconds that the guard may take to record that its server is ready."""
+TAIL_LINES = 15
+"""Lines at the end of a log that a message shows."""
+
+
+@dataclass(frozen=True)
+class StartProgress:
+    """The progress of a start."""
+
+    seconds: float
+    """Seconds since the start."""
+    phase: str
+    """The work of the engine, by its log; else the event that the start is waiting for."""
+    line: str
+    """The last line of the log, safe to print."""
+
+
+OnProgress = Callable[[StartProgress], None]
+
+
+@dataclass
+class RunningServer:
+    """A ready server. `stop` ends it; so does leaving the `with` block, unless the server is detached."""
+
+    name: str
+    base_urls: tuple[str, ...]
+    """Addresses for requests, without `/v1`."""
+    model: str
+    """The model name for requests."""
+    pid: int
+    """Process number of the guard that keeps this server."""
+    log: Path
+    detached: bool
+    _guard: subprocess.Popen[bytes] | None = field(repr=False)
+    """The guard, with the lifeline as its standard input; None where it is no child of this process any more."""
+
+    @property
+    def state(self) -> ServerState | None:
+        """The current content of the state file: exit codes, restarts, versions."""
+        return servers.read(servers.path_of(self.name))
+
+    @property
+    def ended(self) -> str | None:
+        """Why the server has ended for good by itself, in a sentence; None while it runs or restarts."""
+        return servers.why_ended(self.name, self.pid)
+
+    def stop(self) -> None:
+        """End the server and forget it; does nothing if it has ended."""
+        _end(self.name, self.pid, self._guard)
+        self._guard = None
+
+    def wait(self) -> str | None:
+        """Wait until the server has ended. Returns why it ended by itself, in a sentence; None if it was stopped."""
+        # The guard ends last, and outlives no server. The state file tells less: `stop` removes it.
+        while processes.start_of(self.pid) if self._guard is None else self._guard.poll() is None:
+            time.sleep(POLL_SECONDS)
+        return self.ended
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if not self.detached:
+            self.stop()
+
+
+def launch(
+    spec: ServerSpec, *, stem: str = "", detach: bool = False, on_progress: OnProgress | None = None
+) -> RunningServer:
+    """Start `spec` and wait until it works.
+
+    Raises LaunchError if the engine is missing, a port is taken (by whom), the process ended (why), or its log did not
+    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind. stem:
+    beginning of the server's name if the spec has none; empty: the model's name. detach: leave the server running when
+    this process ends.
+    """
+    facts = table.inspect(spec)
+    _check_router(spec, facts)
+    ports = choose_ports(spec, replicas.ports_needed(spec))
+    deployment = replicas.deploy(spec, ports, facts)
+    for port in ports:
+        refuse_taken_port(spec.host, port)
+    # Whatever is raised from here on, the server ends; a block that comes to its end takes that back.
+    with contextlib.ExitStack() as undo:
+        try:
+            guard, starting = _start_guard(spec, deployment, stem, undo)
+        except OSError as error:
+            folder = servers.servers_folder()
+            raise LaunchError(f"cannot start a server from {folder}: {error.strerror or error}") from None
+        model = _until_ready(spec, deployment, guard, starting, on_progress or (lambda _progress: None))
+        _tell(guard, b"ready\ndetach\n" if detach else b"ready\n")
+        _until_recorded(spec, guard, starting, detach=detach)
+        undo.pop_all()
+    if detach:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        # The guard outlives this process on purpose; without this, Popen would warn about an unfinished child.
+        guard.returncode = 0
+    return RunningServer(
+        name=starting.name,
+        base_urls=deployment.base_urls,
+        model=model,
+        pid=guard.pid,
+        log=starting.log,
+        detached=detach,
+        _guard=None if detach else guard,
+    )
+
+
+def _check_router(spec: ServerSpec, facts: Facts) -> None:
+    """Raise LaunchError where a router is needed and its environment does not have it."""
+    engine = table.engine_of(spec)
+    if engine.routed(spec) and engine.router.module not in facts.versions:
+        python = facts.router_python
+        raise LaunchError(f"the environment of {python} has no {engine.router.module}; {engine.router.install}")
+
+
+# ---- the guard
+
+
+def _start_guard(
+    spec: ServerSpec, deployment: Deployment, stem: str, undo: contextlib.ExitStack
+) -> tuple[subprocess.Popen[bytes], ServerState]:
+    """Start the guard, write the server's first state, and tell the guard what to start.
+
+    stem: as in `launch`. undo: gets what ends the guard. Returns (process of the guard, first state). Raises
+    LaunchError, OSError.
+    """
+    empty = state_folder() / "empty"
+    servers.make_folder(empty)
+    starts = [
+        MemberStart(
+            argv=list(process.command.argv),
+            environment=process.command.resolved(),
+            # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
+            folder=str(Path.cwd() if process.keeps_folder else empty),
+        )
+        for process in deployment.processes
+    ]
+    with servers.naming_lock():
+        name = _free_name(spec, stem or stem_of(spec))
+        with os.fdopen(servers.create(servers.guard_log(name)), "wb") as guard_log:
+            guard = subprocess.Popen(
+                isolated.command("server_launchers.keeping.guard"),
+                stdin=subprocess.PIPE,
+                stdout=guard_log,
+                stderr=guard_log,
+                cwd=empty,
+                # Ctrl-C and a closing terminal go to the whole session; the guard must outlive them to end its engine.
+                start_new_session=True,
+            )
+        undo.callback(_end, name, guard.pid, guard)
+        starting = _first_state(spec, deployment, name, guard.pid)
+        for log in starting.logs:
+            os.close(servers.create(log))
+        path = servers.path_of(name)
+        servers.write(path, starting)
+    hidden = shown.secrets_of(spec.environment) + ([os.environ[spec.api_key_env]] if spec.api_key_env else [])
+    orders = Orders(str(path), starting, starts, [str(log) for log in starting.logs], spec.restarts, hidden)
+    # Over the pipe and not by argv: every user of the machine can read arguments in /proc.
+    _tell(guard, json.dumps(msgspec.to_builtins(orders)).encode() + b"\n")
+    return guard, starting
+
+
+def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid: int) -> ServerState:
+    """The state of a server whose processes have not started yet.
+
+    guard_pid: the process that starts the server and watches it.
+    """
+    return ServerState(
+        name=name,
+        engine=spec.engine,
+        model=table.client_name(spec),
+        source=spec.model,
+        base_urls=list(deployment.base_urls),
+        api_key_env=spec.api_key_env,
+        created=datetime.now(UTC),
+        mark=secrets.token_hex(8),
+        grace=spec.stop_grace,
+        guard_pid=guard_pid,
+        # "gone" for a guard that died at once: no process has it as its start, so nothing is signalled.
+        guard_started=processes.start_of(guard_pid) or "gone",
+        status="starting",
+        members=[
+            MemberState(
+                role=process.role,
+                argv=list(shown.words(process.command.argv)),
+                port=process.port,
+                devices=None if process.devices is None else list(process.devices),
+                container=process.command.container,
+            )
+            for process in deployment.processes
+        ],
+        versions=dict(deployment.versions),
+    )
+
+
+def stem_of(spec: ServerSpec) -> str:
+    """A name for the server from its model's name: lower case, at most 60 characters."""
+    return (
+        re.sub(r"[^a-z0-9.]+", "-", Path(table.client_name(spec) or spec.engine).name.lower()).strip("-.")[:60]
+        or "server"
+    )
+
+
+def _free_name(spec: ServerSpec, stem: str) -> str:
+    """The name of the new server: the spec's, else `stem`, with a number if that is taken.
+
+    Raises LaunchError if a server with the spec's name runs.
+    """
+    running = {server.name for server in servers.status() if server.running}
+    if spec.name is not None:
+        if spec.name in running:
+            raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
+        return spec.name
+    names = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
+    return next(name for name in names if name not in running)
+
+
+def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
+    """Write to the lifeline. A guard that has died is reported with its log, at the next look."""
+    assert guard.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        guard.stdin.write(words)
+        guard.stdin.flush()
+
+
+def _end(name: str, guard_pid: int, guard: subprocess.Popen[bytes] | None) -> None:
+    """End the server called `name`, if `guard_pid` is its guard, and forget it.
+
+    guard: the guard, if it is a child of this process. Closing its lifeline makes it end its server in bounded time. A
+    second Ctrl-C ends only the waiting: the guard goes on.
+    """
+    if guard is not None:
+        assert guard.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            guard.stdin.close()
+        try:
+            guard.wait()
+        except BaseException:
+            guard.returncode = 0  # it outlives this process for a moment; Popen would warn about an unfinished child
+            raise
+    # A later server may have the name.
+    if (now := servers.read(servers.path_of(name))) is not None and now.guard_pid == guard_pid:
+        servers.end(now)
+
+
+# ---- waiting until the server works
+
+
+def _until_ready(
+    spec: ServerSpec,
+    deployment: Deployment,
+    guard: subprocess.Popen[bytes],
+    starting: ServerState,
+    on_progress: OnProgress,
+) -> str:
+    """Wait until every replica is ready; return the name of the served model.
+
+    Raises LaunchError once the start has failed.
+    """
+    model = starting.model
+    begun = last_growth = time.monotonic()
+    sizes: list[int] = []
+    # Addresses are checked one after the other: a token of the last replica is worth nothing while the first loads.
+    waiting = list(deployment.base_urls)
+    while waiting:
+        # The processes are looked at before the address: another program that answers there must not hide a dead
+        # engine.
+        _refuse_ended(spec, guard, starting)
+        try:
+            model = check_ready(waiting[0], deployment.readiness, model, spec.api_key_env)
+            # `check_ready` would also accept an equal server of another user; whose port it is can be seen only now
+            # that somebody listens.
+            if strangers := _strangers(deployment, waiting[0], guard.pid):
+                raise Foreign(strangers)
+            waiting.pop(0)
+            continue
+        except NotReady as error:
+            why, answers = str(error), isinstance(error, NoCompletion)
+        except Foreign as error:
+            raise LaunchError(_unfit(deployment, waiting[0], guard.pid, error)) from None
+        # Unequal, not larger: a rotated log gets smaller, and that is progress too. Lines about our requests are not.
+        new_sizes = [_size(log) for log in starting.logs]
+        if new_sizes != sizes:
+            sizes = new_sizes
+            last_growth = last_growth if answers else time.monotonic()
+        lines = servers.log_tail(starting.log)
+        phase = engine_log.phase(lines) or why
+        on_progress(StartProgress(time.monotonic() - begun, phase, lines[-1] if lines else ""))
+
+        silent = time.monotonic() - last_growth
+        end_of_log = lines[-HANGING_LINES:]
+        if silent > HANGING_SECONDS and engine_log.is_fatal(end_of_log):
+            cause = engine_log.known_cause(end_of_log)
+            raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(starting.log)}")
+        if silent > spec.start_timeout:
+            silence = "has answered without a completion" if answers else "is not ready and its log did not advance"
+            limit = f"for {spec.start_timeout:g} s (--start-timeout)"
+            raise LaunchError(f"{spec.engine} {silence} {limit}: {why}{_tail_text(starting.log)}")
+        time.sleep(POLL_SECONDS)
+    return model
+
+
+def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, *, detach: bool) -> None:
+    """Return when the guard has recorded that its server is ready. Raises LaunchError if the guard or the server ends.
+
+    detach: the launcher ends next, so a guard that cannot write its state (full disk) is an error too; else this
+    function returns after `ACKNOWLEDGE_SECONDS`.
+    """
+    deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
+    path = servers.path_of(starting.name)
+    while (now := servers.read(path)) is None or now.status != "ready":
+        _refuse_ended(spec, guard, starting)
+        if time.monotonic() > deadline:
+            if detach:
+                raise LaunchError(
+                    f"the process that watches the server cannot record in {path} that it is ready; is the disk full?"
+                )
+            return
+        time.sleep(0.01)
+
+
+def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState) -> None:
+    """Raise LaunchError if a process of the server, or its guard, has ended."""
+    now = servers.read(servers.path_of(starting.name)) or starting
+    if now.ended is not None or now.status == "exited":
+        member, log = now.ended or (now.members[0], now.log)
+        cause = engine_log.cause(servers.log_tail(log), member.exit_code)
+        # Only for memory: nvidia-smi takes seconds, and other causes have nothing to do with holders.
+        holders = accelerators.memory_holders() if "memory" in cause else []
+        held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
+        raise LaunchError(f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}")
+    if guard.poll() is not None:
+        raise LaunchError(f"the process that watches the server ended; see {servers.guard_log(starting.name)}")
+
+
+def _strangers(deployment: Deployment, url: str, guard_pid: int) -> str | None:
+    """Who listens on the port in `url` in place of the guard and its descendants, as text: empty if they do.
+
+    None where that cannot be seen.
+    """
+    # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
+    owners = processes.listeners(int(url.rpartition(":")[2])) if deployment.readiness.owns_port else None
+    if not owners:
+        return None
+    ours = {guard_pid, *(process.pid for process in processes.descendants(guard_pid))}
+    return "" if owners & ours else ", ".join(processes.describe(pid) for pid in sorted(owners))
+
+
+def _unfit(deployment: Deployment, url: str, guard_pid: int, error: Foreign) -> str:
+    """The sentence for a server that answers and cannot be used: another program, or our own with other settings.
+
+    error: why it cannot be used.
+    """
+    if _strangers(deployment, url, guard_pid) == "":
+        return f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
+    return f"another server answers at {url}: {error}; choose another --port"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        # The log is created with the state, but may be moved to `.1` between two looks.
+        return 0
+
+
+def _tail_text(log: Path) -> str:
+    lines = servers.log_tail(log)[-TAIL_LINES:]
+    if not lines:
+        return f" (empty log {log})"
+    return "\n".join([f"\n{LOG_TAIL} {log}:", *(f"  {line}" for line in lines)])
+
+
+# ---- ports
+
+
+def choose_ports(spec: ServerSpec, count: int) -> list[int]:
+    """Return `count` ports: from the one in the spec on, or free ones.
+
+    Raises LaunchError where this machine does not own the host address.
+    """
+    if spec.port:
+        return [*replicas.following_ports(spec.port, count)]
+    with contextlib.ExitStack() as probes:
+        ports = []
+        # All ports are bound at the same time, so that no two are equal.
+        for _ in range(count):
+            probe = probes.enter_context(socket.socket(_family(spec.host)))
+            try:
+                # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
+                probe.bind((spec.host, 0))
+            except OSError as error:
+                raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None
+            ports.append(int(probe.getsockname()[1]))
+    return ports
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """Raise LaunchError if `port` is taken; the message names the program that holds it."""
+    with socket.socket(_family(host)) as probe:
+        # Servers set this option too: a port that only an ended connection occupies counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
+            raise LaunchError(
+                f"cannot listen on {host} port {port}: {error.strerror}{f', held by {owners}' if owners else ''}; "
+                "stop that program or choose another --port"
+            ) from None
+
+
+# ---- the address in a file, for other machines
+
+_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
+_LOOPBACK = ("localhost", "::1")
+
+
+def refuse_unreachable(spec: ServerSpec) -> None:
+    """Raise `UsageError` where other machines could not reach the server."""
+    if spec.host in _LOOPBACK or spec.host.startswith("127."):
+        raise UsageError(
+            "other machines cannot reach this address: give 0.0.0.0, or this machine's address",
+            field="server.host",
+            value=spec.host,
+        )
+
+
+@contextlib.contextmanager
+def registered(file: Path | None, spec: ServerSpec, base_urls: Sequence[str]) -> Iterator[None]:
+    """Context manager in which `file` holds the server's addresses, one a line, as other machines reach them.
+
+    The file is removed at the end. None is written if `file` is None, or without addresses, as on a node that only
+    lends its devices to the first node. Raises StoreError.
+    """
+    if file is None or not base_urls:
+        yield
+        return
+    urls = list(base_urls)
+    if spec.host in _EVERYWHERE:
+        # Under Slurm the node's own name, which the other nodes resolve; a host name may be unknown to them.
+        host = spec.node_address or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        host = f"[{host}]" if ":" in host else host
+        urls = [urlunsplit(urlsplit(url)._replace(netloc=f"{host}:{urlsplit(url).port}")) for url in urls]
+    # One `try` from before the file is there until after it is gone: a signal may come between any two of these lines.
+    try:
+        write_atomically(file, "".join(f"{url}\n" for url in urls).encode())
+        yield
+    finally:
+        # The job's folder may have been cleaned up already, and the server ends either way.
+        with contextlib.suppress(OSError):
+            file.unlink()
