@@ -156,6 +156,7 @@ def test_whole_json_bodies_are_read_in_any_pieces() -> None:
     assert facts(parse(*(body[i : i + 1] for i in range(len(body))))) == facts(got)
     for end in range(1, len(body)):
         assert failure(body[:end], cut="reset").kind == "cut"
+    assert failure(b'[{"error": {"message": "no quota"}}]').message == "error in the stream: no quota"  # as Gemini's
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,8 @@ def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.Monk
     assert failure(long).kind == "malformed"
     assert failure(*(long[i : i + 1] for i in range(len(long)))).kind == "malformed"
     assert failure(b"data: 1\n" * 500 + b"\n").kind == "malformed"
+    with pytest.raises(RequestFailed, match="a line of the reply exceeds 1000 bytes"):  # before the line has ended
+        ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES).feed(long[:1500], 1.0)
 
 
 def test_no_secret_reaches_a_message() -> None:

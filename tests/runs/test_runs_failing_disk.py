@@ -12,23 +12,40 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import RunFolder, read_samples
+from harness.runs import Journal, RunFolder, RunLock, RunLog, read_samples
 from tests.budget import rounds
 from tests.conftest import CHECKOUT, TESTS
-from tests.faults.appending_all import appended
 from tests.runs.appended_files import FILES
-from tests.runs.recorded import BENCHMARK
+from tests.runs.recorded import BENCHMARK, sample
 
 pytestmark = pytest.mark.slow
 
 SOURCE = TESTS / "faults" / "failing_disk.c"
 EVERY = [*FILES, "samples"]
+
+
+def appended(run: RunFolder, first: int, last: int) -> Iterator[str]:
+    """Append a record of each number to each file: `name/number` once it is acknowledged, or `refused` and why."""
+    for number in range(first, last):
+        for name, append in {**{name: file.append for name, file in FILES.items()}, "samples": _sampled}.items():
+            try:
+                append(run, number)
+            except StoreError as refused:
+                yield f"refused {name}: {refused}"
+            else:
+                yield f"{name}/{number}"
+
+
+def _sampled(run: RunFolder, number: int) -> None:
+    with RunLock(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log) as journal:
+        journal.append(sample(f"q{number}"))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +65,7 @@ def append(run: RunFolder, first: int, last: int, library: Path, **disk: object)
     """Appends to every file, by a process whose disk fails: what was acknowledged, and why the rest was refused."""
     faults = {f"DISK_{name.upper()}": str(value) for name, value in disk.items()}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.appending_all", str(run.path), str(first), str(last)],
+        [sys.executable, "-m", "tests.runs.test_runs_failing_disk", str(run.path), str(first), str(last)],
         cwd=CHECKOUT, env={**os.environ, **faults, "LD_PRELOAD": str(library)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -118,3 +135,8 @@ def test_a_call_that_fails_loses_nothing_that_was_acknowledged(
         assert before | during | after <= stored(run), hint
         assert Key("q3", 0) in {sample.key for sample in read_samples(run.benchmark(BENCHMARK))}
         assert 3 in [json.loads(line).get("number") for line in run.log.read_bytes().splitlines()], hint
+
+
+if __name__ == "__main__":  # the process on whose disk the calls fail
+    for line in appended(RunFolder(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])):
+        os.write(1, line.encode() + b"\n")

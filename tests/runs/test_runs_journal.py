@@ -12,7 +12,6 @@ import json
 import math
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import textwrap
@@ -132,19 +131,19 @@ def test_a_sample_that_cannot_be_stored_is_refused_and_the_next_is_stored(
     assert folder.samples.stat().st_size < 1000
 
 
-def test_the_names_of_a_new_file_and_of_its_folder_are_on_disk_before_the_first_sample(
+def test_a_file_its_name_and_that_of_its_folder_are_on_disk_before_the_first_sample(
     folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[tuple[int, int]] = []
 
     def noted(descriptor: int) -> None:
         state = os.fstat(descriptor)
-        if stat.S_ISDIR(state.st_mode):
-            synced.append((state.st_dev, state.st_ino))
+        synced.append((state.st_dev, state.st_ino))
 
-    monkeypatch.setattr(os, "fsync", noted)
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, noted)
     with Journal.open(folder):
-        for path in (folder.path, folder.path.parent):
+        for path in (folder.samples, folder.path, folder.path.parent):
             assert (path.stat().st_dev, path.stat().st_ino) in synced
 
 
@@ -307,6 +306,11 @@ def test_an_error_inside_a_with_block_is_not_hidden_by_the_journals(
 
     with pytest.raises(KeyError, match="mine"):
         use()
+    monkeypatch.undo()
+    opened = Journal.open(folder)
+    monkeypatch.setattr(os, "fdatasync", fails(errno.EIO))
+    with pytest.raises(StoreError, match="Input/output error"):
+        opened.close()
 
 
 CHANGES: dict[str, tuple[Callable[[BenchmarkFolder], object], str]] = {
