@@ -346,6 +346,19 @@ def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
     assert found.results[0].score is None
 
 
+@pytest.mark.parametrize("names", [("a",), ("a", "b")])
+def test_a_file_that_extends_itself_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, base in zip(names, (*names[1:], names[0]), strict=True):
+        Path(f"{name}.yaml").write_text(f"extends: {base}.yaml\n{D}")
+    with pytest.raises(UsageError) as caught:
+        cells.plan_of("a.yaml", {}, {})
+    chain = "".join(f"{name}.yaml:1: " for name in names)
+    assert str(caught.value).startswith(f"{chain}a.yaml extends itself, directly or through other files")
+
+
 def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path) -> None:
     sweep = planned(tmp_path, "extends: seer4\nmodels: [m]\n")
     benchmarks = [cell.options.benchmarks for cell in sweep.groups[0].cells]

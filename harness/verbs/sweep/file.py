@@ -43,8 +43,11 @@ class SweepFile:
         return str(self.content.get("name") or self.path.stem.lower())
 
 
-def read(path: Path) -> SweepFile:
-    """Read a sweep's file. Raises `UsageError`: one sentence with file, line and key."""
+def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
+    """Read a sweep's file. extending: the files that extend it, in turn.
+
+    Raises `UsageError`: one sentence with file, line and key.
+    """
     if (run := run_around(path)) is not None and path.suffix not in SUFFIXES:
         raise UsageError(
             f"{path} is a file of the run {run}. A sweep's file is YAML that lists models and benchmarks: "
@@ -62,7 +65,7 @@ def read(path: Path) -> SweepFile:
     except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
     if "extends" in content:
-        content = _extend(content, position)
+        content = _extend(content, position, (*extending, path.resolve()))
     if "benchmarks" not in content:
         raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
     return SweepFile(path=path, content=content, where=position)
@@ -73,19 +76,19 @@ def with_content(path: Path, content: dict[str, Any]) -> SweepFile:
     return SweepFile(path=path, content=content, where=lambda _keys: str(path))
 
 
-def _extend(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
+def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending: Sequence[Path]) -> dict[str, Any]:
     """The content with the keys of the file that it extends added; for `run`, `score`, `judge` and `table`, key by key.
 
-    where_of: returns "file:line" of a key.
+    where_of: returns "file:line" of a key. extending: this file, behind those that extend it.
     """
     where = where_of(("extends",))
     try:
-        base = read(find(str(content["extends"]))).content
-    # A cycle over any number of files shows as Python's recursion limit.
-    except RecursionError as error:
-        raise UsageError(
-            f"{where}: the file extends itself, directly or through other files; name a file that does not extend it"
-        ) from error
+        path = find(str(content["extends"]))
+        if path.resolve() in extending:
+            raise UsageError(
+                f"{visible(str(path), 200)} extends itself, directly or through other files; name a file that does not"
+            )
+        base = read(path, extending).content
     except UsageError as error:
         raise at_line(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
