@@ -314,5 +314,6 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
     difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
-    reported = beside.mean_over([result.published for result in listed], "pass@1")
-    return Aggregate(point, mean, missing, difference, p, reported)
+    return Aggregate(
+        point, mean, missing, difference, p, beside.mean_over([cell.published for cell in listed], "pass@1")
+    )
