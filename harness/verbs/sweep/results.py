@@ -187,8 +187,7 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
         reason = NOT_RUN if found is None else found.reason
         result = _read_run(sweep, cell, reason, remarks_on)
         other = OTHER_SERVER if found is not None and found.server not in ("", stamps.server(group)) else ""
-        remark = "; ".join(filter(None, (result.remark, other)))
-        return replace(result, remark=remark)
+        return replace(result, remark="; ".join(filter(None, (result.remark, other))))
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
 
@@ -255,11 +254,8 @@ def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> 
         return list(cells)
     axis, name = base
     of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
-    compared = []
-    for result in cells:
-        reference = of_row.get(_without(axis, result.cell.point), result)
-        compared.append(result if reference is result else _beside(result, reference))
-    return compared
+    pairs = [(result, of_row.get(_without(axis, result.cell.point), result)) for result in cells]
+    return [result if reference is result else _beside(result, reference) for result, reference in pairs]
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:
@@ -313,7 +309,6 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     mean = mean_score([result.score for result in listed])
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
+    reported = beside.mean_over([result.published for result in listed], "pass@1")
     difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
-    return Aggregate(
-        point, mean, missing, difference, p, beside.mean_over([cell.published for cell in listed], "pass@1")
-    )
+    return Aggregate(point, mean, missing, difference, p, reported)
