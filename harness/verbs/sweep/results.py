@@ -187,7 +187,8 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
         reason = NOT_RUN if found is None else found.reason
         result = _read_run(sweep, cell, reason, remarks_on)
         other = OTHER_SERVER if found is not None and found.server not in ("", stamps.server(group)) else ""
-        return replace(result, remark="; ".join(filter(None, (result.remark, other))))
+        remark = "; ".join(filter(None, (result.remark, other)))
+        return replace(result, remark=remark)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
 
