@@ -88,24 +88,26 @@ def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones
 
 
 @pytest.mark.parametrize(
-    ("run", "source", "floor"),
+    ("benchmark", "run", "source", "floor"),
     [
-        ("temperature: 0.6", "", None),
-        ("temperature: 0.6", ": open-r1 README, DeepSeek's results reproduced with LightEval", (94.5, 4)),
-        ("temperature: 0.8, top_p: 0.9", "", (94.1, 3)),
-        ("temperature: 0.8, top_p: 0.95", "", None),
+        ("math500", "temperature: 0.6", "", None),
+        ("math500", "temperature: 0.6", ": open-r1 README, DeepSeek's results reproduced with LightEval", (94.5, 4)),
+        ("math500", "temperature: 0.8, top_p: 0.9", "", (94.1, 3)),
+        ("math500", "temperature: 0.8, top_p: 0.95", "", None),
+        ("aime25_i", "top_p: 0.95", ": LIMO README", None),  # the mean over three temperatures is no run's
     ],
 )
 def test_a_published_score_is_a_floor_if_it_is_one(
-    tmp_path: Path, run: str, source: str, floor: tuple[float, int] | None
+    tmp_path: Path, benchmark: str, run: str, source: str, floor: tuple[float, int] | None
 ) -> None:
-    text = f'run: {{model: DeepSeek-R1-Distill-Qwen-7B, {run}}}\nbenchmarks: {{math500: {{loss: 2, baseline: "published'
-    tmp_path.joinpath("gate.yaml").write_text(f'{text}{source}"}}}}', encoding="utf-8")
+    watches = f'{{{benchmark}: {{loss: 2, baseline: "published{source}"}}}}'
+    text = f"run: {{model: DeepSeek-R1-Distill-Qwen-7B, {run}}}\nbenchmarks: {watches}"
+    tmp_path.joinpath("gate.yaml").write_text(text, encoding="utf-8")
     if floor is None:
         with pytest.raises(UsageError, match="expected one published score"):
             read(tmp_path / "gate.yaml")
     else:
-        watched = read(tmp_path / "gate.yaml").benchmarks["math500"]
+        watched = read(tmp_path / "gate.yaml").benchmarks[benchmark]
         assert (watched.floor, watched.floor_samples, watched.floor_unit) == (pytest.approx(floor[0]), floor[1], 0.1)
 
 

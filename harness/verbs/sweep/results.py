@@ -269,11 +269,8 @@ def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> 
         return list(cells)
     axis, name = base
     of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
-    compared = []
-    for result in cells:
-        reference = of_row.get(_without(axis, result.cell.point), result)
-        compared.append(result if reference is result else _beside(result, reference))
-    return compared
+    pairs = [(result, of_row.get(_without(axis, result.cell.point), result)) for result in cells]
+    return [result if reference is result else _beside(result, reference) for result, reference in pairs]
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:
@@ -327,6 +324,6 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     mean = mean_score([result.score for result in listed])
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
-    difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
     reported = beside.mean_over([result.published for result in listed], "pass@1")
+    difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
     return Aggregate(point, mean, missing, difference, p, reported)
