@@ -122,12 +122,17 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
         harness.run("demo", samples=0)
 
 
+IN_THE_BODY = """extra_body '{"top_k": VALUE}'"""
+
+
 @pytest.mark.parametrize(
     ("verb", "option", "takers"),
     [
         ("run", "step", "`harness score` and `harness race` do: their help says what for"),
         ("sweep", "deadline", "`harness score` and `harness grade` do: their help says what for"),
         ("score", "header", "`harness run` does"),
+        ("probe", "top_k", f"`harness run` does. To send the field with each request, give {IN_THE_BODY}"),
+        ("probe", "max_tokens", "`harness run` does"),  # Each check sends its own.
         ("score", "temperature", "`harness run` does"),  # Wrong twin: the same for race and sweep.
     ],
 )
