@@ -15,7 +15,7 @@ import click
 import pytest
 
 from harness.cli.main import cli
-from harness.core.secret import HIDDEN, command_words
+from harness.core.secret import HIDDEN, command_words, without_typed_secrets
 from harness.testing import FakeServer, Request, Step, completion, models
 from tests.budget import ALL
 from tests.reports.run_folders import write_run
@@ -205,3 +205,11 @@ def test_headers_variables_and_judges_keep_their_names() -> None:
     assert command_words(judge) == ["--judge", f"m@http://h/v1?key={HIDDEN},scope=wrong,api_key_env=K"]
     words = command_words(["run", "--header", f"X-Team: {WORD}", f"--env=HF_TOKEN={WORD}", "--header", "", "x"])
     assert words == ["run", "--header", f"X-Team: {HIDDEN}", f"--env=HF_TOKEN={HIDDEN}", "--header", "", "x"]
+
+
+def test_the_password_of_an_address_is_hidden_where_a_path_has_lost_its_slash() -> None:
+    words = ["report", f"https://me:{WORD}@h/v1"]
+    assert command_words(words) == ["report", "https://h/v1"]
+    assert (
+        without_typed_secrets(f"no run at /x/https:/me:{WORD}@h/v1", words) == f"no run at /x/https:/me:{HIDDEN}@h/v1"
+    )
