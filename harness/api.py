@@ -111,8 +111,15 @@ def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
 
 
 def _run(options: RunOptions, watcher: Collecting, on: str | None, judge: Judge | None) -> Run:
+    _check_judge(judge)
     with contextlib.closing(watcher):
         return _run_result(run_at(on, options, watcher, judge), watcher)
+
+
+def _check_judge(judge: object) -> None:
+    """Raise `UsageError` for a judge that is no `Judge`, such as the text that a command line takes."""
+    if not isinstance(judge, Judge | None):
+        raise UsageError("expected harness.Judge(model=…, base_url=…)", field="judge")
 
 
 def _run_result(ran: Ran, watcher: Collecting) -> Run:
@@ -183,6 +190,7 @@ def score(
     verbs.check("score", options)
     score_options = ScoreOptions.of(**options)
     costs = JudgingCosts.of(prices=prices)
+    _check_judge(judge)
     judge_prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
     scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
@@ -364,6 +372,7 @@ def sweep(
     whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
+    _check_judge(judge)
     planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
         ended = whole.carry_out(planned, watcher)

@@ -95,11 +95,16 @@ class Helping(click.Command):
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            self._refuse(ctx, error.option_name)
+            self._refuse(ctx, error.option_name, _also_meant(error.option_name, args, self, ctx))
         except click.MissingParameter as error:
             if not (line := _example(self, ctx)):
                 raise
             raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
+        except click.BadParameter as error:
+            if isinstance(error.param, click.Option) and error.param.multiple and "," in error.message:
+                advice = f"{error.message} Repeat {error.param.opts[-1]} for each value."
+                raise click.BadParameter(advice, ctx, error.param) from None
+            raise
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
@@ -136,7 +141,7 @@ def _example(command: click.Command, ctx: click.Context) -> str:
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:
     """The sentence about arguments behind those that the command takes."""
     first, benchmarks = visible(rest[0], 80), ctx.params.get("benchmarks")
-    if isinstance(benchmarks, str):
+    if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(command.collect_usage_pieces(ctx)):
         listed = visible(",".join([benchmarks, *rest]), 200)
         return f"unexpected argument {first}: several benchmarks are separated by commas, as in {listed}"
     taken = " ".join(piece for piece in command.collect_usage_pieces(ctx) if piece != ctx.command.options_metavar)
@@ -215,6 +220,15 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     if meant := own if any(parameter.name == own for parameter in command.params) else _elsewhere(dashed, ctx):
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
+
+
+def _also_meant(first: str, args: Sequence[str], command: click.Command, ctx: click.Context) -> str:
+    """What the other words of the line are here that the command does not have: a pasted line is answered at once."""
+    own = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    typed = [word.partition("=")[0] for word in (args[: args.index("--")] if "--" in args else args)]
+    others = [flag for flag in dict.fromkeys(typed) if flag.startswith("--") and flag not in {*own, first}]
+    meant = {flag: _elsewhere(flag, ctx) for flag in others}
+    return "".join(f" {visible(flag, 80)}: {_meaning(word, command, ctx)}" for flag, word in meant.items() if word)
 
 
 def _elsewhere(flag: str, ctx: click.Context) -> str:

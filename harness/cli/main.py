@@ -20,7 +20,7 @@ from harness.core import channel
 from harness.core.about import __version__, commit
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.inert import visible
-from harness.core.secret import without_user_info
+from harness.core.secret import without_typed_secrets, without_user_info
 from server_launchers import isolated
 
 
@@ -176,7 +176,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def _inert(message: str) -> str:
-    """The message with control characters made visible and passwords removed from addresses; line breaks stay."""
+    """The message with control characters made visible and without the keys that were typed; line breaks stay."""
+    message = without_typed_secrets(message, sys.argv[1:])
     return "\n".join(visible(without_user_info(line)) for line in message.split("\n"))
 
 

@@ -47,6 +47,8 @@ ELSEWHERE: dict[str, str] = dict(
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
             "The folder of the run that is made of a file is named by --out.": "as-run",
+            "Scores are printed by --json: `harness score RUN --json > FILE`; --out names the run that is made of a "
+            "file.": "score:output score:output-file score:output-path",
             "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
             "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown report:format",

@@ -227,52 +227,82 @@ def command_words(words: Iterable[str]) -> list[str]:
     the value of a header or a variable; what follows the name of a secret, as the next word (also if both are passed
     on to an engine) or inside a longer text; texts in JSON that look like keys; keys of well-known services.
     """
-    shown: list[str] = []
+    return [shown for shown, _ in _read(words)]
+
+
+def without_typed_secrets(text: str, words: Iterable[str]) -> str:
+    """`text` without the secrets in the words of the command line that led to it: an error may quote any of them."""
+    # Words too: an error may cut a text, or write its quotes in another way.
+    typed = {part for _, secrets in _read(words) for secret in secrets for part in (secret, *_PARTS.findall(secret))}
+    for secret in sorted(typed, key=len, reverse=True):
+        if len(secret) >= MIN_HIDDEN_CHARS:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+_PARTS = re.compile(r"""[^\s"'{}]+""")
+
+
+MIN_HIDDEN_CHARS = 4
+"""A shorter secret is not looked for in a text, where it may be a part of any word."""
+
+
+def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield (the word with its secrets hidden, its secrets) for each word of a command line."""
     option, awaits_key = "", False
     for word in words:
         name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         if word.startswith("--") and not equals:
             option, awaits_key = word[2:], awaits_key or names_a_secret(word)
-            shown.append(word)
+            yield word, []
             continue
         option = name[2:] if equals else option
         # What --serve-option holds is an option with a value of its own.
         if option == "serve-option" and re.match(r"[\w-]+=", value):
             option, inner, value = value.partition("=")
             name, equals = f"{name}{equals}{option}", inner
+        secrets: list[str] = []
         if value.startswith("--") and "=" not in value:
             awaits_key = awaits_key or names_a_secret(value)
         else:
-            value = HIDDEN if awaits_key or (equals and names_a_secret(name)) else _hide_in_argument(option, value)
-            awaits_key = False
-        shown.append(f"{name}{equals}{value}")
+            is_key = awaits_key or (equals and names_a_secret(name))
+            secrets = [value] if is_key else [*_secrets_in_argument(option, value)]
+            for secret in filter(None, secrets):
+                value = value.replace(secret, HIDDEN)
+            value, awaits_key = without_user_info(value), False
+        yield f"{name}{equals}{value}", secrets
         option = ""
-    return shown
 
 
-def _hide_in_argument(option: str, value: str) -> str:
-    """A word of a command line with its secrets hidden. option: the flag before it, without dashes; empty if none."""
+def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
+    """Yield the secrets in a word of a command line. option: the flag before it, without dashes; empty if none."""
     if option == "judge":  # The judge's keys stay: without one, the shown command would ask another judge.
-        return ",".join(_hide_in_argument("", part) for part in re.split(r",(?=\s*\w+=)", value))
+        for part in re.split(r",(?=\s*\w+=)", value):
+            yield from _secrets_in_argument("", part)
+        return
     if _NAMED_VALUES.fullmatch(option):
         named = re.match(r"[^:=]*[:=]", value)
-        return f"{named[0] if named else ''}{HIDDEN}"
+        yield value[named.end() if named else 0 :].strip()
+        return
+    yield from (text.rpartition(":")[2][:-1] for text in _USER_INFO.findall(value))
     if value.startswith(("{", "[")):
         try:
-            given: Any = codec.decode(value)
+            sealed = seal_secrets(codec.decode(value))
         except codec.DecodeError:
             pass
         else:
-            hidden = _hide_in_field("extra_body", given, queries=False)
-            return value if hidden == given else codec.encode(hidden).decode()
-    value = _KEY_IN_TEXT.sub(HIDDEN, value)
+            yield from (secret.reveal() for secret in secrets_in(sealed))
+            return
+    if "://" in value:
+        yield from (text for _, text in _QUERY_VALUE.findall(value))
+    yield from _KEY_IN_TEXT.findall(value)
     for field in _FIELD.finditer(value):
         if names_a_secret(field[1]) or _NAMED_VALUES.fullmatch(field[1]):
-            return f"{_hide_in_address(value[: field.end()])}{HIDDEN}"
+            yield value[field.end() :]
+            return
     body = value.find("{")
     if body >= 0 and looks_like_a_key(value[body:]):
-        return f"{_hide_in_address(value[:body])}{HIDDEN}"
-    return _hide_in_address(value)
+        yield value[body:]
 
 
 def _hide_in_address(text: str) -> str:

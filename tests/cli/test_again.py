@@ -13,7 +13,6 @@ import pytest
 
 import harness
 from harness.asking.options.run import RunCommand, RunOptions
-from harness.asking.options.what import OF_DATA
 from harness.cli.flags import command_of, options_typed, run_given
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
@@ -42,6 +41,9 @@ EVERY: dict[str, Any] = {
 }  # fmt: skip
 
 
+OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "max_tokens": 512}
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -50,18 +52,31 @@ EVERY: dict[str, Any] = {
         {"preset": "qwq-32b", "thinking": "on", "provider": "generic", "max_tokens": 900, **NO_SEED, "limit": 2},
         {"api": "completions", "preset": "greedy", "drop": ["stream", "top_p"], "fit_context": True, "limit": 1},
         {"fingerprint": False, "canary": False, "concurrency": 3, "rpm": 900.0, "budget_tokens": 99999},
+        OF_A_FILE,
+        {**OF_A_FILE, "filter": ["level=1"]},
+        {**OF_A_FILE, "ids": ["b", "c"]},
     ],
     ids=lambda given: " ".join(given),
 )
-def test_the_command_repeats_the_run_by_the_options_that_were_given(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_the_command_repeats_the_run_by_the_options_that_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    rows = [{"id": name, "asked": f"{name} + 1?", "answer": "2", "level": level} for level, name in enumerate("abc")]
+    (tmp_path / "my sums.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    asked = {"samples": 2} if "data" in given else {"benchmarks": "demo:2"}
     with FakeServer(answer) as server:
-        made = harness.run("demo:2", out=tmp_path / "run", base_url=server.base_url, **given)
+        made = harness.run(out="run", base_url=server.base_url, **asked, **given)
         manifest = Manifest.load(RunFolder(made.path))
-        (options,) = options_again(manifest, str(tmp_path / "run"))
+        (options,) = options_again(manifest, "run")
         repeated = parsed(run_command(options))
         again = harness.run(**repeated.given)
-    assert options.keys() == {"benchmarks", "model", "base_url", "out", *given} - ({"seed"} if not given else set())
-    first, second = (Manifest.load(RunFolder(run.path)).benchmarks["demo"] for run in (made, again))
+    named = {**asked, **given, "model": 0, "base_url": 0, "out": 0}
+    assert options.keys() == named.keys()
+    assert {name: value for name, value in options.items() if name in given and name != "data"} == {
+        name: value for name, value in given.items() if name != "data"
+    }
+    first, second = (next(iter(Manifest.load(RunFolder(run.path)).benchmarks.values())) for run in (made, again))
     assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
     assert first.options == second.options
 
@@ -71,41 +86,6 @@ def test_a_run_of_an_earlier_version_says_that_its_options_are_unknown() -> None
     assert options_again(manifest) == []
     (line,) = lines_again(manifest, "run", [])
     assert line.startswith("# questions: sampled by an earlier version, which did not record the options")
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"limit": 2},
-        {"filter": ("level=1",)},
-        {"ids": ("b", "c")},
-        {"id_key": "id", "question_key": "asked", "limit": 1},
-        {},
-    ],
-    ids=str,
-)
-def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with(
-    tmp_path: Path, given: dict[str, Any]
-) -> None:
-    data = tmp_path / "my sums.jsonl"
-    rows = [{"id": name, "asked": f"{name} + 1?", "answer": "2", "level": level} for level, name in enumerate("abc")]
-    column = given.get("question_key", "question")
-    lines = [json.dumps({column if key == "asked" else key: value for key, value in row.items()}) for row in rows]
-    data.write_text("\n".join(lines), "utf-8")
-    with FakeServer(answer) as server:
-        asked = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
-        made = harness.run(out=tmp_path / "run", **asked, **given)
-        (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
-        command = run_command(options)
-        repeated = harness.run(**{**options, "out": tmp_path / options["out"]})
-    assert f"--data '{data}' --samples 2 " in command
-    assert command.endswith(" --out run-again")
-    assert {name: options[name] for name in ("limit", "filter", "ids", *OF_DATA) if name in options} == {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    }
-    first, second = (Manifest.load(RunFolder(run.path)).benchmarks["my sums"] for run in (made, repeated))
-    assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
-    assert parsed(command).data == str(data)
 
 
 CARD = {

@@ -133,6 +133,16 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
             ["run", "--port", "3"],
             "port: it is part of the address: --base-url",
         ),  # A command's own sentence comes first.
+        (
+            ["run", "--n", "3", "--temp", "1", "--sampels", "2"],
+            "That is --samples here. --temp: That is --temperature h",
+        ),
+        (["serve", "vllm", "m", "--dp-size=2", "--tp-size", "8"], "as they are. --tp-size: That is --tp here;"),
+        (["score", "r", "--output", "x.json"], "`harness score RUN --json > FILE`; --out names the run"),
+        (["score", "r", "--k", "1,8"], "is not a valid integer. Repeat --k for each value."),
+        (["score", "r", "--workers", "1,8"], "is not a valid integer.\n"),
+        (["race", "demo", "b"], "unexpected argument b: `cli race` takes [BENCHMARK]"),
+        (["sweep", "s", "--repeats", "3"], "`repeat: N` in a sweep's file repeats whole runs"),
         (["run", "--no-stream"], "no_stream: whole replies are requested by drop=stream (--drop stream)"),
         (["probe", "u", "--chat-template-kwargs", "{}"], "give extra_body '{\"chat_template_kwargs\": {…}}'"),
         (["run", "--extra-body", '{"chat_template_kwargs": 1}'], "extra_body: chat_template_kwargs: expected a JSON"),

@@ -73,31 +73,6 @@ def test_keys_of_a_body_are_sealed_under_any_name_and_come_out_by_name() -> None
         assert reveal_secrets(seal_secrets(body)) == body
 
 
-SWEEP = "models: [m]\nbenchmarks: [{data: q.jsonl}]\n"
-MISTAKES: dict[str, tuple[list[str], str]] = {
-    "a refused address": (["run", "demo:1", "--base-url", f"ftp://user:{KEY}@host/v1"], ""),
-    "an impossible port": (["run", "demo:1", "--base-url", f"http://user:{KEY}@host:99999/v1"], ""),
-    "a judge's": (["score", "r", "--judge", f"m,api_key_env={KEY}"], ""),
-    "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
-    "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),
-    "a body that is a text": (["sweep", "s.yaml"], SWEEP + f"run: {{extra_body: [{KEY}]}}"),
-    "a key in place of a variable": (["serve", "vllm", "m", "--server-key-env", KEY], ""),
-    "a variable without a name": (["serve", "vllm", "m", "--env", KEY], ""),
-    "a variable of no name": (["serve", "vllm", "m", "--env", f"9-a={KEY}"], ""),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_answered_without_the_key_that_was_typed(mistake: str, tmp_path: Path) -> None:
-    words, text = MISTAKES[mistake]
-    (tmp_path / "s.yaml").write_text(text)
-    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
-    done = harness(tmp_path, *words)
-    assert done.code in (2, 3), done.out
-    assert done.err.strip()
-    assert not leaks(done.out + done.err), done.err
-
-
 @pytest.mark.parametrize(
     ("words", "stays"),
     [

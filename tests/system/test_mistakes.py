@@ -98,7 +98,7 @@ def server() -> Iterator[FakeServer]:
         ("run demo", "no server is known: give --base-url"),
         ("run dmeo", "Did you mean demo"),
         ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
-        ("race demo aime24 --model m", "several benchmarks are separated by commas, as in demo,aime24"),
+        ("race demo aime24 --model m", "unexpected argument aime24: `harness race` takes [BENCHMARK]"),
         ("run --data nowhere.jsonl", "nowhere.jsonl"),
         ("run --data set.jsonl --question-key Problems --answer-key answer", "'Problems'"),
         ("run --data broken.jsonl", "broken.jsonl:2"),

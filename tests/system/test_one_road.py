@@ -88,22 +88,6 @@ def test_a_probe_is_the_same_from_both_doors(
     assert Path("b.json").is_file()
 
 
-@pytest.mark.parametrize(("name", "sent"), [("top_k", True), ("temperature", True), ("max_tokens", False)])
-def test_a_probe_names_the_road_of_a_sampling_field_that_it_does_not_take(
-    name: str, sent: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """max_tokens is no such field: each check sends its own."""
-    flag = f"--{name.replace('_', '-')}"
-    with pytest.raises(harness.UsageError) as error:
-        harness.probe("http://127.0.0.1:9", **{name: 1})
-    assert command(monkeypatch, "http://127.0.0.1:9", flag, "1", verb="probe") == 2
-    printed = capsys.readouterr().err
-    for text in (str(error.value), printed):
-        assert "`harness probe` does not take it; `harness run` does" in text
-        road = f"To send the field with each request, give extra_body '{{\"{name}\": VALUE}}'"
-        assert (road in text) == sent
-
-
 # ---- one look
 
 

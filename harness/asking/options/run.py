@@ -87,7 +87,11 @@ FIRST = (
 class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
-    refused: ClassVar = {"port": "it is part of the address: --base-url http://127.0.0.1:PORT", **FORMER}
+    refused: ClassVar = {
+        **FORMER,
+        "port": "it is part of the address: --base-url http://127.0.0.1:PORT",
+        "repeats": "the samples of a question are `samples` here; `repeat: N` in a sweep's file repeats whole runs",
+    }
 
     serve_option: Annotated[
         tuple[str, ...],
@@ -127,7 +131,6 @@ class RunCommand(RunFlags, JudgeFlag):
     first: ClassVar = (*FIRST, "judge")
     refused: ClassVar = {
         **RunFlags.refused,
-        "repeats": "the samples of a question are `samples` here",
         "benchmark": "give the benchmarks before the options",
     }
 

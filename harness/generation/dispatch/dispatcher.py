@@ -322,7 +322,7 @@ class Dispatcher:
                 self._lanes.answered_by(flight)
                 self.causes.met(task, failure)
                 cures = {
-                    401: "; api_key_env names the variable that holds the key",
+                    401: "; put the right key, without quotes, into OPENAI_API_KEY or the variable of api_key_env",
                     404: "; base_url usually ends in /v1",
                 }
                 cure = cures.get(failure.status or 0, "")

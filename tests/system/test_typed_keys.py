@@ -1,0 +1,215 @@
+"""A key that is typed into any option or argument of any command, or stands in a file that a command reads, is in no
+error, and where a key may be typed also in no output and no file.
+
+For: harness.core.secret, harness.core.validation, harness.cli.main.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from harness.cli.main import cli
+from harness.core.secret import HIDDEN, command_words, without_typed_secrets
+from harness.testing import FakeServer, Request, Step, completion, models
+from tests.budget import ALL
+from tests.reports.run_folders import write_run
+from tests.system.command import Result, harness
+
+KEY = "sk-canary5up3rs3cr3t0123456789"
+ODD = "canary-5f0c9d2e71ab4c38-Zq81"
+"""A key of no known service: it is known by its characters."""
+WORD = "bluebird"
+"""A password that looks like any word: it is known by its place only."""
+HELD = (KEY, ODD, WORD)
+
+FORMS = [
+    KEY,
+    f'{{"api_key": "{WORD}"}}',
+    f'{{"provider": [{{"access_token": "{WORD}"}}]}}',
+    f'{{"byok": "{ODD}"}}',
+    f'{{"api_key": "{WORD}"',
+    f"https://me:{WORD}@127.0.0.1:9/v1",
+    f"http://127.0.0.1:9/v1?key={WORD}",
+    f"b 'header=X-Api-Key: {WORD}' seed=7",
+    f"b header=X-Team:{WORD}",
+    f"""b 'extra_body={{"api_key": "{WORD}"}}'""",
+    f"""b 'extra_body={{"byok": "{ODD}"}}'""",
+    f"b api_key={WORD}",
+    f"--api-key={WORD}",
+    f"Authorization: Bearer {KEY}",
+]
+"""Values that hold a key, of an option that takes any text."""
+
+HARMLESS = [
+    "results/run-20241022T101500-abc12def3", "Qwen/QwQ-32B", "http://127.0.0.1:8000/v1", "8,16,…,256", "1e-3", "none",
+    '{"top_k": 20, "stop": ["a"]}', "aime24:64,math500", "{question} a: b=c", "unix:/a@b/c.sock", "subject=maths",
+    "b model=Qwen/QwQ-32B temperature=0.6 max_tokens=32768", "5d2b0a1f6f6a4fbb8f8f0d2a8a9f7c3e1b2d4c6a",
+]  # fmt: skip
+
+HIDES_ALL = {"--header", "--env"}
+"""The options whose values are hidden whatever they are: headers and variables."""
+TAKES_KEYS = {*HIDES_ALL, "--extra-body", "--base-url", "--serve-option"}
+"""The options with which a key may be typed, so that a command with it succeeds."""
+
+RUN = "demo:1 --limit 1 --model m --max-tokens 64 --no-canary --no-fingerprint -q --base-url {url}"
+BASE = {
+    "run": f"{RUN} --out new",
+    "race": f"{RUN} --out raced --candidate a --candidate 'b temperature=1'",
+    "sweep": "s.yaml --dry-run",
+    "gate": "s.yaml",
+    "probe": "{url} --checks listing",
+    "benchmarks show": "demo",
+    "benchmarks fetch": "demo",
+    "status": "a",
+    "merge": "a b --out joined",
+    "score": "a --workers 1",
+    "grade": "2 2",
+    "audit": "a --out sheet.jsonl",
+    "report": "a --out page",
+    "show": "a",
+    "view": "nowhere",
+    "export": "a --to sharegpt --out exported",
+    "compare": "a b",
+    "plan": "a --detect 5",
+    "verify": "a",
+    "serve logs": "none",
+    "serve stop": "none",
+}
+"""Command → words with which it does its work in the folder of the test; a server's is shown by a dry run."""
+
+
+def commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """(words, command) of every command and of those below a group."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, click.Context(below, parent=context, info_name=name))
+    else:
+        yield context.command_path.partition(" ")[2], command
+
+
+FLAGS = {
+    name: [
+        max(parameter.opts, key=len) if isinstance(parameter, click.Option) else ""
+        for parameter in command.params
+        if not (isinstance(parameter, click.Option) and parameter.is_flag)
+    ]
+    for name, command in commands(cli, click.Context(cli, info_name="harness"))
+}
+"""Command → its options that take a value; "" for an argument."""
+
+UNKNOWN = ["--api-key", "--apikey"]
+
+
+def answer(request: Request) -> Iterable[Step]:
+    return [models("m", max_model_len=40_000)] if request.method == "GET" else completion("\\boxed{2}", tokens=3)
+
+
+def shown_in(done: Result) -> list[str]:
+    return [key for key in HELD if key in done.out + done.err]
+
+
+def files_with_a_key(folder: Path) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if any(key.encode() in path.read_bytes() for key in HELD)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of each command its own: a path that one writes must not be read, or served, by another."""
+    for number, name in enumerate("ab"):
+        write_run(tmp_path / name, benchmarks=[("demo", 2, 2)], seed=number)
+    (tmp_path / "s.yaml").write_text("models: [m]\nbenchmarks: [demo]\nrun: {base_url: 'http://127.0.0.1:9'}\n")
+    return tmp_path
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("command", FLAGS)
+def test_no_option_of_any_command_shows_or_stores_a_key(folder: Path, command: str) -> None:
+    cases = [(flag, form) for flag in [*FLAGS[command], *UNKNOWN] for form in FORMS]
+    with FakeServer(answer) as server:
+        base = shlex.split(BASE.get(command, "m --dry-run").format(url=server.base_url))
+        for flag, form in random.sample(cases, min(len(cases), 60 if ALL else 10)):
+            words = [*command.split(), *base, f"{flag}={form}"] if flag else [*command.split(), form]
+            done = harness(folder, *words)
+            assert "Traceback" not in done.err, words
+            if done.code in (2, 3) or flag in TAKES_KEYS:
+                assert shown_in(done) == [], words
+            stored = files_with_a_key(folder)
+            assert stored == [] or flag not in TAKES_KEYS, words
+            for path in stored:
+                path.unlink()
+
+
+SWEEP = "models: [m]\nbenchmarks: [{data: q.jsonl}]\n"
+FILES = {
+    "a list of variables": SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={ODD}]}}]",
+    "a list of a list": SWEEP + f"servers: [{{engine: vllm, env: {{X: [{ODD}]}}}}]",
+    "a body that is a text": SWEEP + f"run: {{extra_body: [{ODD}]}}",
+    "a key in place of a number": SWEEP + f"run: {{max_tokens: {KEY}}}",
+    "a key of no option": SWEEP + f"run: {{api_key: {WORD}}}",
+    "no YAML": SWEEP + f"run: {{api_key: {WORD}",
+}
+READERS = {"sweep": [], "gate": [], "run": ["--base-url", "m"], "run --prices": ["demo"], "run --env-file": ["demo"]}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_mistake_in_a_file_is_answered_without_the_key_in_it(file: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(FILES[file])
+    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    for reader, more in READERS.items():
+        done = harness(tmp_path, *reader.split(), "s.yaml", *more)
+        assert (done.code in (2, 3), shown_in(done)) == (True, []), (reader, done)
+
+
+@pytest.mark.parametrize("flag", sorted({flag for flags in FLAGS.values() for flag in flags if flag}))
+def test_the_printed_command_hides_the_keys_of_any_option_and_nothing_else(flag: str) -> None:
+    for form in FORMS:
+        for line in (["run", flag, form, "aime24"], ["run", f"{flag}={form}", "aime24"]):
+            words = command_words(line)
+            shown = shlex.join(words)
+            assert (len(words), [key for key in HELD if key in shown]) == (len(line), []), line
+            assert HIDDEN in shown or "@" in form
+    for value in HARMLESS if flag not in HIDES_ALL else ():
+        for line in (["run", flag, value, "aime24"], ["run", f"{flag}={value}", "aime24"]):
+            assert command_words(line) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"run --serve-option engine-flag=--api-key --serve-option engine-flag={WORD} --port 8000",
+        f"run --serve-option=engine-flag=--api-key --serve-option=engine-flag={WORD} --port 8000",
+        f"run --serve-option engine-flag=--api-key={WORD} --port 8000",
+        f"run --serve-option env=X_KEY={WORD} --port 8000",
+        f"run --serve-option=env=X_KEY={WORD} --port 8000",
+        f"serve vllm m --port 8000 -- --api-key {WORD}",
+        f"serve vllm m --port 8000 -- --api-key -{WORD}",
+    ],
+)
+def test_the_key_of_an_engine_is_hidden_as_one_word_or_two(line: str) -> None:
+    shown = shlex.join(command_words(shlex.split(line)))
+    assert WORD not in shown
+    assert "--port 8000" in shown
+
+
+def test_headers_variables_and_judges_keep_their_names() -> None:
+    judge = ["--judge", f"m@http://h/v1?key={WORD},scope=wrong,api_key_env=K"]
+    assert command_words(judge) == ["--judge", f"m@http://h/v1?key={HIDDEN},scope=wrong,api_key_env=K"]
+    words = command_words(["run", "--header", f"X-Team: {WORD}", f"--env=HF_TOKEN={WORD}", "--header", "", "x"])
+    assert words == ["run", "--header", f"X-Team: {HIDDEN}", f"--env=HF_TOKEN={HIDDEN}", "--header", "", "x"]
+
+
+def test_the_password_of_an_address_is_hidden_where_a_path_has_lost_its_slash() -> None:
+    words = ["report", f"https://me:{WORD}@h/v1"]
+    assert command_words(words) == ["report", "https://h/v1"]
+    assert (
+        without_typed_secrets(f"no run at /x/https:/me:{WORD}@h/v1", words) == f"no run at /x/https:/me:{HIDDEN}@h/v1"
+    )
