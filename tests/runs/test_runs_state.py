@@ -107,7 +107,7 @@ class JournalLife(RuleBasedStateMachine):
         lines = self.data.splitlines(keepends=True)
         line = data.draw(st.sampled_from(lines))
         with self.folder.samples.open("ab") as file:
-            file.write(line)
+            file.write(line if self.data.endswith(b"\n") else b"\n" + line)
 
     @precondition(lambda self: self.journal is None and self.data)
     @rule(data=st.data())
