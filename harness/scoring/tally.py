@@ -58,6 +58,9 @@ _FOREIGN, _BEYOND = "questions outside the plan", "samples beyond the planned nu
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
 
+_CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
+"""The fields of a question's metadata with which it may share its cluster with another question."""
+
 _MASKS = np.array(
     [
         [*(signs & bit > 0 for bit in (_CORRECT, _UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
@@ -413,6 +416,14 @@ class SampleColumns:
         numbers = np.empty(len(questions), dtype=np.uint32)
         numbers[questions] = np.arange(len(questions))
         return replace(self, question=numbers[self.question])
+
+
+def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
+    """The number of each question's cluster (`QuestionTally.cluster`), 0 for the first that occurs: (len(items),)."""
+    if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # each is one, without a table of labels
+        return np.arange(len(items))
+    numbers: dict[str, int] = {}
+    return np.fromiter((numbers.setdefault(item.cluster, len(numbers)) for item in items), np.intp, len(items))
 
 
 class GradeKind(NamedTuple):
