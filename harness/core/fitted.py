@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from rich import box
 from rich.cells import cell_len
@@ -42,19 +42,15 @@ class Fitted:
         least = [min(self._least(number), options.max_width - 2) for number in range(len(self._cells))]
         for number in self._names:
             least[number] = min(least[number], max(_MIN_NAME, options.max_width // (2 * len(self._names)) - 2))
-        parts: list[list[int]] = [[]]
-        left = room = options.max_width - sum(least[number] + 2 for number in self._names)
-        for number in range(len(self._cells)):
-            if number in self._names:
-                continue
-            if least[number] + 2 > left and parts[-1]:
-                parts.append([])
-                left = room
-            parts[-1].append(number)
-            left -= least[number] + 2
-        for part in parts:
-            numbers = sorted([*self._names, *part])
-            yield self._table(numbers, self._widths(numbers, least, options.max_width))
+        others = [number for number in range(len(self._cells)) if number not in self._names]
+        while True:
+            left, part = options.max_width - sum(least[number] + 2 for number in self._names), list(self._names)
+            while others and (least[others[0]] + 2 <= left or len(part) == len(self._names)):
+                left -= least[others[0]] + 2
+                part.append(others.pop(0))
+            yield self._part(sorted(part), least, left)
+            if not others:
+                return
 
     def _least(self, number: int) -> int:
         """The width at which the column breaks neither a word nor, if it is numeric, a cell."""
@@ -62,25 +58,16 @@ class Fitted:
         whole = cells if number in self._numeric else [word for cell in cells for word in cell.split()]
         return max(map(cell_len, [*heading.split(), *whole]), default=1) or 1
 
-    def _widths(self, numbers: Sequence[int], least: Sequence[int], max_width: int) -> list[int]:
-        """The widths of some columns: what is left of max_width goes to those that would need further lines."""
-        left = max_width - sum(least[number] + 2 for number in numbers)
-        lacking = {number: max(map(cell_len, self._cells[number])) - least[number] for number in numbers}
-        widths = {number: least[number] for number in numbers}
-        wide = sorted((number for number in numbers if number not in self._numeric), key=lacking.__getitem__)
-        for place, number in enumerate(wide):
-            more = max(0, min(lacking[number], left // (len(wide) - place)))
-            widths[number] += more
+    def _part(self, numbers: Sequence[int], least: list[int], left: int) -> Table:
+        """Some columns as a table. What is left of the width goes to columns that would need further lines."""
+        shown, widths = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), list(least)
+        lacking = {n: max(map(cell_len, self._cells[n])) - least[n] for n in numbers if n not in self._numeric}
+        for place, number in enumerate(sorted(lacking, key=lacking.__getitem__)):
+            widths[number] += (more := max(0, min(lacking[number], left // (len(lacking) - place))))
             left -= more
-        return [widths[number] for number in numbers]
-
-    def _table(self, numbers: Sequence[int], widths: Sequence[int]) -> Table:
-        shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for number, width in zip(numbers, widths, strict=True):
-            heading = "\n".join(textwrap.wrap(self._cells[number][0], width))
-            shown.add_column(
-                Text(heading), width=width, overflow="fold", justify="right" if number in self._numeric else "left"
-            )
+        for number in numbers:
+            side: Literal["left", "right"] = "right" if number in self._numeric else "left"
+            shown.add_column(Text(self._cells[number][0]), width=widths[number], overflow="fold", justify=side)
         for row in zip(*(self._cells[number][1:] for number in numbers), strict=True):
             shown.add_row(*map(Text, row))
         return shown

@@ -22,7 +22,6 @@ from harness.scoring.stats import (
     Array,
     Estimate,
     Interval,
-    cluster_numbers,
     normal_two_sided,
     t_two_sided,
 )
@@ -34,7 +33,7 @@ from harness.scoring.stats_differences import (
     score_variance,
     smallest_difference,
 )
-from harness.scoring.tally import QuestionTally
+from harness.scoring.tally import QuestionTally, cluster_numbers
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
@@ -111,7 +110,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
     ours, theirs = counted_samples([a for a, _ in shared]), counted_samples([b for _, b in shared])
-    clusters = cluster_numbers([a.cluster for a, _ in shared])
+    clusters = cluster_numbers([a for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
     lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
     # If the extremes differ in sign, the missing samples alone decide which run is better.

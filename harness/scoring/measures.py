@@ -17,8 +17,8 @@ import numpy as np
 
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.scoring.stats import Array, Estimate, Interval, cluster_numbers, question_limits, sampling_limits
-from harness.scoring.tally import QuestionTally
+from harness.scoring.stats import Array, Estimate, Interval, question_limits, sampling_limits
+from harness.scoring.tally import QuestionTally, cluster_numbers
 from harness.scoring.uncertainty import mean_question_interval, sample_counts
 
 
@@ -93,7 +93,7 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
 
 def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Interval | None:
     """The question interval of a weighted mean of `values`, (Q,); None for a single question or cluster."""
-    clusters = cluster_numbers([item.cluster for item in items])
+    clusters = cluster_numbers(items)
     if (weights == weights[0]).all() or not clusters.any():
         return mean_question_interval(values, items)
     return question_limits(values, clusters, weights).interval()

@@ -35,8 +35,8 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.judging import Judging
 from harness.scoring.measures import measures, uneven_parts
-from harness.scoring.stats import Estimate, Interval, cluster_numbers
-from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, slim, tally
+from harness.scoring.stats import Estimate, Interval
+from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, cluster_numbers, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
     TokenStatistics,
@@ -303,7 +303,8 @@ def score_benchmark(
     covered, columns = by_id, tallies.columns.in_order([item.number for item in by_id])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
-    n_clusters = len({item.cluster for item in covered})
+    clusters = cluster_numbers(covered)
+    n_clusters = int(clusters.max()) + 1
     spread, error_of_questions = (sampling_error(present), question_error(present)) if present else (None, None)
     breakdowns, omitted = _breakdowns(covered)
     score = Score(
@@ -319,7 +320,7 @@ def score_benchmark(
         **_undecided_fields(covered),
         **_over_k(covered, sorted({*_powers_of_two(fewest), *ks})),
         accuracy_finished=accuracy_of_finished(covered),
-        tokens=token_statistics(columns, reasoning_tokens, cluster_numbers([item.cluster for item in covered])),
+        tokens=token_statistics(columns, reasoning_tokens, clusters),
         budgets=budget_scores(covered, columns),
         **_stated_tokens(columns),
         bounds=_bounds(covered),

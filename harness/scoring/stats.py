@@ -34,7 +34,7 @@ differences and plans in `stats_differences`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -361,9 +361,3 @@ def moved_interval(interval: Interval, mean: float) -> Interval:
     middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
     low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
     return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))
-
-
-def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
-    """Each label's cluster number, 0 for the first that occurs: (len(labels),)."""
-    numbers: dict[Hashable, int] = {}
-    return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.intp, len(labels))

@@ -58,6 +58,9 @@ _FOREIGN, _BEYOND = "questions outside the plan", "samples beyond the planned nu
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
 
+_CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
+"""The fields of a question's metadata with which it may share its cluster with another question."""
+
 _MASKS = np.array(
     [
         [*(signs & bit > 0 for bit in (_CORRECT, _UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
@@ -263,19 +266,9 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     if plan is not None and plan < 1:
         raise UsageError(f"samples per question must be at least 1, not {plan}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
-    numbers, left_out = _numbers(questions), Counter[str]()
-    most = np.full(len(numbers), sys.maxsize if plan is None else plan)
-
-    def located() -> Iterator[tuple[int, int, Grade]]:
-        planned = most.tolist()
-        for position, grade in enumerate(held):
-            number = numbers.get(grade.question_id)
-            if number is not None and grade.sample_index < planned[number]:
-                yield number, position, grade
-            else:
-                left_out[_FOREIGN if number is None else _BEYOND] += 1
-
-    arrived, kinds = _rows(located())
+    left_out = Counter[str]()
+    arrived, kinds = _rows(_located(questions, held, plan, left_out))
+    most = np.full(len(questions), sys.maxsize if plan is None else plan)
     rows, again = _in_order(arrived)
     del arrived
     missing, rounds = 0 if plan is None else int(most.sum()) - len(rows), np.zeros(0, dtype=np.int64)
@@ -309,6 +302,21 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
         ),
         copies=copies,
     )
+
+
+def _located(
+    questions: Sequence[Question], grades: Sequence[Grade], plan: int | None, left_out: Counter[str]
+) -> Iterator[tuple[int, int, Grade]]:
+    """Yield (number of its question, its position, the grade) for each grade of the plan; counts the others in
+    `left_out`. Raises `UsageError` as `tally` does.
+    """
+    numbers, most = _numbers(questions), sys.maxsize if plan is None else plan
+    for position, grade in enumerate(grades):
+        number = numbers.get(grade.question_id)
+        if number is not None and grade.sample_index < most:
+            yield number, position, grade
+        else:
+            left_out[_FOREIGN if number is None else _BEYOND] += 1
 
 
 def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict[GradeKind, int]]:
@@ -408,6 +416,14 @@ class SampleColumns:
         numbers = np.empty(len(questions), dtype=np.uint32)
         numbers[questions] = np.arange(len(questions))
         return replace(self, question=numbers[self.question])
+
+
+def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
+    """The number of each question's cluster (`QuestionTally.cluster`), 0 for the first that occurs: (len(items),)."""
+    if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # each is one, without a table of labels
+        return np.arange(len(items))
+    numbers: dict[str, int] = {}
+    return np.fromiter((numbers.setdefault(item.cluster, len(numbers)) for item in items), np.intp, len(items))
 
 
 class GradeKind(NamedTuple):

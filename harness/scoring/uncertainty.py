@@ -8,7 +8,6 @@ end: how tables, reports and the viewer print accuracies and intervals in percen
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -23,7 +22,6 @@ from harness.scoring.stats import (
     Estimate,
     Interval,
     between,
-    cluster_numbers,
     draw_limits,
     effective_clusters,
     effective_samples,
@@ -32,7 +30,7 @@ from harness.scoring.stats import (
     sampling_variance_of_mean,
 )
 from harness.scoring.stats_draws import at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
-from harness.scoring.tally import QuestionTally
+from harness.scoring.tally import QuestionTally, cluster_numbers
 
 MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
@@ -78,7 +76,7 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
     It contains the sampling error: the two errors are never added. Every question has samples.
     """
     correct, counts = _counts(items)
-    clusters = cluster_numbers([item.cluster for item in items])
+    clusters = cluster_numbers(items)
     # A single cluster has the number 0 everywhere.
     return math.sqrt(float(between(correct / counts, clusters).variance)) if clusters.any() else None
 
@@ -88,11 +86,13 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
 
     The clusters count as very unequal if their effective number is less than half of their number.
     """
-    sizes = Counter(item.cluster for item in items)
-    effective = effective_clusters(np.array([*sizes.values()])) if sizes else 0.0
-    if not sizes or effective >= len(sizes) / 2:
+    clusters = cluster_numbers(items)
+    sizes = np.bincount(clusters)
+    effective = effective_clusters(sizes) if items else 0.0
+    if not items or effective >= len(sizes) / 2:
         return None
-    label, largest = sizes.most_common(1)[0]
+    largest = int(sizes.max())
+    label = items[int(np.argmax(clusters == sizes.argmax()))].cluster
     return (
         f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}): about other "
         f"questions, the {len(sizes)} groups say only as much as {effective:.1f} groups of equal size, so the "
@@ -247,7 +247,7 @@ def _estimate(
 
 def mean_question_interval(values: Array, items: Sequence[QuestionTally]) -> Interval | None:
     """The interval of the mean of one value a question over other questions of this kind; None for one cluster."""
-    clusters = cluster_numbers([item.cluster for item in items])
+    clusters = cluster_numbers(items)
     return question_limits(values, clusters).interval() if clusters.any() else None
 
 

@@ -30,7 +30,7 @@ from harness.runs import RunFolder, read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.scoring.comparison import most_possible
 from harness.scoring.published.loading import load_published
-from harness.scoring.stats import cluster_numbers, effective_clusters
+from harness.scoring.stats import effective_clusters
 from harness.scoring.stats_differences import (
     MAX_PLANNED,
     Detection,
@@ -44,6 +44,7 @@ from harness.scoring.stats_differences import (
     planned_detection,
     smoothed_variance,
 )
+from harness.scoring.tally import cluster_numbers
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import counted_questions
 from harness.verbs.outputs import open_scored
@@ -223,7 +224,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     (run,) = read_runs([folder])
     for benchmark in run.benchmarks.values():
         spread = _spread_of(run, benchmark, folder)
-        clusters = cluster_numbers([item.cluster for item in counted_questions(run, benchmark) if item.n])
+        clusters = cluster_numbers([item for item in counted_questions(run, benchmark) if item.n])
         yield _Evidence(source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), folder, run)
 
 

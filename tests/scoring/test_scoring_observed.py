@@ -124,6 +124,19 @@ def test_a_sample_and_its_grade_take_little_memory() -> None:
     assert used < 150 * n
 
 
+@pytest.mark.slow
+def test_a_question_of_a_tally_takes_little_memory() -> None:
+    n = 6_000
+    questions = [question(f"q{i}") for i in range(n)]
+    packed = Packed(Grade, (grade(f"q{i // 2}", i % 2, "cw"[i % 3 == 0]) for i in range(2 * n)))
+    tracemalloc.start()
+    tallies = tally(questions, packed, 2)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(item.correct for item in tallies.questions) == 8_000
+    assert used < 350 * n
+
+
 def test_what_other_tools_made_is_named_with_its_number_by_file() -> None:
     observed = Observed()
     for n, file in enumerate(("file:b.jsonl", A, "file:a.jsonl", "file:b.jsonl", "file:c.jsonl")):
