@@ -397,7 +397,18 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
     A missing field differs from any value except null. `true` is not 1; 1 is 1.0.
     """
     # Through JSON, since a tuple in memory is a list on disk.
-    return list(_compare("", codec.decode(codec.encode(old)), codec.decode(codec.encode(new))))
+    return list(_compare("", *(_with_template(codec.decode(codec.encode(each))) for each in (old, new))))
+
+
+def _with_template(identity: dict[str, Any]) -> dict[str, Any]:
+    """The identity with the arguments of the chat template in their own field; earlier versions left those of
+    `extra_body` there.
+    """
+    body = identity.get("extra_body")
+    if not isinstance(body, dict) or "chat_template_kwargs" not in body:
+        return identity
+    rest = {name: value for name, value in body.items() if name != "chat_template_kwargs"}
+    return identity | {"chat_template_kwargs": body["chat_template_kwargs"], "extra_body": rest}
 
 
 def _compare(path: str, old: Any, new: Any) -> list[Difference]:

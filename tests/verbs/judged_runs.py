@@ -42,7 +42,9 @@ def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchma
     ]
     n = max(len(texts) for _, texts in rows.values())
     manifest = Manifest.find(folder) or Manifest.start(folder, model="tested", harness_version="0")
-    manifest.extend(benchmark, BenchmarkRecord(identity={"model": "tested"}, plan=Plan(samples=n))).save(folder)
+    manifest.extend(benchmark, BenchmarkRecord(identity={"model": "tested"}, plan=Plan(samples=n), options={})).save(
+        folder
+    )
     place = folder.benchmark(benchmark)
     with Journal.open(place) as journal:
         for name, (_, texts) in rows.items():
