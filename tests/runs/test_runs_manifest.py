@@ -26,7 +26,8 @@ IDENTITY: dict[str, Any] = {
     "prompt_template": "a1",
     "dataset_digest": "b2",
     "thinking": True,
-    "extra_body": {"chat_template_kwargs": {"enable_thinking": True}, "stop": ["a", "b"]},
+    "chat_template_kwargs": {"enable_thinking": True},
+    "extra_body": {"guided": {"deep": True}, "stop": ["a", "b"]},
 }
 
 
