@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 
+from harness.answers.words import is_sentence
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.prepare import Prepared, prepare
@@ -110,10 +111,6 @@ def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
         graded = [
             item for item in question_set.questions if item.kind in _WORDED and item.rules.grader == GradeRules().grader
         ]
-        if not graded:
-            continue
-        from harness.answers.words import is_sentence  # Imported late: it brings the grammar of answers.
-
         sentences = [item for item in graded if item.references and all(map(is_sentence, item.references))]
         if 2 * len(sentences) > len(question_set.questions):
             n_questions = count_noun(len(question_set.questions), "question")
