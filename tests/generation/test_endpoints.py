@@ -86,14 +86,6 @@ def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
     assert at(lanes, 0).in_flight == at(lanes, 0).limit == 8
 
 
-def test_an_answer_between_failures_keeps_an_endpoint_open() -> None:
-    lanes, clock = two()
-    for _ in range(3):
-        fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER - 1)
-        answer(lanes, 0)
-    assert at(lanes, 0).state(clock.now) == "open"
-
-
 def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     lanes, clock = two(1024)
     tickets = [sent(lanes, 0) for _ in range(512)]

@@ -5,9 +5,12 @@ For: harness.generation, harness.generation.outcome, harness.generation.session.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,10 @@ import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.codec import sample_seed
 from harness.core.errors import Interrupted, ServerError, StoreError
+from harness.core.records import Timing, Usage
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
@@ -181,6 +186,34 @@ def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: P
     assert caught.value.exit_code == 130
     with RunLock(RunFolder(settings.out)):
         pass
+
+
+def test_a_request_that_has_ended_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    """Else thousands of long replies stay in memory until it runs."""
+    requests: list[weakref.ref[asyncio.Task[Any]]] = []
+    alive: list[int] = []
+
+    class Quick:
+        async def complete(self, *_: object) -> Reply:
+            requests.append(weakref.ref(asyncio.current_task()))  # type: ignore[arg-type]  # no local: a frame keeps it
+            alive.append(sum(request() is not None for request in requests))
+            fails = len(requests) % 3 == 0
+            await asyncio.sleep(0)
+            if fails:
+                raise RequestFailed("connect", "refused")
+            return Reply(
+                text="4", reasoning=None, finish_reason="stop", usage=Usage(), timing=Timing(started=0, total=0)
+            )
+
+        async def close(self) -> None: ...
+
+    settings = run_settings(tmp_path / "run", samples=20, canary=False)
+    gc.disable()
+    try:
+        assert run(settings, question_set(tmp_path, 10), transport_factory=Quick).complete
+    finally:
+        gc.enable()
+    assert max(alive) <= 2 * settings.concurrency < 100 < len(requests)
 
 
 def refuse_contact(*_: object) -> Any:

@@ -105,63 +105,33 @@ def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
     return [event for event in map(json.loads, whole_lines) if event["event"] == name]
 
 
-def test_the_progress_is_stated_and_gone_at_the_end(tmp_path: Path) -> None:
-    gate = Gate()
-    with FakeServer(gate) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with going(settings, question_set(tmp_path, 5)) as outcome:
-            wait_until(lambda: progress(settings).in_flight == 8)
-            facts = progress(settings)
-            gate.open.set()
-            assert outcome().complete
-    assert (facts.done, facts.total, facts.concurrency, facts.endpoints[0].base_url) == (0, 10, 8, server.base_url)
-    assert not [name for name in ("status.json", "control.json") if (settings.out / name).exists()]
-
-
-def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
+def test_a_run_is_watched_and_steered_while_it_goes(tmp_path: Path) -> None:
     gate = Gate()
     with FakeServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=10)
         with going(settings, question_set(tmp_path, 10)) as outcome:
-            wait_until(lambda: gate.working == 8)
+            wait_until(lambda: gate.working == progress(settings).in_flight == 8)
+            facts = progress(settings)
             tell(settings, concurrency=20)
             wait_until(lambda: gate.working == 20)
-            tell(settings, concurrency=2)
+            tell(settings, concurrency=2, paused=True)
             gate.open.set()
-            wait_until(lambda: len(server.requests) > 30)
-            gate.most = 0
-            assert outcome().complete
-    assert gate.most <= 3  # the server sees a reply's end later than the client
-    assert [e["concurrency"] for e in events(settings, "control")] == [20, 2]
-
-
-def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
-    gate = Gate()
-    with FakeServer(gate) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with going(settings, question_set(tmp_path, 10)) as outcome:
-            wait_until(lambda: gate.working == 8)
-            tell(settings, paused=True)
-            gate.open.set()
-            wait_until(lambda: progress(settings).done == 8)
+            wait_until(lambda: progress(settings).done == 20)
             threading.Event().wait(0.7)
-            assert len(server.requests) == 8
-            assert progress(settings).paused
+            assert (len(server.requests), progress(settings).paused) == (20, True)
+            gate.most = 0
             tell(settings, paused=False)
-            assert outcome().complete
-
-
-def test_a_drained_run_ends_with_what_was_in_flight_and_resumes(tmp_path: Path) -> None:
-    gate = Gate()
-    with FakeServer(gate) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with going(settings, question_set(tmp_path, 10)) as outcome:
-            wait_until(lambda: gate.working == 8)
+            wait_until(lambda: len(server.requests) > 30)
+            gate.open.clear()
             tell(settings, draining=True)
             gate.open.set()
             end = outcome()
-        assert (end.complete, end.n_done, end.stopped) == (False, 8, "drained by `harness status`")
+        assert gate.most <= 3  # the server sees a reply's end later than the client
+        assert (end.complete, end.n_done, end.stopped) == (False, len(server.requests), "drained by `harness status`")
         assert run(settings, question_set(tmp_path, 10)).complete
+    assert (facts.done, facts.total, facts.concurrency, facts.endpoints[0].base_url) == (0, 100, 8, server.base_url)
+    assert [e["concurrency"] for e in events(settings, "control")] == [20, 2, 2, 2]
+    assert not [name for name in ("status.json", "control.json") if (settings.out / name).exists()]
 
 
 def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
+from harness.generation.network.control import Orders
 from harness.generation.network.thread import Network
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
@@ -147,7 +148,7 @@ class Session:
         self.due = world.now
         """The network thread must look at the dispatcher by this second."""
         self.broken: Exception | None = None
-        self.paused = False
+        self.paused, self.orders = False, Orders()
         self.killed = self.doubled = False
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.present = {e.base_url for e in world.settings.endpoints}
@@ -458,12 +459,12 @@ class Session:
         match verb:
             case "pause":
                 self.paused = True
-                dispatcher.set_paused(True)
+                self._order(paused=True)
                 self._later(chance.uniform(1.0, 900.0), self._resume)
             case "concurrency":
                 self.concurrency = chance.choice((1, 2, 8, 32))
                 self.rules.concurrency_is(self.concurrency)
-                dispatcher.set_concurrency(self.concurrency)
+                self._order(concurrency=self.concurrency)
             case "reload":
                 endpoints = chance.sample(ENDPOINTS, chance.randint(1, len(ENDPOINTS)))
                 joined = {e.base_url for e in endpoints} - self.present
@@ -477,16 +478,20 @@ class Session:
                 grace = chance.choice((None, 5.0))
                 if grace is not None:
                     self.grace_ends = self.world.now + grace
-                dispatcher.drain("drained", grace)
+                self.network.drain(grace, "drained")
             case "stop":
                 self.stops = True
-                dispatcher.stop("stopped")
+                self.network.stop("stopped")
+
+    def _order(self, **changed: Any) -> None:
+        self.orders = msgspec.structs.replace(self.orders, **changed)
+        self.network._obey(self.orders)
 
     def _resume(self) -> None:
         if self.dispatcher.ending.asking:
             self.paused = False
             self.rules.resumed()
-            self.dispatcher.set_paused(False)
+            self._order(paused=False)
 
     # ---- checks
 

@@ -37,7 +37,7 @@ from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.dispatch.causes import Causes
-from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
@@ -206,6 +206,8 @@ class Dispatcher:
         """
         self._arrivals.advance()
         del self._flights[flight.task]
+        # It refers to the request, and so to an error whose frames refer to the flight.
+        flight.cancel = no_request
         try:
             if isinstance(end, tuple):
                 return self._answered(flight, *end)

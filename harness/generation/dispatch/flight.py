@@ -96,6 +96,10 @@ class Work(msgspec.Struct, eq=False):
     failed_at: Lane | None = None
 
 
+def no_request() -> None:
+    """What `Flight.cancel` is before a request is sent, and after its end."""
+
+
 class Flight(msgspec.Struct, eq=False):
     """One request, from the moment at which it may be sent until it has ended.
 
@@ -112,7 +116,7 @@ class Flight(msgspec.Struct, eq=False):
     arriving: Arriving
     events: int = 0
     tokens: float = 0.0
-    cancel: Callable[[], object] = lambda: None
+    cancel: Callable[[], object] = no_request
 
     @property
     def task(self) -> Task:

@@ -214,7 +214,7 @@ class Lanes:
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if neither is awaited."""
+        """Seconds until a paused endpoint may be sent a request; None if none is awaited."""
         now = self._clock()
         times = []
         for lane in self._lanes:
@@ -223,9 +223,7 @@ class Lanes:
             opens = lane.until if lane.until > now else lane.pace.rest_ends
             if opens is not None and opens > now:
                 times.append(opens - now)
-        if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
-            times.append(left)
-        return min(times) if times else None
+        return min(times, default=None)
 
     @property
     def patience(self) -> float:

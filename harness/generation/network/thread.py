@@ -187,7 +187,6 @@ class Network(AskingThread):
         """Send one request, on a task of its own."""
         request = asyncio.get_running_loop().create_task(sampler.sample(flight))
         request.add_done_callback(partial(self._landed, flight))
-        # Nothing here refers to the flight, so that its reply is freed when it has landed.
         flight.cancel = partial(self._cancel, flight.task, request)
 
     def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
