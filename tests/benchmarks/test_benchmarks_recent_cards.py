@@ -346,12 +346,8 @@ def test_only_rows_with_the_stated_values_are_questions(tmp_path: Path) -> None:
     only = {"more.picture": [None, ""]}
     built = questions.build(own(tmp_path, inside, only=only))
     assert [question.references for question in built.questions] == [("0",), ("2",)]
-    for cell, problem in (
-        ("{}", "rows.jsonl:2: the column 'more' must hold a JSON object with the key 'picture', found"),
-        ("[1]", "rows.jsonl:2: the column 'more' must hold a JSON object with the key 'picture', found"),
-        ("{", "rows.jsonl:2, the column 'more'"),
-    ):
-        with pytest.raises(UsageError, match=problem):
+    for cell in ("{}", "[1]", "{"):
+        with pytest.raises(UsageError, match=r"rows.jsonl:2(: the column 'more' must hold|, the column 'more')"):
             questions.build(own(tmp_path, [inside[0], {**inside[1], "more": cell}], only=only))
     with pytest.raises(UsageError, match="has no column 'most' for the selection"):
         questions.build(own(tmp_path, inside, only={"most.picture": [None]}))

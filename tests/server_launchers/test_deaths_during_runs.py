@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from server_launchers.keeping import servers
-from server_launchers.keeping.servers import ServerState
 from server_launchers.machine import processes
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
@@ -50,7 +49,7 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     running = start(tmp_path, [*words, *more])
     wait_until(lambda: len(samples(tmp_path)) > 3, "the first samples")
     (recorded,) = servers.status()
-    everyone = of(recorded)
+    everyone = [recorded.guard, *processes.descendants(recorded.guard_pid)]
     assert len(everyone) >= 2
     running.kill()
     running.communicate()
@@ -84,8 +83,3 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     assert f" {stored} of " in last
     assert "Resume with: harness run demo:500" in last
     assert harness(tmp_path, "run", "demo:1", *words).code == 0
-
-
-def of(known: ServerState) -> list[processes.Process]:
-    """The guard and every process of its server."""
-    return [known.guard, *processes.descendants(known.guard_pid)]

@@ -106,33 +106,20 @@ OWNERS = [pytest.param(STRANGER, marks=needs_root), None]
 """The user that a file is given to; None: ourselves."""
 
 
-def replaced_by_a_link(path: Path, victim: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.symlink_to(victim)
-
-
-def replaced_by_a_second_name(path: Path, victim: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.hardlink_to(victim)
-
-
-def replaced_by_a_pipe(path: Path, _victim: Path) -> None:
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
-
-
-PLANTS: list[Callable[[Path, Path], None]] = [replaced_by_a_link, replaced_by_a_second_name, replaced_by_a_pipe]
+PLANTS: list[Callable[[Path, Path], object]] = [Path.symlink_to, Path.hardlink_to, lambda path, _: os.mkfifo(path)]
+"""What lies in place of a file, beside the file of a victim."""
 FILES = (".lock", "mine.log", "mine.guard.log", ".mine.json.new", "mine.json", "forged.json", "forged.log")
 
 
 @pytest.mark.parametrize("owner", OWNERS)
 @pytest.mark.parametrize("plant", thinned(PLANTS))
 def test_nothing_is_opened_or_emptied_through_what_is_planted(
-    plant: Callable[[Path, Path], None], owner: int | None, tmp_path: Path, folder: Path, victim: Path
+    plant: Callable[[Path, Path], object], owner: int | None, tmp_path: Path, folder: Path, victim: Path
 ) -> None:
     spec = ServerSpec(engine="command", name="mine", extra_flags=["false"])
     for name in FILES:
         record(gone())
+        (folder / name).unlink(missing_ok=True)
         plant(folder / name, victim)
         if owner is not None:
             os.chown(folder / name, owner, owner, follow_symlinks=False)
@@ -199,16 +186,28 @@ def test_missing_folders_are_created_with_mode_700(tmp_path: Path, monkeypatch: 
     assert {stat.S_IMODE(step.stat().st_mode) for step in (folder, folder.parent, folder.parent.parent)} == {0o700}
 
 
+STATE_OF_0_1_0 = """{
+ "name": "old", "engine": "vllm", "model": "m", "source": "org/m", "base_urls": ["http://127.0.0.1:1"],
+ "api_key_env": null, "created": "2026-11-20T20:13:17.599422Z", "mark": "a", "grace": 2.0, "guard_pid": 1,
+ "guard_started": "gone", "status": "ready", "survivors": [], "versions": {"vllm": "0.32.0"}, "members": [
+  {"role": "engine", "argv": ["vllm"], "port": 1, "log": "/x/old.log", "devices": null, "pid": null, "started": null,
+   "exit_code": null, "restarts": 0, "family": [[2, "gone"]], "cleanup": null}]
+}"""
+
+
 @pytest.mark.parametrize(
     "content",
-    [b"", b"garbage", b"{}", b"[" * 100_000, *(msgspec.json.encode(gone("hidden", guard_pid=n)) for n in (-1, 2**63))],
+    [
+        *(b"", b"garbage", b"[]", b"{}", b"[" * 100_000, b'{"name": 3}', b"\xff\xfe", b'{"name": "\xff"}'),
+        STATE_OF_0_1_0[:-3].encode(),
+        *(msgspec.json.encode(gone("hidden", guard_pid=n)) for n in (-1, 2**63)),
+    ],
 )
-def test_a_damaged_file_hides_no_other_server(folder: Path, tmp_path: Path, content: bytes) -> None:
-    record(gone())
+def test_a_damaged_file_hides_no_other_server(folder: Path, content: bytes) -> None:
+    (folder / "old.json").write_text(STATE_OF_0_1_0)
     (folder / "hidden.json").write_bytes(content)
-    done = serve(tmp_path, "status")
-    assert (done.code, done.err) == (0, "")
-    assert "forged" in done.out
+    (listed,) = [server for server in servers.status() if server.name != "hidden"]
+    assert (listed.status, listed.log, listed.members[0].family) == ("exited", folder / "old.log", [(2, "gone")])
 
 
 def docker(folder: Path, mark: str) -> Path:

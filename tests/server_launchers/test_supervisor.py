@@ -220,12 +220,6 @@ def test_a_taken_port_is_refused_with_the_program_that_holds_it() -> None:
             launch.launch(faulty(port=port))
 
 
-def test_a_server_with_another_model_is_refused() -> None:
-    own = r"the server that was started answers at \S+, but it serves other, not faulty: change its command"
-    with pytest.raises(LaunchError, match=own):
-        launch.launch(faulty("other-model"))
-
-
 def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> None:
     with launch.launch(faulty()) as foreign:
         port = foreign.base_urls[0].rpartition(":")[2]
@@ -236,35 +230,6 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
             patch.setattr(launch, "refuse_taken_port", lambda *_: None)
             with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
                 launch.launch(ours)
-
-
-def test_a_start_that_hangs_after_a_fatal_error_fails_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "HANGING_SECONDS", 1.0)
-    with pytest.raises(LaunchError, match="did not start, and does not end: a port is in use"):
-        launch.launch(faulty("hangs"))
-
-
-def test_a_silent_start_fails_when_its_log_does_not_advance() -> None:
-    with pytest.raises(LaunchError, match=r"its log did not advance for 1 s \(--start-timeout\)"):
-        launch.launch(faulty("silent", start_timeout=1.0))
-
-
-def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
-    with pytest.raises(LaunchError, match="/health answers 503"):
-        launch.launch(faulty("never-ready", start_timeout=5.0))
-
-
-@pytest.mark.parametrize(
-    ("habit", "answer"),
-    [
-        ("fails", "a first request answers 500: .*CUDA out of memory"),
-        ("streams", r".*POST /v1/chat/completions without `stream`.* no completion in JSON, but text/event-stream"),
-    ],
-)
-def test_lines_about_our_own_requests_are_no_progress_of_a_start(habit: str, answer: str) -> None:
-    # Long enough for a Python to start and listen on a busy machine: until it listens, the same limit holds its log.
-    with pytest.raises(LaunchError, match=rf"has answered without a completion for 5 s \(--start-timeout\): {answer}"):
-        launch.launch(faulty(habit, start_timeout=5.0))
 
 
 @pytest.mark.parametrize("where", ["write", "orders"])
@@ -293,23 +258,38 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     assert tagged(tag) == []
 
 
-def test_a_start_that_dies_gives_its_cause_and_the_end_of_its_log() -> None:
-    with pytest.raises(LaunchError, match=r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"):
-        launch.launch(faulty("dies"))
+NO_COMPLETION = r"has answered without a completion for 5 s \(--start-timeout\): "
+
+
+@pytest.mark.parametrize(
+    ("habit", "fields", "message"),
+    [
+        ("other-model", {}, r"the server that was started answers at \S+, but it serves other, not faulty: change its"),
+        ("hangs", {}, "did not start, and does not end: a port is in use"),
+        ("silent", {"start_timeout": 1.0}, r"its log did not advance for 1 s \(--start-timeout\)"),
+        ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
+        # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
+        ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "a first request answers 500: .*CUDA out of memory"),
+        (
+            *("streams", {"start_timeout": 5.0}),
+            NO_COMPLETION + r".*POST /v1/chat/completions without `stream`.* in JSON, but text/event-stream",
+        ),
+        ("dies", {}, r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"),
+        ("crashes", {}, r"crashed \(signal 11\)"),
+        (
+            "",
+            {"extra_flags": ("/nonexistent/server",)},
+            "/nonexistent/server is not installed; correct its name",
+        ),
+    ],
+)
+def test_a_start_that_fails_says_why_and_is_forgotten(
+    habit: str, fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "HANGING_SECONDS", 1.0 if habit == "hangs" else launch.HANGING_SECONDS)
+    with pytest.raises(LaunchError, match=message):
+        launch.launch(faulty(habit, **fields))
     assert servers.status() == []
-
-
-def test_a_crash_is_named_by_its_signal() -> None:
-    with pytest.raises(LaunchError, match=r"crashed \(signal 11\)"):
-        launch.launch(faulty("crashes"))
-
-
-def test_a_program_that_is_not_there_is_named() -> None:
-    spec = ServerSpec(engine="command", extra_flags=("/nonexistent/server",))
-    with pytest.raises(
-        LaunchError, match="/nonexistent/server is not installed; correct its name, or give the path of a program"
-    ):
-        launch.launch(spec)
 
 
 def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,29 +337,6 @@ def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_lo
         (listed,) = servers.status()
         assert listed.members[0].exit_code == 7
         assert "exit status 7" in servers.logs("mine")[0].read_text()
-
-
-STATE_OF_0_1_0 = """{
- "name": "old", "engine": "vllm", "model": "m", "source": "org/m", "base_urls": ["http://127.0.0.1:1"],
- "api_key_env": null, "created": "2026-11-20T20:13:17.599422Z", "mark": "a", "grace": 2.0, "guard_pid": 1,
- "guard_started": "gone", "status": "ready", "survivors": [], "versions": {"vllm": "0.32.0"}, "members": [
-  {"role": "engine", "argv": ["vllm"], "port": 1, "log": "/x/old.log", "devices": null, "pid": null, "started": null,
-   "exit_code": null, "restarts": 0, "family": [[2, "gone"]], "cleanup": null}]
-}"""
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"[]", b"{}", b'{"name": 3}', b"\xff\xfe", b'{"name": "\xff"}', b"[" * 100_000, STATE_OF_0_1_0[:-3].encode()],
-)
-def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path) -> None:
-    servers.path_of("old").write_text(STATE_OF_0_1_0)
-    servers.path_of("other").write_bytes(content)
-    (listed,) = servers.status()
-    assert (listed.name, listed.status, listed.log, listed.members[0].family) == (
-        *("old", "exited", servers.servers_folder() / "old.log"),
-        [(2, "gone")],
-    )
 
 
 def test_stop_and_logs_name_the_servers_there_are() -> None:
