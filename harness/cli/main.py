@@ -118,6 +118,17 @@ def _show_notes(stop: BaseException | None) -> None:
         click.echo(f"harness: {_inert(note)}", err=True)
 
 
+def _command() -> object:
+    """Carry out what was typed; return the exit code, or what click has in its place.
+
+    Not by click's `main`, which ends by itself for a closed pipe (exit code 1) and for Ctrl-C; it completes words only.
+    """
+    if "_HARNESS_COMPLETE" in os.environ:
+        cli.main(prog_name="harness")
+    with cli.make_context("harness", sys.argv[1:]) as context:
+        return cli.invoke(context)
+
+
 def main() -> NoReturn:
     """Entry point. A foreseen failure never shows a traceback."""
     _replace_closed_streams()
@@ -126,12 +137,12 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        # In click's own mode it would print errors and choose exit codes itself.
-        code = cli(standalone_mode=False, prog_name="harness")
+        code = _command()
         # Buffered output fails only when it is written: here its error can still be reported.
         sys.stdout.flush()
-    except click.exceptions.Abort as abort:
-        _show_notes(abort.__cause__)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.exceptions.Abort:  # of a question that the command asks, such as `harness audit`
         code = 130
     except click.ClickException as error:
         shown = io.StringIO()
@@ -240,4 +251,6 @@ class _Messages(io.RawIOBase):
 
 def _drop_output() -> None:
     """Send buffered output to /dev/null; otherwise the interpreter complains at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -34,13 +34,10 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Make a console of `rich` that shows text as it is: it reads no markup in it and adds no colours.
+    """Make a console; here, because few commands need rich."""
+    from harness.core.fitted import PlainConsole
 
-    It is as wide as the terminal, or as the variable COLUMNS says; without either it has 80 columns.
-    """
-    from rich.console import Console
-
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    return PlainConsole(stderr=stderr)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,4 +1,4 @@
-"""A table for a terminal, as wide as the console: it breaks no number, and no word that has room."""
+"""The console, and a table as wide as it that breaks no number, and no word that has room."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ from harness.core.inert import visible
 
 _MIN_NAME = 8
 """Smallest width of a column of names."""
+
+
+class PlainConsole(Console):
+    """A console that shows text as it is: it reads no markup in it and adds no colours.
+
+    It is as wide as the terminal, or as the variable COLUMNS says; without either it has 80 columns.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave the end to the command line; rich would end the process with code 1."""
+        raise BrokenPipeError
 
 
 class Fitted:

@@ -229,7 +229,7 @@ def _benchmark(
     """
     folder, record, score = opened.folder, opened.record, opened.score
     planned = () if score is None else opened.planned()
-    if score is None or not folder.grades.is_file():
+    if score is None or not folder.grades.exists():
         return ScoredBenchmark(folder.name, record, score, (), folder.name)
     questions = [
         question if number < MAX_WITH_TEXT else slim(question, row=not alone) for number, question in enumerate(planned)

@@ -46,7 +46,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import InUse, StoreError
-from harness.core.files import open_untrusted
+from harness.core.files import FULL, disk_error, open_untrusted
 from harness.core.inert import visible
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.line_file import open_for_writing
@@ -107,6 +107,8 @@ class RunLock:
             self._folder.remove_temporaries()
         except OSError as error:
             self.release()
+            if error.errno in FULL:
+                raise disk_error(self._folder.lock, error) from error
             raise StoreError(f"cannot lock {self._folder.path}: {error.strerror or error}.") from error
         except BaseException:
             # Also after Ctrl-C: `__exit__` is not called when `__enter__` fails.

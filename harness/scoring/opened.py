@@ -165,7 +165,7 @@ class OpenBenchmark:
     def grades(self) -> dict[str, dict[int, Grade]]:
         """Question id → sample index → the grader's grade; empty if the benchmark is not scored."""
         grades: dict[str, dict[int, Grade]] = {}
-        if self.folder.grades.is_file():
+        if self.folder.grades.exists():
             for grade in grade_file.read_file(self.folder.grades):
                 grades.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
         return grades

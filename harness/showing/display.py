@@ -72,10 +72,11 @@ class TerminalScreen:
     """
 
     def __init__(self) -> None:
-        from rich.console import Console
         from rich.live import Live
 
-        self._console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        from harness.core.fitted import PlainConsole
+
+        self._console = PlainConsole(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=False, vertical_overflow="crop")
         self._live.start()
 

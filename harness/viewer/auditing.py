@@ -132,7 +132,9 @@ def is_scored(benchmark: OpenBenchmark) -> bool:
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:
-    """Return the benchmark's score. Raises `StoreError` where it is not scored."""
+    """Return the benchmark's score. Raises `StoreError` where it is not scored, or a file of it is damaged."""
     if benchmark.score is None or not benchmark.grades:
+        if benchmark.problems:
+            raise StoreError(benchmark.problems[0])
         raise StoreError(f"{visible(benchmark.name, 80)} is not scored: nothing can be audited yet; score it first.")
     return benchmark.score

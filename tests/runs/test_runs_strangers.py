@@ -339,13 +339,6 @@ def looked_at(workspace: Path) -> Result:
 EVERY = [*COMMANDS, "view"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", EVERY)
-def test_an_intact_run_is_read(command: str, workspace: Path, server: FakeServer) -> None:
-    done = meet(workspace, Forgery("nothing", lambda _: None), command, server)
-    assert done.code == {"verify": 2, "steer": 3}.get(command, 0), done
-
-
 def drawn(chance: random.Random) -> dict[str, Forgery]:
     """A wrong shape, a wrong size and a wrong value."""
     return {"shape": chance.choice([*shapes()]), "size": chance.choice([*sizes()]), "value": values(chance)}

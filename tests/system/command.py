@@ -51,15 +51,15 @@ def argv(*words: str) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "harness", *words]
 
 
-def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
-    """Run `harness WORDS` in `folder` to its end, in this process.
+def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None, stdout: IO[str] | None = None) -> Result:
+    """Run `harness WORDS` in `folder` to its end, in this process. stdout: takes the output, in the result's place.
 
     What it prints with `--json` is held to the command's schema. It must leave the process as it found it: no thread
     that would keep a process from ending, and no signal handler.
     """
     assert not [name for name in extra or {} if name.startswith(_READ_AT_START)], "read when Python starts: `process`"
     threads, handlers = set(threading.enumerate()), _handlers()
-    with _standing_in(folder, environment(folder, extra)), _streams() as written:
+    with _standing_in(folder, environment(folder, extra)), _streams(stdout) as written:
         before, sys.argv = sys.argv, ["harness", *words]
         try:
             main()
@@ -146,7 +146,7 @@ def _become(variables: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _streams() -> Iterator[Callable[[], tuple[str, str]]]:
+def _streams(stdout: IO[str] | None) -> Iterator[Callable[[], tuple[str, str]]]:
     """Take what this process and those it starts write on standard output and standard error; say what it is so far."""
     with contextlib.ExitStack() as stack:
         nothing = stack.enter_context(Path(os.devnull).open(encoding="utf-8"))
@@ -154,13 +154,13 @@ def _streams() -> Iterator[Callable[[], tuple[str, str]]]:
         err.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[attr-defined]
 
         def written() -> tuple[str, str]:
-            return read(out), read(err)
+            return "" if stdout else read(out), read(err)
 
         usual, copies = (sys.stdin, sys.stdout, sys.stderr), [os.dup(number) for number in (1, 2)]
         try:
-            for number, stream in ((1, out), (2, err)):
+            for number, stream in ((1, stdout or out), (2, err)):
                 os.dup2(stream.fileno(), number)
-            sys.stdin, sys.stdout, sys.stderr = nothing, out, err
+            sys.stdin, sys.stdout, sys.stderr = nothing, stdout or out, err
             yield written
         finally:
             sys.stdin, sys.stdout, sys.stderr = usual

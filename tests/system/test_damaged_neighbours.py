@@ -59,16 +59,6 @@ def test_a_damaged_neighbour_is_left_out_with_a_warning(results: Path, tmp_path:
         assert "results/b" not in told.out
 
 
-@pytest.mark.parametrize("file", DAMAGED)
-@pytest.mark.parametrize("words", [("report", "results/b"), ("report", "results/a", "results/b")])
-def test_a_damaged_run_that_is_named_is_an_error(
-    results: Path, tmp_path: Path, words: tuple[str, ...], file: str
-) -> None:
-    told = harness(damaged(results, tmp_path, file), *words)
-    assert told.code == 3
-    assert f"results/b/{file}" in told.err
-
-
 def test_where_all_are_damaged_the_error_names_one(results: Path, tmp_path: Path) -> None:
     folder = damaged(results, tmp_path, "manifest.json")
     for run in "ac":

@@ -18,7 +18,6 @@ from harness.testing import FakeServer, Pause, Request, Step, completion, models
 from server_launchers.keeping.launch import RunningServer
 from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
-from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
 
 pytestmark = pytest.mark.server
@@ -171,22 +170,6 @@ def test_killed_three_times_it_ends_with_each_key_once(tmp_path: Path, toy_serve
     assert done.code == 0, done.err
     counted = keys(tmp_path / "run", "demo")
     assert counted == Counter({(f"demo-{q:02d}", i): 1 for q in range(1, 9) for i in range(2)})
-
-
-def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, toy_server: ToyServer) -> None:
-    words = ["run", "demo", "--base-url", toy_server.base_urls[0], "--out", "run", "--samples", "20", *SHORT]
-    child = start(tmp_path, words)
-    stored = tmp_path / "run" / "demo" / "samples.jsonl"
-    while not (stored.exists() and stored.stat().st_size):
-        assert child.poll() is None, child.stderr and child.stderr.read()
-        time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=PATIENCE_SECONDS)
-    assert child.returncode == 130, err
-    assert "Traceback" not in err
-    assert "harness run demo" in err
-    n_stored = len(samples(tmp_path / "run", "demo"))
-    assert n_stored == len(keys(tmp_path / "run", "demo")) < 800
 
 
 def test_a_second_client_on_one_run_is_refused_by_name(tmp_path: Path, toy_server: ToyServer) -> None:

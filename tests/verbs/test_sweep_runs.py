@@ -27,6 +27,9 @@ from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder
+from harness.scoring.pipeline import score_run
 from harness.testing import FakeServer, Request, Step, completion, models
 from harness.verbs.sweep import cells, table
 from harness.verbs.sweep import whole as sweeps
@@ -415,8 +418,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
 
         def score(folder: Path, options: Any, *_: Any) -> CellScore:
             scored.append(options)
-            for path in folder.glob("*/samples.jsonl"):
-                path.with_name("scores.json").touch()
+            score_run(RunFolder(folder), GradingOptions(workers=1))
             return CellScore(code=0)
 
         sweeps.carry_out(planned, Watcher(), score=score)
@@ -575,7 +577,7 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
     assert swept(50) == ([], True)
 
 
-@pytest.mark.parametrize("damaged", ["manifest.json", "b/scores.json", "b/questions.jsonl"])
+@pytest.mark.parametrize("damaged", ["manifest.json", "b/questions.jsonl"])
 def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path, damaged: str) -> None:
     with FakeServer(answering("able")) as server:
         content = {

@@ -26,6 +26,7 @@ from harness.core.errors import (
     Interrupted,
     OtherModel,
     ServerError,
+    StoreError,
     UsageError,
 )
 from harness.core.files import open_named
@@ -34,8 +35,10 @@ from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder
+from harness.runs.layout import BenchmarkFolder
 from harness.runs.record import missing_samples
 from harness.runs.survey import stored_keys
+from harness.scoring.score import Score
 from harness.verbs.run import sample
 from harness.verbs.sweep import record
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep, with_server
@@ -342,10 +345,14 @@ _NO_MATTER = (
 
 def stamp(sweep: Sweep, cell: Cell) -> str:
     """Checksum of what decides the cell's samples and scores, but for its server, and of the samples that are stored;
-    empty if the cell has no scores.
+    empty if the cell has no scores that can be read.
     """
     sizes = [(path.name, path.stat().st_size) for path in sweep.folder(cell).glob("*/samples.*")]
-    if not any(sweep.folder(cell).glob("*/scores.json")):
+    scored = [path.parent for path in sweep.folder(cell).glob("*/scores.json")]
+    try:
+        if not any(Score.load(BenchmarkFolder(folder.name, folder)) for folder in scored):
+            return ""
+    except StoreError:
         return ""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     judge = None if sweep.judge is None else sweep.judge.plain
