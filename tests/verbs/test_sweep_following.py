@@ -223,6 +223,9 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
         # The base may be a step that comes: only the server is wrong.
         ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n", (), "pyhton is not"),
         ("benchmarks: [demo\n", (), "s.yaml"),
+        # A step that `except` names may come, too; a benchmark may not.
+        ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\nexcept: [{models: ck-step_9}]\n", (), "pyhton is not"),
+        ("benchmarks: [demo]\nexcept: [{models: ck-step_9, benchmarks: dmo}]\n", (), "Did you mean demo?"),
     ],
 )
 def test_mistakes_are_named_before_the_first_checkpoint(

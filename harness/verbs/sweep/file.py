@@ -30,12 +30,14 @@ SUFFIXES = (".yaml", ".yml")
 class SweepFile:
     """The content of a sweep's file, checked against the schema, with the keys of the file that it extends.
 
-    where: returns "file:line" of the value that a path of keys leads to.
+    where: returns "file:line" of the value that a path of keys leads to. own: the keys that the file itself holds. The
+    names of entries in them are checked; those of the file that it extends may be of entries that this one replaces.
     """
 
     path: Path
     content: dict[str, Any]
     where: Callable[[Keys], str]
+    own: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -64,11 +66,12 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
         raise UsageError(_sentence(error, content, position)) from None
     except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
+    own = content.keys()
     if "extends" in content:
         content = _extend(content, position, (*extending, path.resolve()))
     if "benchmarks" not in content:
         raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
-    return SweepFile(path=path, content=content, where=position)
+    return SweepFile(path=path, content=content, where=position, own=own)
 
 
 def with_content(path: Path, content: dict[str, Any]) -> SweepFile:
