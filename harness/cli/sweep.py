@@ -26,7 +26,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.formats import to_terminal
 from harness.reports.plots import draw
-from harness.verbs.sweep import cells, checkpoints, expected, running, table
+from harness.verbs.sweep import cells, checkpoints, expected, record, running, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.file import SweepFile
@@ -140,14 +140,12 @@ def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
     run at once). warned: how often each warning has come so far.
     """
 
-    reason = ""
+    ended = _printer()
 
     def on_cell(*records: CellRecord) -> None:
-        nonlocal reason
-        for record in records:
-            _ended(record, before=reason)
-            reason = record.reason
-        if planned.checkpoints and not any(record.reason for record in records):
+        for each in records:
+            ended(each)
+        if planned.checkpoints and not any(each.reason for each in records):
             with_tables(planned)
 
     with Terminal(warned=warned) as watcher:
@@ -164,15 +162,22 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     groups = [group for group in planned.groups if group.name == lane]
     with Terminal(progress=False) as watcher:
         for group in groups:
-            running.run_group(planned, group, score_cell, watcher, _ended, devices)
+            running.run_group(planned, group, score_cell, watcher, _printer(), devices)
 
 
-def _ended(record: CellRecord, *, before: str = "") -> None:
-    """Print how a cell ended. before: why the cell before it failed."""
-    if record.reason:
-        click.echo(f"harness: {record.cell}: {'the same' if record.reason == before else record.reason}", err=True)
-    else:
-        terminal.note(f"{record.cell}: scored")
+def _printer() -> Callable[[CellRecord], None]:
+    """Prints how each cell ended. A reason that is that of the cell before is not printed again."""
+    before = ""
+
+    def ended(cell: CellRecord) -> None:
+        nonlocal before
+        if cell.reason:
+            click.echo(f"harness: {cell.cell}: {'the same' if cell.reason == before else cell.reason}", err=True)
+        else:
+            terminal.note(f"{cell.cell}: scored")
+        before = cell.reason
+
+    return ended
 
 
 def _code(swept: Results, *, verify: bool) -> int:
@@ -182,9 +187,13 @@ def _code(swept: Results, *, verify: bool) -> int:
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
+def _has_score(swept: Results) -> bool:
+    return any(result.score is not None for result in swept.results)
+
+
 def _print_tables(swept: Results) -> None:
     """Print the tables, if any cell has a score; without one, each row would only name an error once more."""
-    if any(result.score is not None for result in swept.results):
+    if _has_score(swept):
         terminal.console().print(to_terminal(table.tables(swept)))
 
 
@@ -192,14 +201,16 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
     """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
     published scores.
 
-    as_json: print the reasons of the incomplete cells, too. follows: this command goes on with the sweep by itself.
+    as_json: no tables were printed, so the reasons of the cells that did not run are printed, too. follows: this command goes on with the sweep by itself.
     """
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    if as_json:  # a table has the reasons in its notes
+    if as_json or not _has_score(swept):  # a table has the reasons in its notes
         for result in swept.lost:
-            click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
+            # A reason in the cell's record was printed when the cell ended.
+            if (found := record.read(swept.sweep.out, result.cell.name)) is None or not found.reason:
+                click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
