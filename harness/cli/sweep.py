@@ -201,7 +201,8 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
     """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
     published scores.
 
-    as_json: no tables were printed, so the reasons of the cells that did not run are printed, too. follows: this command goes on with the sweep by itself.
+    as_json: no tables were printed, so the reasons of the cells that did not run are printed, too. follows: this
+    command goes on with the sweep by itself.
     """
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept) and not draw.installed():
