@@ -219,6 +219,8 @@ M = D + "models: [m]\n"
         (D + "slots: 0\n", 2, "slots: expected a valid list or a number greater than or equal to 1, found 0"),
         (D + "slots: [[]]\n", 2, "slots.0: expected at least 1, found 0"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
+        (D + "run: {stream: false}\n", 2, "unknown key 'run.stream'. Now whole replies are requested by drop=stream"),
+        (D + "models: [{model: m, chat_template_kwargs: {}}]\n", 2, "Now it is a field of the body: give extra_body"),
         (D + "prompts: [3]\n", 2, "prompts.0: expected a mapping, found 3"),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.asking.options.request import FORMER
 from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
@@ -146,6 +147,8 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
     A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
     are allowed where it was found.
     """
+    if key in FORMER:
+        return f"Now {FORMER[key]}."
     parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
     allowed = {part: _keys_of(name) for part, name in parts.items()}
     for part, keys in allowed.items():
