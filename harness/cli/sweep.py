@@ -97,7 +97,6 @@ def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience
 
     def run(settled: Collection[Path]) -> int:
         swept = _carry_out(plan().only(settled), warned)
-        _print_tables(swept)
         _say_state(swept, verify=verify, as_json=False, follows=True)
         return _code(swept, verify=verify)
 
@@ -129,8 +128,6 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
                 means=table.mean_records(swept),
             )
         )
-    else:
-        _print_tables(swept)
     _say_state(swept, verify=verify, as_json=as_json, follows=False)
     return code
 
@@ -187,27 +184,20 @@ def _code(swept: Results, *, verify: bool) -> int:
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _has_score(swept: Results) -> bool:
-    return any(result.score is not None for result in swept.results)
-
-
-def _print_tables(swept: Results) -> None:
-    """Print the tables, if any cell has a score; without one, each row would only name an error once more."""
-    if _has_score(swept):
-        terminal.console().print(to_terminal(table.tables(swept)))
-
-
 def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) -> None:
-    """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
-    published scores.
+    """Print the tables, where they are, how many cells are incomplete, and with `verify` the cells that disagree with
+    published scores. Without any score, each row of a table would only name an error once more.
 
-    as_json: no tables were printed, so the reasons of the cells that did not run are printed, too. follows: this
-    command goes on with the sweep by itself.
+    as_json: print no table, and so the reasons of the cells that did not run. follows: this command goes on with the
+    sweep by itself.
     """
+    has_table = not as_json and any(result.score is not None for result in swept.results)
+    if has_table:
+        terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    if as_json or not _has_score(swept):  # a table has the reasons in its notes
+    if not has_table:  # a table has the reasons in its notes
         for result in swept.lost:
             # A reason in the cell's record was printed when the cell ended.
             if (found := record.read(swept.sweep.out, result.cell.name)) is None or not found.reason:
@@ -241,5 +231,5 @@ def _list() -> None:
             benchmark if isinstance(benchmark, str) else benchmark.get("benchmark", "")
             for benchmark in content["benchmarks"]
         ]
-        rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(names)))
+        rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(dict.fromkeys(names))))
     terminal.table(("suite", "what it repeats", "benchmarks"), rows)

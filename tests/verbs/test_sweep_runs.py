@@ -588,6 +588,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
         }
         name = write(tmp_path, "s.yaml", content)
         assert harness(tmp_path, "sweep", name).code == 0
+        assert harness(tmp_path, "sweep", name, "--dry-run").out.split().count("done") == 2
         (tmp_path / "results/s/x+b" / damaged).write_text("[]\n")
         again = harness(tmp_path, "sweep", name)
     assert again.code == 1
