@@ -39,12 +39,15 @@ class Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # Each column takes a space before and after it.
-        least = [min(self._least(number), options.max_width - 2) for number in range(len(self._cells))]
+        least = [self._least(number) for number in range(len(self._cells))]
         for number in self._names:
             least[number] = min(least[number], max(_MIN_NAME, options.max_width // (2 * len(self._names)) - 2))
+        room = options.max_width - sum(least[number] + 2 for number in self._names)
         others = [number for number in range(len(self._cells)) if number not in self._names]
+        for number in others:
+            least[number] = min(least[number], max(1, room - 2))
         while True:
-            left, part = options.max_width - sum(least[number] + 2 for number in self._names), list(self._names)
+            left, part = room, list(self._names)
             while others and (least[others[0]] + 2 <= left or len(part) == len(self._names)):
                 left -= least[others[0]] + 2
                 part.append(others.pop(0))

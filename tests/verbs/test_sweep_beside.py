@@ -250,6 +250,7 @@ def test_a_published_mean_over_temperatures_stands_beside_the_mean_alone(
     tables = {shown.title.split(",")[0].partition(" of")[0]: shown for shown in table.tables(found)}
     cells = [row(tables[name], "LIMO") for name in ("aime24", *names)]
     assert [(cell["reported"], cell["verdict"] != "–") for cell in cells] == [("56.3", True)] + [("–", True)] * 3
+    assert {cell["training samples"] for cell in cells} == {"817"}
     of_mean = row(tables["Mean"], "LIMO")
     of_all = ("aime24",) if "aime24" in own else ()
     assert list(of_mean)[1:] == [*names, *of_all, "mean", "new questions", *(["reported"] if mean != "–" else [])]
