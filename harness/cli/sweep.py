@@ -44,7 +44,7 @@ def carry_out(options: SweepCommand) -> int:
     if options.as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
         raise UsageError(f"--json prints how a sweep ended: leave out {flags[0]}")
     if options.print_schema or options.list_suites:
-        _schema() if options.print_schema else _list()
+        click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return EXIT_COMPLETE
     if options.file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
@@ -137,11 +137,11 @@ def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
     run at once). warned: how often each warning has come so far.
     """
 
-    ended = _printer()
+    reasons: list[str] = []
 
     def on_cell(*records: CellRecord) -> None:
         for each in records:
-            ended(each)
+            _ended(each, reasons)
         if planned.checkpoints and not any(each.reason for each in records):
             with_tables(planned)
 
@@ -159,22 +159,16 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     groups = [group for group in planned.groups if group.name == lane]
     with Terminal(progress=False) as watcher:
         for group in groups:
-            running.run_group(planned, group, score_cell, watcher, _printer(), devices)
+            running.run_group(planned, group, score_cell, watcher, functools.partial(_ended, reasons=[]), devices)
 
 
-def _printer() -> Callable[[CellRecord], None]:
-    """Prints how each cell ended. A reason that is that of the cell before is not printed again."""
-    before = ""
-
-    def ended(cell: CellRecord) -> None:
-        nonlocal before
-        if cell.reason:
-            click.echo(f"harness: {cell.cell}: {'the same' if cell.reason == before else cell.reason}", err=True)
-        else:
-            terminal.note(f"{cell.cell}: scored")
-        before = cell.reason
-
-    return ended
+def _ended(cell: CellRecord, reasons: list[str]) -> None:
+    """Print how a cell ended, and add its reason to those of the cells before; the last one is not printed again."""
+    if cell.reason:
+        click.echo(f"harness: {cell.cell}: {'the same' if cell.reason in reasons[-1:] else cell.reason}", err=True)
+    else:
+        terminal.note(f"{cell.cell}: scored")
+    reasons.append(cell.reason)
 
 
 def _code(swept: Results, *, verify: bool) -> int:
@@ -217,19 +211,11 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
         terminal.note(f"complete{' so far' if follows else ''}: {count_noun(n, 'cell')}")
 
 
-def _schema() -> None:
-    """Print the JSON schema of a sweep's file."""
-    click.echo(codec.pretty(json_schema()).decode(), nl=False)
-
-
 def _list() -> None:
     """Print the suites that ship with the harness."""
     rows = []
     for path in suites():
         content = files.read(path).content
-        names = [
-            benchmark if isinstance(benchmark, str) else benchmark.get("benchmark", "")
-            for benchmark in content["benchmarks"]
-        ]
+        names = [each if isinstance(each, str) else each.get("benchmark", "") for each in content["benchmarks"]]
         rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(dict.fromkeys(names))))
     terminal.table(("suite", "what it repeats", "benchmarks"), rows)

@@ -57,17 +57,7 @@ def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones
     """The page shows both runs; what a gate takes is foretold by the baseline, or by the gate's last run."""
     sums(tmp_path, 420)
     with FakeServer(able(0.9)) as server:
-        words = (
-            "--data",
-            "sums.jsonl",
-            "--id-key",
-            "id",
-            "--no-canary",
-            "--base-url",
-            server.base_url,
-            "--prices",
-            "1,2",
-        )
+        words = f"--data sums.jsonl --id-key id --no-canary --prices 1,2 --base-url {server.base_url}".split()
         assert harness(tmp_path, "run", *words, "--limit", "400", "--out", "base").code == 0
         assert harness(tmp_path, "score", "base").code == 0
         for benchmark, out, n in (("floor: 88", "floor", 420), ("baseline: base", "beside", 400)):
@@ -219,8 +209,7 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
         two = (*ask[:3], "--data", "two.jsonl", *data[2:], *ask[-2:], "1", "--out")
         for words in ((*two, "other"), (*two, "both"), (*ask, "1", "--out", "both"), ("score", "both")):
             assert harness(tmp_path, *words).code == 0
-        text = "benchmarks:\n  sums: {baseline: other, loss: 15}\n  two: {floor: 85, loss: 15}\n"
-        (tmp_path / "two.yaml").write_text(text)
+        (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 15}}")
         done = harness(tmp_path, "gate", "two.yaml", "both", "--out", "two")
         assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
     assert not (tmp_path / "seen").exists()

@@ -88,12 +88,7 @@ class Training:
         # Changed after its run: it is run again.
         ({20: ["step_1"], 260: ["step_1"]}, 300, [["step_1"], ["step_1"]], 20),
         # One that is written for long holds up no other, and is waited for.
-        (
-            {20: ["step_1"], **{at: ["step_2"] for at in range(21, 900, 20)}},
-            300,
-            [["step_1"], ["step_2"]],
-            20,
-        ),
+        ({20: ["step_1"], **{at: ["step_2"] for at in range(21, 900, 20)}}, 300, [["step_1"], ["step_2"]], 20),
         # However short the patience is, one that is being written is waited for.
         ({10: ["step_1"]}, 15, [["step_1"]], 10),
         # Deleted before it was settled, and after its run.
