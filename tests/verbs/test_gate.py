@@ -209,7 +209,7 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
         two = (*ask[:3], "--data", "two.jsonl", *data[2:], *ask[-2:], "1", "--out")
         for words in ((*two, "other"), (*two, "both"), (*ask, "1", "--out", "both"), ("score", "both")):
             assert harness(tmp_path, *words).code == 0
-        (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 15}}")
+        (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 9}}")
         done = harness(tmp_path, "gate", "two.yaml", "both", "--out", "two")
         assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
     assert not (tmp_path / "seen").exists()
