@@ -26,7 +26,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.formats import to_terminal
 from harness.reports.plots import draw
-from harness.verbs.sweep import cells, checkpoints, expected, running, table
+from harness.verbs.sweep import cells, checkpoints, expected, record, running, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.file import SweepFile
@@ -44,7 +44,7 @@ def carry_out(options: SweepCommand) -> int:
     if options.as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
         raise UsageError(f"--json prints how a sweep ended: leave out {flags[0]}")
     if options.print_schema or options.list_suites:
-        _schema() if options.print_schema else _list()
+        click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return EXIT_COMPLETE
     if options.file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
@@ -97,7 +97,6 @@ def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience
 
     def run(settled: Collection[Path]) -> int:
         swept = _carry_out(plan().only(settled), warned)
-        _print_tables(swept)
         _say_state(swept, verify=verify, as_json=False, follows=True)
         return _code(swept, verify=verify)
 
@@ -129,8 +128,6 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
                 means=table.mean_records(swept),
             )
         )
-    else:
-        _print_tables(swept)
     _say_state(swept, verify=verify, as_json=as_json, follows=False)
     return code
 
@@ -140,14 +137,12 @@ def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
     run at once). warned: how often each warning has come so far.
     """
 
-    reason = ""
+    reasons: list[str] = []
 
     def on_cell(*records: CellRecord) -> None:
-        nonlocal reason
-        for record in records:
-            _ended(record, before=reason)
-            reason = record.reason
-        if planned.checkpoints and not any(record.reason for record in records):
+        for each in records:
+            _ended(each, reasons)
+        if planned.checkpoints and not any(each.reason for each in records):
             with_tables(planned)
 
     with Terminal(warned=warned) as watcher:
@@ -164,15 +159,16 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     groups = [group for group in planned.groups if group.name == lane]
     with Terminal(progress=False) as watcher:
         for group in groups:
-            running.run_group(planned, group, score_cell, watcher, _ended, devices)
+            running.run_group(planned, group, score_cell, watcher, functools.partial(_ended, reasons=[]), devices)
 
 
-def _ended(record: CellRecord, *, before: str = "") -> None:
-    """Print how a cell ended. before: why the cell before it failed."""
-    if record.reason:
-        click.echo(f"harness: {record.cell}: {'the same' if record.reason == before else record.reason}", err=True)
+def _ended(cell: CellRecord, reasons: list[str]) -> None:
+    """Print how a cell ended, and add its reason to those of the cells before; the last one is not printed again."""
+    if cell.reason:
+        click.echo(f"harness: {cell.cell}: {'the same' if cell.reason in reasons[-1:] else cell.reason}", err=True)
     else:
-        terminal.note(f"{record.cell}: scored")
+        terminal.note(f"{cell.cell}: scored")
+    reasons.append(cell.reason)
 
 
 def _code(swept: Results, *, verify: bool) -> int:
@@ -182,24 +178,24 @@ def _code(swept: Results, *, verify: bool) -> int:
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _print_tables(swept: Results) -> None:
-    """Print the tables, if any cell has a score; without one, each row would only name an error once more."""
-    if any(result.score is not None for result in swept.results):
-        terminal.console().print(to_terminal(table.tables(swept)))
-
-
 def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) -> None:
-    """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
-    published scores.
+    """Print the tables, where they are, how many cells are incomplete, and with `verify` the cells that disagree with
+    published scores. Without any score, each row of a table would only name an error once more.
 
-    as_json: print the reasons of the incomplete cells, too. follows: this command goes on with the sweep by itself.
+    as_json: print no table, and so the reasons of the cells that did not run. follows: this command goes on with the
+    sweep by itself.
     """
+    has_table = not as_json and any(result.score is not None for result in swept.results)
+    if has_table:
+        terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    if as_json:  # a table has the reasons in its notes
+    if not has_table:  # a table has the reasons in its notes
         for result in swept.lost:
-            click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
+            # A reason in the cell's record was printed when the cell ended.
+            if (found := record.read(swept.sweep.out, result.cell.name)) is None or not found.reason:
+                click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
@@ -215,19 +211,11 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
         terminal.note(f"complete{' so far' if follows else ''}: {count_noun(n, 'cell')}")
 
 
-def _schema() -> None:
-    """Print the JSON schema of a sweep's file."""
-    click.echo(codec.pretty(json_schema()).decode(), nl=False)
-
-
 def _list() -> None:
     """Print the suites that ship with the harness."""
     rows = []
     for path in suites():
         content = files.read(path).content
-        names = [
-            benchmark if isinstance(benchmark, str) else benchmark.get("benchmark", "")
-            for benchmark in content["benchmarks"]
-        ]
-        rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(names)))
+        names = [each if isinstance(each, str) else each.get("benchmark", "") for each in content["benchmarks"]]
+        rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(dict.fromkeys(names))))
     terminal.table(("suite", "what it repeats", "benchmarks"), rows)

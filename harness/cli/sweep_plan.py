@@ -22,7 +22,7 @@ def show(sweep: Sweep) -> int:
     for group in sweep.groups:
         click.echo(f"{group.name}: {_server(group)}")
         terminal.table(
-            ("cell", "benchmark", "questions", "samples", "new tokens at most", "settings", "published", ""),
+            ("cell", "benchmark", "questions", "samples", "new tokens at most", "settings", "published"),
             [_row(by_cell[cell.name]) for cell in group.cells],
         )
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
@@ -68,10 +68,9 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
     at_most = "≤ " if expected.at_most else ""
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
-    most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
+    most = "done" if expected.done else "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
     numbers = (questions, str(expected.samples), most)
-    words = (expected.settings, expected.published, "done" if expected.done else "")
-    return expected.cell.name, expected.benchmark, *numbers, *words
+    return expected.cell.name, expected.benchmark, *numbers, expected.settings, expected.published
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:

@@ -53,12 +53,13 @@ class Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # Each column takes a space before and after it.
-        least = [min(self._least(number), options.max_width - 2) for number in range(len(self._cells))]
-        for number in self._names:
-            least[number] = min(least[number], max(_MIN_NAME, options.max_width // (2 * len(self._names)) - 2))
+        most = max(_MIN_NAME, options.max_width // (2 * max(1, len(self._names))) - 2)
+        least = {number: self._least(number, most) for number in self._names}
+        room = options.max_width - sum(width + 2 for width in least.values())
         others = [number for number in range(len(self._cells)) if number not in self._names]
+        least |= {number: self._least(number, room - 2) for number in others}
         while True:
-            left, part = options.max_width - sum(least[number] + 2 for number in self._names), list(self._names)
+            left, part = room, list(self._names)
             while others and (least[others[0]] + 2 <= left or len(part) == len(self._names)):
                 left -= least[others[0]] + 2
                 part.append(others.pop(0))
@@ -66,15 +67,15 @@ class Fitted:
             if not others:
                 return
 
-    def _least(self, number: int) -> int:
-        """The width at which the column breaks neither a word nor, if it is numeric, a cell."""
+    def _least(self, number: int, most: int) -> int:
+        """The width at which the column breaks neither a word nor, if it is numeric, a cell; `most` at most."""
         heading, *cells = self._cells[number]
         whole = cells if number in self._numeric else [word for cell in cells for word in cell.split()]
-        return max(map(cell_len, [*heading.split(), *whole]), default=1) or 1
+        return max(1, min(most, max(map(cell_len, [*heading.split(), *whole]), default=1)))
 
-    def _part(self, numbers: Sequence[int], least: list[int], left: int) -> Table:
+    def _part(self, numbers: Sequence[int], least: dict[int, int], left: int) -> Table:
         """Some columns as a table. What is left of the width goes to columns that would need further lines."""
-        shown, widths = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), list(least)
+        shown, widths = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), dict(least)
         lacking = {n: max(map(cell_len, self._cells[n])) - least[n] for n in numbers if n not in self._numeric}
         for place, number in enumerate(sorted(lacking, key=lacking.__getitem__)):
             widths[number] += (more := max(0, min(lacking[number], left // (len(lacking) - place))))

@@ -110,12 +110,13 @@ def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> Pub
     runs: the comparisons of each run, which has one value of each setting that the score averages over.
     """
     for entry in runs[0]:
-        averaged = entry.published.averaged
-        same = [one.differing for run in runs for one in run if one.published == entry.published]
-        ours = {name: Counter(differing[name][0] for differing in same) for name in averaged}
-        theirs = {name: Counter(entry.differing[name][1]) for name in averaged}
-        if averaged and entry.published.metric == metric and ours == theirs:
-            differing = {name: both for name, both in entry.differing.items() if name not in averaged}
+        of_runs = [one.differing for run in runs for one in run if one.published == entry.published]
+        # A setting that makes no difference, such as the seed, is not in `differing`.
+        settings = entry.published.settings.items()
+        theirs = {name: Counter(values) for name, values in settings if isinstance(values, list)}
+        ours = {name: Counter(differing.get(name, (None,))[0] for differing in of_runs) for name in theirs}
+        if theirs and entry.published.metric == metric and len(of_runs) == len(runs) and ours == theirs:
+            differing = {name: both for name, both in entry.differing.items() if name not in theirs}
             return msgspec.structs.replace(entry, differing=differing)
     return None
 

@@ -330,6 +330,12 @@ def test_a_table_breaks_no_number_and_no_word_in_a_narrow_terminal(
     assert all(shown.count(cell) >= times for cell, times in cells.items())
 
 
+def test_one_very_long_word_leaves_the_names_whole() -> None:
+    shown = terminal(Fitted(("cell", "stamp"), [("a-name-of-a-cell", "x" * 200), ("b" * 200, "y")]), 80)
+    assert "a-name-of-a-cell " in shown
+    assert "b" * 38 + " " in shown  # the wrong twin: at most half of the width
+
+
 def test_the_tables_of_commands_are_80_columns_wide_where_no_terminal_is(tmp_path: Path) -> None:
     names = ["a-name-that-goes-on-" * 4 + letter for letter in "ab"]
     for number, name in enumerate(names):

@@ -57,17 +57,7 @@ def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones
     """The page shows both runs; what a gate takes is foretold by the baseline, or by the gate's last run."""
     sums(tmp_path, 420)
     with FakeServer(able(0.9)) as server:
-        words = (
-            "--data",
-            "sums.jsonl",
-            "--id-key",
-            "id",
-            "--no-canary",
-            "--base-url",
-            server.base_url,
-            "--prices",
-            "1,2",
-        )
+        words = f"--data sums.jsonl --id-key id --no-canary --prices 1,2 --base-url {server.base_url}".split()
         assert harness(tmp_path, "run", *words, "--limit", "400", "--out", "base").code == 0
         assert harness(tmp_path, "score", "base").code == 0
         for benchmark, out, n in (("floor: 88", "floor", 420), ("baseline: base", "beside", 400)):
@@ -214,6 +204,14 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
                 done = harness(tmp_path, "gate", "gate.yaml", run, "--out", "seen")
                 assert (done.code, f"sums of run {says}" in done.err) == (3, True), done.err
             assert harness(tmp_path, "score", "run").code in (0, 1)  # the half of a round that a shard has is missing
+        # Right twin: what else the baseline holds is not compared.
+        (tmp_path / "two.jsonl").write_text((tmp_path / "sums.jsonl").read_text())
+        two = (*ask[:3], "--data", "two.jsonl", *data[2:], *ask[-2:], "1", "--out")
+        for words in ((*two, "other"), (*two, "both"), (*ask, "1", "--out", "both"), ("score", "both")):
+            assert harness(tmp_path, *words).code == 0
+        (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 9}}")
+        done = harness(tmp_path, "gate", "two.yaml", "both", "--out", "two")
+        assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
     assert not (tmp_path / "seen").exists()
     assert not (tmp_path / "hist").exists()
 
@@ -231,8 +229,13 @@ def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
     assert (damaged.code, "gate.plan.json is not the plan of a gate" in damaged.err) == (3, True)
 
 
-@pytest.mark.parametrize(("more", "state"), [("probe: true\n", "probe"), ("", "canary")])
-def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(tmp_path: Path, more: str, state: str) -> None:
+@pytest.mark.parametrize(
+    ("more", "run", "state"),
+    [("probe: true\n", "", "probe"), ("probe: true\n", ", drop: stream", "probe"), ("", "", "canary")],
+)
+def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
+    tmp_path: Path, more: str, run: str, state: str
+) -> None:
     """Neither is sampled on, and each is named."""
     sums(tmp_path, 40)
 
@@ -241,7 +244,7 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(tmp_path: Pat
 
     with FakeServer(answer) as server:
         policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 2", more=more)
-        text = (tmp_path / "gate.yaml").read_text().replace("canary: false", "canary: true")
+        text = (tmp_path / "gate.yaml").read_text().replace("canary: false", f"canary: true{run}")
         (tmp_path / "gate.yaml").write_text(text)
         for _ in range(2):
             done = harness(tmp_path, "gate", "gate.yaml", "--out", "run", "--json")

@@ -229,24 +229,35 @@ def test_a_run_stands_beside_the_row_of_its_own_prompt(
     assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
 
 
-@pytest.mark.parametrize(("colder", "mean"), [("0.0", "44.5"), ("0.1", "–")])
+@pytest.mark.parametrize(
+    ("former", "own", "mean"),
+    [
+        ("", "", "44.5"),
+        ("samples: 8, temperature: 0.0", "samples: 8, temperature: 0.1", "–"),
+        ("[t0.0, t0.3, t0.6]", "[t0.0, t0.3, t0.6, aime24]", "–"),
+    ],
+)
 def test_a_published_mean_over_temperatures_stands_beside_the_mean_alone(
-    tmp_path: Path, colder: str, mean: str
+    tmp_path: Path, former: str, own: str, mean: str
 ) -> None:
     suite = (CHECKOUT / "datasets/suites/aime-preview.yaml").read_text("utf-8")
-    Path("own.yaml").write_text(suite.replace("samples: 8, temperature: 0.0", f"samples: 8, temperature: {colder}"))
+    first = "  - {benchmark: aime24, samples: 8, temperature: 0.3}\n"
+    suite = suite.replace(first, "").replace("table:", f"{first}table:")  # The mean's first run has its own score.
+    Path("own.yaml").write_text(suite.replace(former, own))
     names = ("t0.0", "t0.3", "t0.6")
     runs = dict.fromkeys(names, ("aime25_i", 15, 8, 0.45)) | {"aime24": ("aime24", 30, 8, 0.56)}
     found = swept("own.yaml", {"model": LIMO, "base_url": "http://127.0.0.1:9"}, **runs)
     tables = {shown.title.split(",")[0].partition(" of")[0]: shown for shown in table.tables(found)}
     cells = [row(tables[name], "LIMO") for name in ("aime24", *names)]
     assert [(cell["reported"], cell["verdict"] != "–") for cell in cells] == [("56.3", True)] + [("–", True)] * 3
+    assert {cell["training samples"] for cell in cells} == {"817"}
     of_mean = row(tables["Mean"], "LIMO")
-    assert list(of_mean)[1:] == [*names, "mean", "new questions", *(["reported"] if mean != "–" else [])]
+    of_all = ("aime24",) if "aime24" in own else ()
+    assert list(of_mean)[1:] == [*names, *of_all, "mean", "new questions", *(["reported"] if mean != "–" else [])]
     assert of_mean.get("reported", "–") == mean
     (record,) = table.mean_records(found)
     assert record.reported == (0.445 if mean != "–" else None)
-    (verified,) = verify(found.sweep.folder(found.results[1].cell), VerifyOptions())
+    (verified,) = verify(found.sweep.folder(found.results[0].cell), VerifyOptions())
     reasons = {one.published.printed: one.reason for one in verified.comparisons}
     assert (verified.standing, reasons["44.5"]) == ("cannot say", "it is the mean over several values of temperature")
 

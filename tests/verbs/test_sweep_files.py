@@ -208,7 +208,10 @@ M = D + "models: [m]\n"
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
-        (M + "except: [{models: m}]\n", 3, "it leaves out every cell"),
+        (M + "except: [{models: m}]\n", 3, "`except` leaves out every cell"),
+        ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is called 'aime2'."),
+        (M + "suite: {title: x}\nexcept: [{servers: x}]\n", 4, "no entry of servers is called 'x'."),
+        (D + "extends: aime-preview\nsuite: {title: x, mean_of: [t0.0]}\n", 3, "no benchmark is called 't0.0'."),
         (M + "except: [{models: [n]}]\n", 3, "no entry of models is called 'n'. The entries are m."),
         (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is called 'mm'. Did you mean m?"),
         (D + "except: [{servers: x}]\n", 2, "no entry of servers is called 'x'."),
@@ -216,6 +219,8 @@ M = D + "models: [m]\n"
         (D + "slots: 0\n", 2, "slots: expected a valid list or a number greater than or equal to 1, found 0"),
         (D + "slots: [[]]\n", 2, "slots.0: expected at least 1, found 0"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
+        (D + "run: {stream: false}\n", 2, "unknown key 'run.stream'. Now whole replies are requested by drop=stream"),
+        (D + "models: [{model: m, chat_template_kwargs: {}}]\n", 2, "Now it is a field of the body: give extra_body"),
         (D + "prompts: [3]\n", 2, "prompts.0: expected a mapping, found 3"),
     ],
 )  # fmt: skip
@@ -363,5 +368,9 @@ def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path
     sweep = planned(tmp_path, "extends: seer4\nmodels: [m]\n")
     benchmarks = [cell.options.benchmarks for cell in sweep.groups[0].cells]
     assert benchmarks == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
+    # The base's `except` and `mean_of` name entries that these files replace.
+    replacing = "extends: seer4\nservers: [{name: x, run: {seed: 1}}]\nbenchmarks: [demo]\n"
+    assert len(planned(tmp_path, replacing).cells) == 1
+    assert planned(tmp_path, f"extends: aime-preview\n{D}").averaged == []
     with pytest.raises(UsageError, match=r"budgets.yaml:1: the key 'benchmarks' is missing"):
         planned(tmp_path, "models: [m]\n")

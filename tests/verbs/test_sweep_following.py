@@ -88,12 +88,7 @@ class Training:
         # Changed after its run: it is run again.
         ({20: ["step_1"], 260: ["step_1"]}, 300, [["step_1"], ["step_1"]], 20),
         # One that is written for long holds up no other, and is waited for.
-        (
-            {20: ["step_1"], **{at: ["step_2"] for at in range(21, 900, 20)}},
-            300,
-            [["step_1"], ["step_2"]],
-            20,
-        ),
+        ({20: ["step_1"], **{at: ["step_2"] for at in range(21, 900, 20)}}, 300, [["step_1"], ["step_2"]], 20),
         # However short the patience is, one that is being written is waited for.
         ({10: ["step_1"]}, 15, [["step_1"]], 10),
         # Deleted before it was settled, and after its run.
@@ -223,6 +218,9 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
         # The base may be a step that comes: only the server is wrong.
         ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n", (), "pyhton is not"),
         ("benchmarks: [demo\n", (), "s.yaml"),
+        # A step that `except` names may come, too; a benchmark may not.
+        ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\nexcept: [{models: ck-step_9}]\n", (), "pyhton is not"),
+        ("benchmarks: [demo]\nexcept: [{models: ck-step_9, benchmarks: dmo}]\n", (), "Did you mean demo?"),
     ],
 )
 def test_mistakes_are_named_before_the_first_checkpoint(

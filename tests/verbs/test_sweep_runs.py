@@ -272,16 +272,20 @@ def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: 
     assert len(scores(tmp_path / "results/s")) == 3
 
 
-def test_an_error_of_all_cells_is_told_once(tmp_path: Path) -> None:
-    """Without a score there is no table, whose every row would tell the error again; the files have them."""
+@pytest.mark.parametrize(("models", "slots", "words"), [(1, 1, ()), (1, 1, ("--json",)), (2, 2, ())])
+def test_an_error_of_all_cells_is_told_once(tmp_path: Path, models: int, slots: int, words: tuple[str, ...]) -> None:
+    """Without a score there is no table, whose every row would tell the error again; the files have them. Each server
+    of several at once tells it.
+    """
     questions(tmp_path, "a", 3, 2)
     questions(tmp_path, "b", 3, 2)
-    name = write(tmp_path, "s.yaml", {"models": ["able"], "benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]})
-    done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1")
+    content = {"models": ["able", "other"][:models], "benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]}
+    name = write(tmp_path, "s.yaml", content | {"slots": slots})
+    done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1", *words)
     assert done.code == 1, done.err
-    assert (done.out + done.err).count("no server answers at 127.0.0.1:9") == 1
+    assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == models
     assert "able+b: the same" in done.err
-    assert "2 of 2 cells are incomplete" in done.err
+    assert f"{2 * models} of {2 * models} cells are incomplete" in done.err
     assert "no server answers at 127.0.0.1:9" in (tmp_path / "results/s/table.md").read_text()
 
 
@@ -586,6 +590,7 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
         }
         name = write(tmp_path, "s.yaml", content)
         assert harness(tmp_path, "sweep", name).code == 0
+        assert harness(tmp_path, "sweep", name, "--dry-run").out.split().count("done") == 2
         (tmp_path / "results/s/x+b" / damaged).write_text("[]\n")
         again = harness(tmp_path, "sweep", name)
     assert again.code == 1
@@ -595,6 +600,10 @@ def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path
     assert not rows["x+a"]["reason"]
     assert not rows["x+b"]["accuracy"]
     assert Path(damaged).name in rows["x+b"]["reason"]
+    # Without a score no table is printed, whose note would say it.
+    write(tmp_path, name, content | {"benchmarks": content["benchmarks"][1:]})
+    alone = harness(tmp_path, "sweep", name)
+    assert alone.err.count(Path(damaged).name) == 1, alone.err
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:

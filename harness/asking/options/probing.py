@@ -100,7 +100,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
             raise UsageError(
                 f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only where a check is about it",
                 field="drop",
-                value=odd if odd in sampling_fields() else "…",  # another text may be a key
+                value=odd if odd in (*sampling_fields(), "stream") else "…",  # another text may be a key
             )
         if self.save_reference is not None and self.extra_body:
             raise UsageError("it saves the replies to plain requests: leave out extra_body", field="save_reference")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from harness.asking.options.request import FORMER
 from harness.asking.options.run import RunOptions
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
@@ -101,8 +102,8 @@ class Policy(Part):
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run. out: its folder; each name of a folder draws anew. Raises `UsageError`."""
         if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
-            near = near_names(unknown[0], options_of(RunOptions))
-            raise UsageError(f"no option of `harness run`.{near}", field=unknown[0])
+            why = f"no option of `harness run`.{near_names(unknown[0], options_of(RunOptions))}"
+            raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
         run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
         if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.asking.options.probing import ProbeOptions
+from harness.asking.options.probing import DROPPABLE, ProbeOptions
 from harness.asking.prepare import Prepared, prepare, questions_of
 from harness.asking.session import sample_to
 from harness.asking.watching import Watcher
@@ -53,7 +53,7 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
-            _refuse_ungraded(policy, [run])
+            _refuse_ungraded([run], [name])
             items = run.benchmarks[name].questions if name in run.benchmarks else ()
             if not any(item.n for item in items):
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
@@ -79,7 +79,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     if own := [folder for folder in folders if folder.path.resolve() in based]:
         raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
     runs = read_runs(folders)
-    _refuse_ungraded(policy, runs)
+    _refuse_ungraded(runs, policy.benchmarks)
     plan = _read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
@@ -88,12 +88,12 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     )  # fmt: skip
 
 
-def _refuse_ungraded(policy: Policy, runs: Sequence[ScoredRun]) -> None:
-    """Raise `StoreError` if a score of the gate's benchmarks is missing, or leaves out samples that are stored, here or
+def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> None:
+    """Raise `StoreError` if a score of these benchmarks is missing, or leaves out samples that are stored, here or
     in a shard: also while the run goes on, since the decision is of the whole run.
     """
     for run in runs:
-        for name in policy.benchmarks.keys() & run.benchmarks.keys():
+        for name in run.benchmarks.keys() & {*benchmarks}:
             counted_questions(replace(run, is_sampling=False), run.benchmarks[name])
 
 
@@ -138,9 +138,11 @@ def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> 
     if not policy.probe:
         return None
     given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
-    server = prepared.settings.endpoints[0].base_url
-    report = probe(ProbeOptions.of(**given | {"base_url": server, "quick": True}), watcher)
-    spoilt = [finding for finding in report.findings if finding.outcome == "spoils"]
+    dropped, server = policy.options(None).drop, prepared.settings.endpoints[0].base_url
+    given |= {"base_url": server, "quick": True, "drop": [name for name in dropped if name in DROPPABLE]}
+    spoilt = [finding for finding in probe(ProbeOptions.of(**given), watcher).findings if finding.outcome == "spoils"]
+    if "stream" in dropped:
+        spoilt = [finding for finding in spoilt if finding.check != "streaming"]
     return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
 
 

@@ -166,9 +166,8 @@ def plan_of(
     n_cells = math.prod(map(len, axes.values()))
     if n_cells > MAX_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
-    # A suite leaves out servers of its source, which the user need not have.
-    if "suite" not in content:
-        _check_left_out(file, axes, but="models" if names_model or "checkpoints" in content else "")
+    if "except" in file.own:
+        _check_left_out(file, axes, open_axis="models" if names_model or "checkpoints" in content else "")
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     judge_options = dict(content.get("judge", {})) | dict(judge)
     # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
@@ -177,10 +176,10 @@ def plan_of(
     making = _Making(file, axes, over, out)
     groups = tuple(group for model, server in pairs if (group := making.group(model, server)).cells)
     if not groups:
-        raise UsageError(f"{file.where(('except',))}: it leaves out every cell")
+        raise UsageError(f"{file.where(('except',))}: `except` leaves out every cell")
     table = schema.TableOptions(**content.get("table", {}))
     suite = schema.Suite(**content["suite"]) if "suite" in content else None
-    for name in (suite and suite.mean_of) or ():
+    for name in (suite and "suite" in file.own and suite.mean_of) or ():
         if name not in (names := [entry.name for entry in axes["benchmarks"]]):
             shown = f"no benchmark is called {visible(name, 80)!r}.{near_names(name, names)}"
             raise UsageError(f"{file.where(('suite', 'mean_of'))}: {shown}")
@@ -203,12 +202,14 @@ def plan_of(
 def before_checkpoints(file: SweepFile) -> SweepFile:
     """Return the file with two made-up models in place of its checkpoints, for a plan before any checkpoint exists.
 
-    They are two since some mistakes show only between the servers of two checkpoints. The table's base may be one that
-    comes.
+    They are two since some mistakes show only between the servers of two checkpoints; a third stands for those that
+    `except` names. The table's base may be one that comes.
     """
     content = {key: value for key, value in file.content.items() if key != "checkpoints"}
     table = {key: value for key, value in content.get("table", {}).items() if key != "base"}
-    return replace(file, content=content | {"models": ["step_0", "step_1"], "table": table})
+    left_out = [entry | {"models": "step_2"} if "models" in entry else entry for entry in content.get("except", ())]
+    made_up = {"models": ["step_0", "step_1", "step_2"], "table": table, "except": left_out}
+    return replace(file, content=content | made_up)
 
 
 def only_run(sweep: Sweep) -> RunOptions:
@@ -273,16 +274,16 @@ def _axis(
     return entries
 
 
-def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], but: str) -> None:
+def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_axis: str) -> None:
     """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelt name would leave nothing out.
 
-    but: an axis whose entries are not those of the file; empty for none.
+    open_axis: an axis whose entries are not those of the file; empty for none.
     """
     for number, left_out in enumerate(file.content.get("except", ())):
         for axis, names in left_out.items():
             known = [entry.name for entry in axes.get(axis, ())]
             for name in [names] if isinstance(names, str) else names:
-                if axis != but and name not in known:
+                if axis != open_axis and name not in known:
                     near = near_names(name, known) or (f" The entries are {', '.join(known)}." if known else "")
                     where = file.where(("except", number, axis))
                     raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")

@@ -139,6 +139,12 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
     return f"{100 * score.accuracy.value - float(nearest.published.previous):+z.1f}"
 
 
+def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
+    """Of the model, so also from a mean over settings, which stands beside no run."""
+    stated = (one.published.training_samples for one in result.published if one.published.training_samples)
+    return visible(next(stated, ABSENT))
+
+
 def _number(value: float | None) -> str:
     return ABSENT if value is None else f"{value:,.0f}"
 
@@ -162,7 +168,7 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
         "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
         "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
-        "training_samples": ("training samples", _own(lambda one: visible(one.published.training_samples))),
+        "training_samples": ("training samples", _training_samples),
         "previous": ("previous best", _own(lambda one: one.published.previous)),
         "improvement": ("improvement", _our_improvement),
         "reported_improvement": ("reported improvement", _own(lambda one: one.published.improvement)),

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.asking.options.request import FORMER
 from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
@@ -30,12 +31,14 @@ SUFFIXES = (".yaml", ".yml")
 class SweepFile:
     """The content of a sweep's file, checked against the schema, with the keys of the file that it extends.
 
-    where: returns "file:line" of the value that a path of keys leads to.
+    where: returns "file:line" of the value that a path of keys leads to. own: the keys that the file itself holds. The
+    names of entries in them are checked; those of the file that it extends may be of entries that this one replaces.
     """
 
     path: Path
     content: dict[str, Any]
     where: Callable[[Keys], str]
+    own: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -64,11 +67,12 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
         raise UsageError(_sentence(error, content, position)) from None
     except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
+    own = content.keys()
     if "extends" in content:
         content = _extend(content, position, (*extending, path.resolve()))
     if "benchmarks" not in content:
         raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
-    return SweepFile(path=path, content=content, where=position)
+    return SweepFile(path=path, content=content, where=position, own=own)
 
 
 def with_content(path: Path, content: dict[str, Any]) -> SweepFile:
@@ -143,6 +147,8 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
     A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
     are allowed where it was found.
     """
+    if key in FORMER:
+        return f"Now {FORMER[key]}."
     parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
     allowed = {part: _keys_of(name) for part, name in parts.items()}
     for part, keys in allowed.items():
