@@ -172,7 +172,7 @@ def _from_source(
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_all = 0
-    for draft in drafts.drafts(card, source.rows):
+    for draft in _drafts(card, source):
         n_all += 1
         seen.add(draft)
         text, had_instruction = _text_of(draft, prompt, system)
@@ -204,6 +204,16 @@ def _from_source(
         data_file=source.origin if chooser.reads_a_file(card) else None,
         notes=tuple(notes),
     )
+
+
+def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
+    """The questions of the source's rows. Raises `UsageError`, which names the remedy for a copied file."""
+    try:
+        yield from drafts.drafts(card, source.rows)
+    except UsageError as error:
+        if not source.remedy:
+            raise
+        raise UsageError(f"{error} (if this copy is damaged or of another set, {source.remedy})") from error
 
 
 class _Seen:
@@ -299,7 +309,8 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
         return [f"{visible(source.origin)} is an edition that the card does not know (rows {rows_digest})"]
     if card.own_data:
         raise UsageError(
-            f"{visible(source.origin)} holds {problem}; {source.remedy}, or use a card of your own for other data"
+            f"{visible(source.origin)} holds {problem}; {source.remedy or 'fetch the data again'}, or use a card of "
+            "your own for other data"
         )
     return [f"{visible(source.origin)} holds {problem}, so the score cannot be compared with published ones"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
 from harness.benchmarks.sources import gym, hub, tables
-from harness.benchmarks.sources.tables import Row, Rows
+from harness.benchmarks.sources.tables import Rows
 from harness.core import about, plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
@@ -39,7 +38,7 @@ def read(card: Card) -> Rows:
             if not file.is_file():
                 raise
             remedy = f"copy {visible(str(file))} again from a machine on which {_fetching(card)} has run"
-            return Rows(_copied_rows(file, remedy), f"{source.id} ({file.name})", remedy=remedy)
+            return Rows(tables.stream(file, responses=True), f"{source.id} ({file.name})", remedy=remedy)
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
 
@@ -59,14 +58,6 @@ def read_hub(card: Card, source: HubSource) -> Rows:
             f"{visible(str(file.parent))}"
         )
         raise hub.NoNetworkError(source, error.why, remedy) from None
-
-
-def _copied_rows(file: Path, remedy: str) -> Iterator[Row]:
-    """The rows of a copied file. Raises `UsageError` that ends with the remedy."""
-    try:
-        yield from tables.stream(file, responses=True)
-    except UsageError as error:
-        raise UsageError(f"{error}; {remedy}") from error
 
 
 def _fetching(card: Card) -> str:
