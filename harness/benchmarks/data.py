@@ -27,8 +27,8 @@ class Fetched:
 
     origin: the source's name and revision. notes: what a reader of a score should know about the data. rows_digest,
     dataset_digest: see `harness.benchmarks.questions.QuestionSet`. to_copy: what a machine without a network needs: the
-    one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one file; None
-    for data that are no set of the hub and no URL's.
+    one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one file or the
+    card lies there, too; None for data that are no set of the hub and no URL's.
     """
 
     name: str
@@ -61,7 +61,8 @@ def fetch(card: Card) -> Fetched:
     to_copy = None
     if isinstance(source, HubSource):
         file = chooser.copied_file(card, source)
-        to_copy = file if _write_rows(file, rows) else hub.repository_folder(source)
+        is_enough = not chooser.is_of_its_set(card) and _write_rows(file, rows)
+        to_copy = file if is_enough else hub.repository_folder(source)
     elif isinstance(source, UrlSource):
         from harness.benchmarks.sources import web
 

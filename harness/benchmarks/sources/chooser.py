@@ -51,6 +51,8 @@ def read_hub(card: Card, source: HubSource) -> Rows:
     try:
         return hub.read(source, long_fields=card.program is not None)
     except hub.NoNetworkError as error:
+        if is_of_its_set(card):
+            raise
         file = copied_file(card, source)
         is_here = f"runs read the copy {visible(str(file))}; to replace it, " if file.is_file() else ""
         remedy = (
@@ -94,6 +96,11 @@ def is_cached(card: Card) -> bool:
 
         return web.is_cached(source)
     return isinstance(source, FileSource) and hub.is_cached(hub.from_url(source.path, source.split, source.config))
+
+
+def is_of_its_set(card: Card) -> bool:
+    """Whether the card is a file of its own data set (`eval.yaml`), so that a copy of the rows is not enough."""
+    return (card.address or "").startswith("hf://")
 
 
 def copied_file(card: Card, source: HubSource) -> Path:
