@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, GymSource, HubSource, UrlSource
-from harness.benchmarks.sources import chooser
+from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_ROWS
+from harness.benchmarks.sources import chooser, hub
+from harness.benchmarks.sources.tables import Row
 from harness.core import codec
-from harness.core.files import write_atomically
+from harness.core.files import replacing
 from harness.core.records import Question
 
 Status = Literal["here", "absent", "generated"]
@@ -22,8 +26,9 @@ class Fetched:
     """The result of `fetch`.
 
     origin: the source's name and revision. notes: what a reader of a score should know about the data. rows_digest,
-    dataset_digest: see `harness.benchmarks.questions.QuestionSet`. file: the one file that holds the rows, to be
-    copied to a machine without a network; None where none is needed.
+    dataset_digest: see `harness.benchmarks.questions.QuestionSet`. to_copy: what a machine without a network needs: the
+    one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one file or the
+    card lies there, too; None for data that are no set of the hub and no URL's.
     """
 
     name: str
@@ -32,7 +37,7 @@ class Fetched:
     rows_digest: str
     dataset_digest: str
     notes: tuple[str, ...]
-    file: Path | None
+    to_copy: Path | None
 
 
 def status(card: Card) -> Status:
@@ -46,12 +51,41 @@ def status(card: Card) -> Status:
 
 
 def fetch(card: Card) -> Fetched:
-    """Download a card's data if needed, then read and verify all rows. Raises `UsageError`."""
+    """Download a card's data if needed, then read and verify all rows. Raises `UsageError`.
+
+    A set of the hub is never read from a copied file here, and is written into the one to copy.
+    """
+    source = card.source
+    rows = chooser.read_hub(card, source).rows if isinstance(source, HubSource) else ()
     built = questions.build(card)
-    file = chooser.one_file(card)
-    if file is not None and isinstance(card.source, HubSource):
-        write_atomically(file, (codec.encode(row.value) + b"\n" for row in chooser.read(card).rows))
-    return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes, file)
+    to_copy = None
+    if isinstance(source, HubSource):
+        file = chooser.copied_file(card, source)
+        is_enough = not chooser.is_of_its_set(card) and _write_rows(file, rows)
+        to_copy = file if is_enough else hub.repository_folder(source)
+    elif isinstance(source, UrlSource):
+        from harness.benchmarks.sources import web
+
+        to_copy = web.cached_path(source)
+    return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes, to_copy)
+
+
+class _TooLargeError(Exception):
+    """The rows make a file that would not be read."""
+
+
+def _write_rows(file: Path, rows: Iterable[Row]) -> bool:
+    """Write the rows as JSON Lines. Returns False, and leaves the file as it was, if they are too many to be read."""
+    size = 0
+    with contextlib.suppress(_TooLargeError), replacing(file) as lines:
+        for number, row in enumerate(rows, 1):
+            line = codec.encode(row.value) + b"\n"
+            size += len(line)
+            if size > MAX_DATA_BYTES or number > MAX_ROWS:
+                raise _TooLargeError
+            lines.write(line)
+        return True
+    return False
 
 
 def render_examples(card: Card, number: int) -> list[str]:

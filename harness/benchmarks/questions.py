@@ -20,6 +20,7 @@ from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.sources import chooser
+from harness.benchmarks.sources.tables import Rows
 from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
@@ -171,7 +172,7 @@ def _from_source(
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_all = 0
-    for draft in drafts.drafts(card, source.rows):
+    for draft in _drafts(card, source):
         n_all += 1
         seen.add(draft)
         text, had_instruction = _text_of(draft, prompt, system)
@@ -179,7 +180,7 @@ def _from_source(
         if selection.takes(draft):
             selected.append(_question(card, draft, text, prompt, system, blank.api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
-    notes = [*source.notes, *_check_edition(card, seen, rows_digest, source.origin)]
+    notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
     repeated = len(seen.rows) - len(set(seen.rows))
     if repeated and card.questions is None:
@@ -203,6 +204,16 @@ def _from_source(
         data_file=source.origin if chooser.reads_a_file(card) else None,
         notes=tuple(notes),
     )
+
+
+def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
+    """The questions of the source's rows. Raises `UsageError`, which names the remedy for a copied file."""
+    try:
+        yield from drafts.drafts(card, source.rows)
+    except UsageError as error:
+        if not source.remedy:
+            raise
+        raise UsageError(f"{error} (if this copy is damaged or of another set, {source.remedy})") from error
 
 
 class _Seen:
@@ -276,11 +287,11 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     )
 
 
-def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> list[str]:
+def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> list[str]:
     """Compare the rows with the card's counts and checksums; returns notes for the score.
 
     Raises `UsageError` if the card's own data differ from the card. For the user's data a difference is a note.
-    rows_digest: checksum of the rows. origin: where they were read, for messages.
+    rows_digest: checksum of the rows. source: where they were read, for messages.
     """
     if rows_digest in {card.checksum, *(edition.rows for edition in card.editions)}:
         return []
@@ -295,12 +306,13 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> li
     if problem is None:
         if not (card.editions or card.answers_checksum):
             return []
-        return [f"{visible(origin)} is an edition that the card does not know (rows {rows_digest})"]
+        return [f"{visible(source.origin)} is an edition that the card does not know (rows {rows_digest})"]
     if card.own_data:
         raise UsageError(
-            f"{visible(origin)} holds {problem}; fetch the data again, or use a card of your own for other data"
+            f"{visible(source.origin)} holds {problem}; {source.remedy or 'fetch the data again'}, or use a card of "
+            "your own for other data"
         )
-    return [f"{visible(origin)} holds {problem}, so the score cannot be compared with published ones"]
+    return [f"{visible(source.origin)} holds {problem}, so the score cannot be compared with published ones"]
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:

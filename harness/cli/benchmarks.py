@@ -82,11 +82,12 @@ def fetch(names: tuple[str, ...]) -> None:
     for name in names:
         fetched = data.fetch(catalogue.load(name))
         click.echo(
-            f"{fetched.name}: {count_noun(fetched.n_questions, 'question')} from {visible(fetched.origin)}, "
+            f"{visible(fetched.name)}: {count_noun(fetched.n_questions, 'question')} from {visible(fetched.origin)}, "
             f"rows {fetched.rows_digest}"
         )
-        if fetched.file is not None:
-            click.echo(f"  for a machine without a network, copy {visible(str(fetched.file))} to the same place there")
+        if fetched.to_copy is not None:
+            path = visible(str(fetched.to_copy))
+            click.echo(f"  for a machine without a network, copy {path} to the same place there")
         for note in fetched.notes:
             terminal.warn(note)
 

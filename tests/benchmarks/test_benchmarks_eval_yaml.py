@@ -6,6 +6,7 @@ For: harness.benchmarks.eval_yaml, harness.benchmarks.drafts.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalogue, data, questions
 from harness.benchmarks.card import HubSource
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
@@ -115,6 +116,20 @@ def test_what_was_read_once_is_read_offline(
     hub.log.clear()
     assert questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest == first_digest
     assert hub.log == []
+
+
+def test_the_folder_that_fetch_names_is_enough_on_another_machine(
+    publish: Callable[..., Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(MATHS)
+    fetched = data.fetch(catalogue.load("hf://datasets/someone/sums"))
+    assert fetched.to_copy is not None
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "there"))
+    with pytest.raises(UsageError, match=r"copy .*there/datasets--someone--sums from a machine that has it"):
+        catalogue.load("hf://datasets/someone/sums")
+    shutil.copytree(fetched.to_copy, tmp_path / "there" / fetched.to_copy.name, symlinks=True)
+    assert questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest == fetched.dataset_digest
 
 
 def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pyarrow.parquet
 import pytest
 
 from harness.benchmarks import data, questions
-from harness.benchmarks.card import Card, from_mapping
+from harness.benchmarks.card import Card, HubSource, from_mapping
 from harness.benchmarks.sources import chooser, hub_files
 from harness.benchmarks.sources import hub as hub_source
+from harness.core import about
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
 
@@ -120,33 +123,123 @@ def test_offline_the_cache_is_enough_and_without_it_the_message_says_what_to_do(
     assert hub.log == []
 
 
+def copied_file(made: Card) -> Path:
+    assert isinstance(made.source, HubSource)
+    return chooser.copied_file(made, made.source)
+
+
+@pytest.fixture
+def to_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]:
+    """Calling it moves to another machine, without a network and with caches that hold only copies of our files."""
+
+    def move() -> None:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "empty"))
+        shutil.copytree(about.cache_folder(), tmp_path / "other" / about.cache_folder().name)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+
+    return move
+
+
 @pytest.mark.parametrize("revision", [FIRST, None])
 @pytest.mark.parametrize("pictures", [False, True])
 def test_a_fetched_set_is_one_file_that_another_machine_reads(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str | None, pictures: bool
+    hub: Hub, to_offline: Callable[[], None], revision: str | None, pictures: bool
 ) -> None:
     rows: list[dict[str, Any]] = [{**row, "picture": b"\x89PNG\xff"} for row in ROWS] if pictures else ROWS
     publish(hub, {f"data/train-0000{n}-of-00002.parquet": parquet(rows[2 * n : 2 * n + 2]) for n in (0, 1)})
     fetched = data.fetch(card(revision))
     pinned = card(revision, checksum=fetched.rows_digest)
-    assert fetched.file is not None
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "empty"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    there = chooser.one_file(pinned)
-    assert there is not None
-    with pytest.raises(UsageError, match=rf"fetch sums`, and copy its file to {re.escape(str(there))}; or"):
+    assert fetched.to_copy is not None
+    content = fetched.to_copy.read_bytes()
+    to_offline()
+    there = copied_file(pinned)
+    there.unlink()
+    by_hand = rf"run `harness benchmarks fetch sums` .* copy its file {there.name} to {re.escape(str(there.parent))}"
+    with pytest.raises(UsageError, match=f"HF_HUB_OFFLINE is set; {by_hand}; or"):
         questions.build(pinned)
     assert data.status(pinned) == "absent"
-    there.parent.mkdir(parents=True)
-    there.write_bytes(fetched.file.read_bytes())
+    there.write_bytes(content)
     assert data.status(pinned) == "here"
     built = questions.build(pinned)
     assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.dataset_digest)
-    assert data.fetch(pinned).rows_digest == fetched.rows_digest, "it may be fetched from the file itself"
-    there.write_bytes(fetched.file.read_bytes().replace(b"What is 2", b"What is 5"))
-    with pytest.raises(UsageError, match=r"\(sums.jsonl\) holds rows with checksum .* fetch the data again"):
-        questions.build(pinned)
+    with pytest.raises(UsageError, match=rf"runs read the copy {re.escape(str(there))}; to replace it, {by_hand}"):
+        data.fetch(pinned)
+    damaged = {
+        "holds rows with checksum [^;]*;": content.replace(b"What is 2", b"What is 5"),
+        r"jsonl:4 is broken JSON.*": content[:-9],
+        "jsonl holds no rows": b"",
+        "jsonl:1 has no column 'problem'.*": b'{"task": "Another set"}',
+    }
+    for problem, damage in damaged.items():
+        there.write_bytes(damage)
+        with pytest.raises(UsageError, match=rf"{problem}.* copy {re.escape(str(there))} again from a machine"):
+            questions.build(pinned)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"id": "me/sums"}, {"split": "test"}, {"config": "hard"}, {"revision": SECOND}, {"files": ["train.jsonl"]}],
+    ids=str,
+)
+def test_a_copied_file_is_never_read_for_another_source(
+    hub: Hub, to_offline: Callable[[], None], changes: dict[str, Any]
+) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    data.fetch(card())
+    to_offline()
+    assert len(questions.build(card()).questions) == len(ROWS)
+    with pytest.raises(UsageError, match="is not in the cache and HF_HUB_OFFLINE is set"):
+        questions.build(card(**changes))
+
+
+@pytest.mark.parametrize("name", ["../../samples", "/{folder}/samples", "..", "CON", "a/" * 49])
+def test_a_cards_name_leads_no_file_out_of_the_cache(hub: Hub, tmp_path: Path, name: str) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    victim = tmp_path / "samples.jsonl"
+    victim.write_text("mine")
+    to_copy = data.fetch(card(name=name.format(folder=tmp_path)[:100])).to_copy
+    assert to_copy is not None
+    assert to_copy.resolve().parent == about.cache_folder().resolve() / "datasets"
+    assert victim.read_text() == "mine"
+
+
+def test_a_span_of_dates_reads_the_copied_file_of_the_whole_set(hub: Hub, to_offline: Callable[[], None]) -> None:
+    def dated(*restriction: str) -> Card:
+        files = {"files": ["old.jsonl", "new.jsonl"], "releases": {"v1": 1}, "date_column": "day"}
+        return card(**files).restrict_to(restriction) if restriction else card(**files)
+
+    rows = [row | {"day": f"2024-01-0{row['answer']}"} for row in ROWS]
+    publish(hub, {"old.jsonl": lines(rows[:2]), "new.jsonl": lines(rows[2:])})
+    to_copy = data.fetch(dated()).to_copy
+    assert to_copy is not None
+    content = to_copy.read_bytes()
+    to_copy.write_bytes(lines(rows[:2]))
+    assert data.fetch(dated("2024-01-02..")).to_copy == to_copy
+    assert to_copy.read_bytes() == content, "the hub's rows of all dates take the place of a copy"
+    to_offline()
+    assert ids(questions.build(dated("2024-01-02..2024-01-03"))) == ["q1", "q2"]
+    with pytest.raises(UsageError, match="run `harness benchmarks fetch sums@v1` where"):
+        questions.build(dated("v1"))
+
+
+@pytest.mark.parametrize("bound", ["MAX_DATA_BYTES", "MAX_ROWS"])
+def test_a_set_that_no_file_can_hold_is_copied_as_a_folder(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to_offline: Callable[[], None], bound: str
+) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    exact = {"MAX_DATA_BYTES": len(lines(ROWS).replace(b": ", b":").replace(b", ", b",")), "MAX_ROWS": len(ROWS)}[bound]
+    monkeypatch.setattr(data, bound, exact)
+    assert data.fetch(card()).to_copy == copied_file(card())
+    copied_file(card()).unlink()
+    monkeypatch.setattr(data, bound, exact - 1)
+    folder = data.fetch(card()).to_copy
+    assert folder is not None
+    assert folder.is_dir()
+    assert list(copied_file(card()).parent.iterdir()) == []
+    to_offline()
+    shutil.copytree(folder, tmp_path / "empty" / folder.name, symlinks=True)
+    assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
 
 
 def test_what_another_tool_put_into_the_cache_is_read_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

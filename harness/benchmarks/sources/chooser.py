@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
 from harness.benchmarks.sources import gym, hub, tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, plugins
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import visible
+from harness.core.inert import safe_name, visible
 
 
 def read(card: Card) -> Rows:
@@ -30,20 +32,39 @@ def read(card: Card) -> Rows:
         return Rows(rows, source.path)
     if isinstance(source, HubSource):
         try:
-            return hub.read(source, long_fields=card.program is not None)
-        except hub.NoNetworkError as error:
-            file = one_file(card)
-            if file is None or not file.is_file():
-                copied = (
-                    f"where there is a network, run `harness benchmarks fetch {card.name}`, and copy its file to {file}"
-                )
-                raise hub.NoNetworkError(source, error.why, copied) from None
-            return Rows(tables.stream(file, responses=True), f"{source.id} ({file.name})")
+            return read_hub(card, source)
+        except hub.NoNetworkError:
+            file = copied_file(card, source)
+            if not file.is_file():
+                raise
+            remedy = f"copy {visible(str(file))} again from a machine on which {_fetching(card)} has run"
+            return Rows(tables.stream(file, responses=True), f"{source.id} ({file.name})", remedy=remedy)
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
 
         return web.read(source)
     return gym.read(source)
+
+
+def read_hub(card: Card, source: HubSource) -> Rows:
+    """The rows of a card's data set of the hub, not those of a copied file. Raises `UsageError`."""
+    try:
+        return hub.read(source, long_fields=card.program is not None)
+    except hub.NoNetworkError as error:
+        if is_of_its_set(card):
+            raise
+        file = copied_file(card, source)
+        is_here = f"runs read the copy {visible(str(file))}; to replace it, " if file.is_file() else ""
+        remedy = (
+            f"{is_here}run {_fetching(card)} where there is a network, and copy its file {file.name} to "
+            f"{visible(str(file.parent))}"
+        )
+        raise hub.NoNetworkError(source, error.why, remedy) from None
+
+
+def _fetching(card: Card) -> str:
+    """The command that fetches the card's data, for messages."""
+    return f"`harness benchmarks fetch {visible(shlex.quote(card.address or card.name))}`"
 
 
 def reads_a_file(card: Card) -> bool:
@@ -69,8 +90,7 @@ def is_cached(card: Card) -> bool:
     """Whether the rows of a source on the hub or at a URL are on this machine."""
     source = card.source
     if isinstance(source, HubSource):
-        file = one_file(card)
-        return hub.is_cached(source) or (file is not None and file.is_file())
+        return hub.is_cached(source) or copied_file(card, source).is_file()
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web
 
@@ -78,16 +98,21 @@ def is_cached(card: Card) -> bool:
     return isinstance(source, FileSource) and hub.is_cached(hub.from_url(source.path, source.split, source.config))
 
 
-def one_file(card: Card) -> Path | None:
-    """The file from which a card's rows can be read on a machine without a network; None for rows that need none.
+def is_of_its_set(card: Card) -> bool:
+    """Whether the card is a file of its own data set (`eval.yaml`), so that a copy of the rows is not enough."""
+    return (card.address or "").startswith("hf://")
 
-    `harness benchmarks fetch` makes it, and it may be copied to another machine.
+
+def copied_file(card: Card, source: HubSource) -> Path:
+    """The file of a data set of the hub that `harness benchmarks fetch` makes, to be copied to another machine.
+
+    Its name holds a digest of the source, so that the rows of another set, revision or split are never read in place of
+    this card's. Cards that restrict a benchmark to some dates share its file.
     """
-    if isinstance(card.source, UrlSource):
-        from harness.benchmarks.sources import web
-
-        return web.cached_path(card.source)
-    return about.cache_folder() / "datasets" / f"{card.name}.jsonl" if isinstance(card.source, HubSource) else None
+    # A field that a later version adds must not change the digest, so defaults stay out.
+    identity = digest(source.model_dump(exclude_defaults=True))[:16]
+    name = safe_name(card.name.partition("@")[0])
+    return about.cache_folder() / "datasets" / f"{name}-{identity}.jsonl"
 
 
 def local_path(card: Card, source: FileSource) -> Path:

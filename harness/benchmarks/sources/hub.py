@@ -201,7 +201,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
     The listing lacks the data set's own description of its files (`configs`).
     """
-    folder = _repository_folder(source)
+    folder = repository_folder(source)
     revision = source.revision
     if revision is None:
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -237,7 +237,7 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
 
 
 def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
-    return _repository_folder(source) / "snapshots" / listing.revision
+    return repository_folder(source) / "snapshots" / listing.revision
 
 
 def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path | None:
@@ -254,14 +254,14 @@ def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None
 class NoNetworkError(UsageError):
     """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE).
 
-    why: the reason; the message adds a remedy. copied: how to bring the data from a machine with a network.
+    why: the reason; the message adds a remedy. copy: how to bring the data from a machine with a network.
     """
 
-    def __init__(self, source: HubSource, why: str, copied: str = "") -> None:
+    def __init__(self, source: HubSource, why: str, copy: str = "") -> None:
         self.why = why
-        copied = copied or f"copy {_repository_folder(source)} from a machine that has it"
+        copy = copy or f"copy {repository_folder(source)} from a machine that has it"
         super().__init__(
-            f"{source.id} is not in the cache and {why}; {copied}; or set HF_ENDPOINT to a mirror, or give a local "
+            f"{source.id} is not in the cache and {why}; {copy}; or set HF_ENDPOINT to a mirror, or give a local "
             "file with `data`"
         )
 
@@ -334,9 +334,10 @@ def _cache() -> Path:
     return Path(os.environ.get("HF_HUB_CACHE") or _home() / "hub").expanduser()
 
 
-def _repository_folder(source: HubSource) -> Path:
+def repository_folder(source: HubSource) -> Path:
+    """The folder of a data set in the hub's cache."""
     return _cache() / ("datasets--" + source.id.replace("/", "--"))
 
 
 def _record(source: HubSource, revision: str) -> Path:
-    return _repository_folder(source) / ".harness" / f"{revision}.json"
+    return repository_folder(source) / ".harness" / f"{revision}.json"

@@ -52,12 +52,14 @@ class Row(NamedTuple):
 class Rows:
     """The rows of a source, in its order; they can be iterated once.
 
-    origin: the source's name and revision. notes: what a reader of the score should know about the data.
+    origin: the source's name and revision. notes: what a reader of the score should know about the data. remedy: what
+    to do if the rows of a copied file are not those that the card expects; empty for any other source.
     """
 
     rows: Iterable[Row]
     origin: str
     notes: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 def read(
