@@ -55,13 +55,14 @@ class SampleOffsets:
     from several threads."""
 
     def __init__(self, folder: BenchmarkFolder) -> None:
-        self.n_samples = 0
         self._folder = folder
-        self._by_question: dict[str, dict[int, RecordLocation]] = {}
-        self._end = 0
-        self._n_lines = 0
-        self._inode: int | None = None
         self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.n_samples = self._end = self._n_lines = 0
+        self._by_question: dict[str, dict[int, RecordLocation]] = {}
+        self._inode: int | None = None
 
     def refresh(self) -> None:
         """Note the records that were appended since the last call. Raises `StoreError` if the file cannot be read."""
@@ -177,11 +178,6 @@ class SampleOffsets:
             tokens,
         )
         self.n_samples += 1
-
-    def _forget(self) -> None:
-        self.n_samples = self._end = self._n_lines = 0
-        self._by_question = {}
-        self._inode = None
 
 
 def sample_pairs(

@@ -74,7 +74,7 @@ def as_sent(identity: Mapping[str, object]) -> dict[str, object]:
 def max_tokens_sent(record: BenchmarkRecord) -> int | None:
     """The max_tokens that was sent with a benchmark's requests; None if none was, or if it is unknown."""
     sent = flat(as_sent(record.identity)).get("sampling.max_tokens")
-    return sent if type(sent) is int and not record.imported else None
+    return sent if type(sent) is int else None
 
 
 def setting_differences(

@@ -178,6 +178,8 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
     [
         ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the first line names 2 columns"),
         ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1 names the column 'problem' twice"),
+        ("set.csv", "problem，answer\np，1\n".encode(), r"set\.csv:1 parts its names by ，: .* must be a comma"),
+        ("set.xlsx", b"PK", r"set\.xlsx: files in \.xlsx are not read; "),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n"d\ne",2,extra\n', r"set\.csv:5 has 3 cells"),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n\n"d\ne"x,2\n', r"set\.csv:6 is no valid CSV"),
         ("set.csv", b'problem,answer\n"never closed,1\nand\nmore', r"set\.csv:2 is no valid CSV"),

@@ -368,6 +368,9 @@ def test_globs_stay_inside_their_folder() -> None:
 def test_several_folders_without_a_configuration_are_refused_instead_of_mixed() -> None:
     with pytest.raises(UsageError, match="several configurations; name one"):
         hub_files.choose(["main/test.parquet", "socratic/test.parquet"], [], None, "test", "openai/gsm8k")
+    for n, more in ((12, r"\Z"), (14, r" and 2 more\Z")):
+        with pytest.raises(UsageError, match=rf"no configuration 'main'; it holds .*/test\.jsonl{more}"):
+            hub_files.choose([f"{i}/test.jsonl" for i in range(n)], [], "main", "test", "x/y")
     assert hub_files.choose(["main/test.parquet", "socratic/test.parquet"], [], "main", "test", "x/y") == [
         "main/test.parquet"
     ]

@@ -58,6 +58,7 @@ def test_a_page_is_shown_by_its_words() -> None:
         (529, "Overloaded", "server"),
         (418, "teapot", "rejected"), (413, "too large", "rejected"), (422, "bad", "rejected"),
         (401, "Unauthorized", "refused"), (403, "Forbidden", "refused"), (408, "", "server"), (500, "boom", "server"),
+        *((status, "", "server") for status in (409, 423, 425)),
         (502, "", "server"), (503, "no_available_workers", "server"), (504, "", "server"),
     ],
 )  # fmt: skip
@@ -91,8 +92,34 @@ def test_retry_after_is_a_number_or_a_date_to_come_or_nothing(value: str, second
     assert retry_after_seconds(value, NOW) == seconds
 
 
-def test_milliseconds_go_before_seconds() -> None:
-    assert failure_of_status(429, b"", {"retry-after": "9", "retry-after-ms": "1500"}, now=NOW).retry_after == 1.5
+@pytest.mark.parametrize(
+    ("headers", "seconds", "message"),
+    [
+        ({"retry-after": "9", "retry-after-ms": "1500"}, 1.5, "no explanation"),
+        ({"retry-after": "3600"}, 3600.0, "no explanation"),
+        ({"retry-after": "3601"}, 3600.0, "no explanation (asks to wait 3601 s; waiting 3600 s)"),
+    ],
+)
+def test_milliseconds_go_before_seconds_and_a_pause_is_bounded(
+    headers: dict[str, str], seconds: float, message: str
+) -> None:
+    failure = failure_of_status(429, b"", headers, now=NOW)
+    assert (failure.retry_after, failure.message) == (seconds, f"HTTP 429: {message}")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        (400, 400, "rejected"),
+        ("599", 599, "server"),
+        (399, None, "server"),
+        (600, None, "server"),
+        ("²29", None, "server"),
+    ],
+)
+def test_an_error_in_a_stream_counts_by_the_status_that_it_states(code: object, status: int | None, kind: str) -> None:
+    failure = failure_of_event({"error": {"message": "boom", "code": code}})
+    assert (failure.status, failure.kind) == (status, kind)
 
 
 def test_a_redirect_names_its_target_without_user_info() -> None:

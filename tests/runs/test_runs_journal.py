@@ -25,6 +25,7 @@ from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample, Timing
 from harness.runs import BenchmarkFolder, Journal, Manifest, RunFolder, RunLog, grades, questions, read_samples, record
+from harness.runs.survey import survey
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_texts, sample
@@ -83,7 +84,8 @@ def test_a_sample_is_synced_within_a_second_and_at_the_end(
 
     monkeypatch.setattr("harness.runs.journal.SYNC_SECONDS", 0.05)
     with Journal.open(folder) as journal:
-        monkeypatch.setattr(os, "fdatasync", noted)
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, noted)
         for size in (2, 3):
             for _ in range(2):
                 journal.append(sample("q", size + 10 * len(n_synced) + _))
@@ -333,6 +335,13 @@ def test_a_file_changed_by_another_program_stops_the_run(folder: BenchmarkFolder
             opened.append(sample("b"))
     with pytest.raises(StoreError, match=words):
         opened.close()
+
+
+def test_a_journal_that_cannot_be_read_is_no_empty_one(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as opened:
+        opened.append(sample("a"))
+    with folder.samples.open("ab") as unreadable, pytest.raises(StoreError, match=r"cannot read .*Bad file descriptor"):
+        survey(unreadable.fileno(), folder)
 
 
 @pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])

@@ -13,7 +13,7 @@ from harness.core.errors import StoreError
 from harness.core.records import Key, Sample
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.offsets import SampleOffsets
+from harness.runs.offsets import SampleOffsets, sample_pairs
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
 
@@ -110,6 +110,12 @@ def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
 def test_an_unknown_sample_is_a_sentence(folder: BenchmarkFolder) -> None:
     with pytest.raises(StoreError, match="holds no sample 7 of question 'q1'"):
         opened(folder).read(Key("q1", 7))
+
+
+@pytest.mark.parametrize(("most", "of_each"), [(6, [3, 3]), (5, [2, 2]), (2, [2])])
+def test_of_too_many_pairs_two_of_a_question_are_drawn(folder: BenchmarkFolder, most: int, of_each: list[int]) -> None:
+    drawn = sample_pairs((opened(folder), opened(folder)), ["q1", "q2/odd id"], most)
+    assert [len(pairs) for pairs in drawn] == of_each
 
 
 @given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=50)), min_size=1, max_size=5))

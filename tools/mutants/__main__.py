@@ -84,23 +84,19 @@ def _environment(checkout: Path) -> dict[str, str]:
 def measure(checkout: Path, tests: Sequence[str], source: Sequence[str], folder: Path) -> Measured:
     """Run the tests once; return what each takes and runs. Raises `SystemExit` if one fails without any mutant."""
     settings = folder / "coverage.ini"
-    settings.write_text(
-        f"[run]\ndynamic_context = test_function\ndata_file = {folder / 'coverage'}\nrelative_files = true\n"
-    )
+    settings.write_text(f"[run]\ndata_file = {folder / 'coverage'}\nrelative_files = true\n")
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", f"--include={','.join(source)}"]
-    command += [*PYTEST, f"--junitxml={folder / 'tests.xml'}", *tests]
+    command += [*PYTEST, "-p", "tools.mutants.contexts", f"--junitxml={folder / 'tests.xml'}", *tests]
     if code := subprocess.run(command, cwd=checkout, env=_environment(checkout), check=False).returncode:
         raise SystemExit(f"the tests do not pass without a mutant (pytest ended with {code})")
     seconds: defaultdict[str, float] = defaultdict(float)
-    names: dict[str, str] = {}
     for test in ElementTree.parse(folder / "tests.xml").iter("testcase"):  # noqa: S314 - written by pytest above
         module, function = test.attrib["classname"], test.attrib["name"].partition("[")[0]
-        names[f"{module}.{function}"] = f"{module.replace('.', '/')}.py::{function}"
-        seconds[names[f"{module}.{function}"]] += float(test.attrib["time"])
+        seconds[f"{module.replace('.', '/')}.py::{function}"] += float(test.attrib["time"])
     data = CoverageData(str(folder / "coverage"))
     data.read()
     lines = {
-        (file, line): {names[context] for context in contexts if context in names}
+        (file, line): seconds.keys() & contexts
         for file in data.measured_files()
         for line, contexts in data.contexts_by_lineno(file).items()
     }
