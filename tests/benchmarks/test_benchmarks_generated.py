@@ -9,7 +9,8 @@ import pytest
 from harness.benchmarks import catalogue, data, questions
 from harness.benchmarks.sources import gym
 from harness.core.errors import UsageError
-from harness.core.records import Sample, Timing
+from harness.core.records import Sample
+from tests.runs import recorded
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,10 +41,7 @@ def test_the_tasks_own_verifier_decides_from_the_stored_question_alone() -> None
     stored = {q.question_id: codec.decode(codec.encode(q), Question) for q in built.questions}
 
     def sample(question: Question, text: str, index: int) -> Sample:
-        return Sample(
-            benchmark=question.benchmark, question_id=question.question_id, sample_index=index, text=text,
-            reasoning=None, finish_reason="stop", timing=Timing(started=0.0, total=0.0), endpoint="test",
-        )  # fmt: skip
+        return recorded.sample(question.question_id, index, text, benchmark=question.benchmark)
 
     given = [s for q in stored.values() for s in (
         sample(q, f"\\boxed{{{q.references[0]}}}", 0), sample(q, "\\boxed{1 + 1}", 1),

@@ -7,22 +7,15 @@ from pathlib import Path
 import pytest
 
 from harness.benchmarks import catalogue, questions
-from harness.core.records import Question, Sample, Timing
+from harness.core.records import Question
 from harness.grading import grade
 from tests.benchmarks.test_benchmarks_real_files import FILES
+from tests.runs import recorded
 
 
 def verdict(question: Question, answer: str) -> str:
-    sample = Sample(
-        benchmark=question.benchmark,
-        question_id=question.question_id,
-        sample_index=0,
-        text=f"Therefore the answer is $\\boxed{{{answer}}}$.",
-        reasoning=None,
-        finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0),
-        endpoint="test",
-    )
+    reply = f"Therefore the answer is $\\boxed{{{answer}}}$."
+    sample = recorded.sample(question.question_id, 0, reply, benchmark=question.benchmark)
     return grade(question, sample).verdict
 
 

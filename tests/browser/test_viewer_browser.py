@@ -20,8 +20,9 @@ from harness.scoring.pipeline import score_run
 from tests.browser.axe_core import NotInstalled, axe
 from tests.browser.chromium import Browser, Keys, browsing
 from tests.reports.payloads import PAYLOADS
+from tests.runs.recorded import append
 from tests.viewer.running import Viewer, viewing
-from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, sample, write_run
 
 MATHS = r"Let $x=\frac{a+b}{2}$, so \[\sum_{k=1}^n k = \frac{n(n+1)}{2}.\] It costs $5 and $7. Thus \(\boxed{42}\)."
 

@@ -10,10 +10,10 @@ from harness.core import codec
 from harness.core.files import write_atomically
 from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.grading import grade
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder
-from harness.runs import questions as question_file
+from harness.runs import RunFolder
 from harness.runs.line_file import write_lines
 from harness.scoring.score import score_benchmark
+from tests.runs import recorded
 
 SYSTEM = "Think first."
 
@@ -34,16 +34,13 @@ def question(number: int, benchmark: str = "own") -> Question:
 
 def sample(number: int, index: int, text: str | None, benchmark: str = "own", **fields: Any) -> Sample:
     """A reply to `question(number)`."""
-    given: dict[str, Any] = {
-        "reasoning": None,
-        "finish_reason": "stop",
+    given = {
         "usage": Usage(prompt_tokens=11, completion_tokens=7),
         "timing": Timing(started=1_767_225_600.0 + index, first_token=0.5, total=2.0),
         "endpoint": "http://10.0.0.1:8000/v1",
         "seed": 1000 + index,
-        **fields,
     }
-    return Sample(benchmark=benchmark, question_id=f"q{number}", sample_index=index, text=text, **given)
+    return recorded.sample(f"q{number}", index, text, benchmark=benchmark, **{**given, **fields})
 
 
 def write_run(
@@ -57,33 +54,18 @@ def write_run(
     scored: bool = True,
 ) -> RunFolder:
     """A run of these samples, by benchmark (else of "own")."""
-    by_name = samples if isinstance(samples, Mapping) else {"own": samples}
-    folder = RunFolder(path)
-    folder.create()
     asked_settings = {"model": "org/model-7b", "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}}
-    record = BenchmarkRecord(
-        identity={**asked_settings, **(identity or {})}, plan=Plan(samples=of_each), settings=settings or {}
-    )
-    Manifest(
-        harness_version="0.1.0",
-        created="2026-01-01T00:00:00+00:00",
-        model="org/model-7b",
-        benchmarks=dict.fromkeys(by_name, record),
-    ).save(folder)
-    for name, listed in by_name.items():
-        files = folder.benchmark(name)
-        files.create()
-        question_file.write(files, [question(number, name) for number in range(questions)])
-        with Journal.open(files) as journal:
-            for one in listed:
-                journal.append(one)
+    whole = {**asked_settings, **(identity or {})}
+    for name, listed in (samples if isinstance(samples, Mapping) else {"own": samples}).items():
+        asked = [question(number, name) for number in range(questions)]
+        folder = recorded.write_run(path, asked, listed, planned=of_each, identity=whole, settings=settings or {})
         if scored:
-            asked_by_id = {question.question_id: question for question in question_file.read(files)}
+            files = folder.benchmark(name)
+            asked_by_id = {question.question_id: question for question in asked}
             graded = [grade(asked_by_id[sample.question_id], sample) for sample in listed]
             write_lines(files.grades, graded)
-            score = score_benchmark(list(asked_by_id.values()), graded, of_each)
-            write_atomically(files.scores, codec.pretty(score))
-    return folder
+            write_atomically(files.scores, codec.pretty(score_benchmark(asked, graded, of_each)))
+    return RunFolder(path)
 
 
 def varied(benchmark: str = "own") -> list[Sample]:

@@ -83,5 +83,4 @@ def test_a_new_file_is_a_new_exporter(core: Path, tmp_path: Path) -> None:
     done = command(package, tmp_path, "export", "run", "--to", "word-counts", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert int((tmp_path / "out/counts.txt").read_text()) > 0
-    assert "word-counts (samples)" in command(package, tmp_path, "export", "--help").stdout
     assert "Did you mean word-counts?" in command(package, tmp_path, "export", "run", "--to", "word-count").stderr

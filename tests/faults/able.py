@@ -27,9 +27,9 @@ def able(chance: float, shift: int = 0, *, deaf: bool = False) -> Callable[[Requ
     return answer
 
 
-def sums(folder: Path, n: int) -> Path:
-    """A file of `n` questions that such a model understands: `sums.jsonl`."""
-    path = folder / "sums.jsonl"
+def sums(folder: Path, n: int, name: str = "sums") -> Path:
+    """A file of `n` questions that such a model understands: `NAME.jsonl`."""
+    path = folder / f"{name}.jsonl"
     rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(n)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

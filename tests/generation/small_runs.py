@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -21,16 +20,14 @@ from harness.presets.sampling import Sampling
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from harness.testing import Request, completion
+from tests.faults.able import sums
 
 QUICK = Patience(start_up=1.0, outage=5.0, first_wait=0.01, longest_wait=0.05, grace=20.0, term_grace=20.0)
 
 
 def question_set(folder: Path, n: int, name: str = "sums", **build: Any) -> QuestionSet:
     """A benchmark of `n` additions, read from a file as a user's would be."""
-    path = folder / f"{name}.jsonl"
-    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(n)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return questions.build(card.from_file(str(path), id_key="id"), **build)
+    return questions.build(card.from_file(str(sums(folder, n, name)), id_key="id"), **build)
 
 
 def run_settings(

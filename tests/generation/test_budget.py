@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.client.spelling import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
 from harness.core.money import Prices
-from harness.core.records import Sample, Timing, Usage
+from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -19,6 +19,7 @@ from harness.generation.spending import Account
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from tests.generation.small_runs import run_settings
+from tests.runs import recorded
 
 PROMPT_BYTES = 36
 """Bytes of each prompt; with the template's share a prompt has at most 100 tokens."""
@@ -53,11 +54,7 @@ def send(limits: Limits, n: int, index: int = 0) -> list[Task]:
 
 def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 10) -> None:
     usage = Usage(prompt_tokens=prompt, completion_tokens=tokens)
-    timing = Timing(started=0, total=1)
-    sample = Sample(
-        benchmark="sums", question_id=task.question_id, sample_index=task.sample_index, text="4", reasoning=None,
-        finish_reason="stop", usage=usage, timing=timing, endpoint="http://a/v1",
-    )  # fmt: skip
+    sample = recorded.sample(task.question_id, task.sample_index, "4", benchmark="sums", usage=usage)
     limits.flights.discard(task)
     limits.finished(task, limits.billing.billed(sample))
 

@@ -25,7 +25,9 @@ from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
 from harness.runs import RunFolder, read_samples
 from harness.testing import FakeServer, Request, Step, completion, http, models
+from tests.faults.able import sums
 from tests.generation.small_runs import expected_keys
+from tests.runs import recorded
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -62,16 +64,9 @@ def harness(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return call
 
 
-def write_questions(folder: Path, n: int) -> str:
-    path = folder / "sums.jsonl"
-    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(n)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
-def run_words(data: str, *more: str) -> list[str]:
+def run_words(data: Path, *more: str) -> list[str]:
     keys = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
-    return ["run", "--data", data, *keys, "--out", "run", *more]
+    return ["run", "--data", str(data), *keys, "--out", "run", *more]
 
 
 def answering(chance: float, tokens: int = 50) -> Callable[[Request], Iterator[Step]]:
@@ -99,7 +94,7 @@ def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
 def test_a_price_of_one_token_is_doubted(
     tmp_path: Path, harness: ControlCommand, prices: str, unusual: str | None
 ) -> None:
-    data = write_questions(tmp_path, 1)
+    data = sums(tmp_path, 1)
     with FakeServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
         done = harness(*words, "--prices", prices)
@@ -111,7 +106,7 @@ def test_a_price_of_one_token_is_doubted(
 def test_a_refused_key_names_no_other_variable(
     tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = write_questions(tmp_path, 1)
+    data = sums(tmp_path, 1)
     monkeypatch.setenv("PROVIDER_KEY", "sk-wrong")
     with FakeServer(lambda _: [http(401, {"error": {"message": "Incorrect API key"}})]) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
@@ -135,7 +130,7 @@ def judge(answer, question):
 
 
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 8)
+    data = sums(tmp_path, 8)
     with FakeServer(answering(0.9)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
         done = harness(*words, "--target-error", "4")
@@ -159,7 +154,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
 
 
 def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 8)
+    data = sums(tmp_path, 8)
     with FakeServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "10")
         done = harness(*words, "--target-error", "1")
@@ -183,7 +178,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
 def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_asked(
     tmp_path: Path, harness: ControlCommand, words: tuple[str, ...], advice: str
 ) -> None:
-    data = write_questions(tmp_path, 8)
+    data = sums(tmp_path, 8)
     if words[:1] == ("sums:7",):
         columns = "{id: id, question: problem, answer: answer}"
         (tmp_path / "sums.yaml").write_text(
@@ -204,7 +199,7 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
 
 
 def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 8)
+    data = sums(tmp_path, 8)
     with FakeServer(answering(1.0)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "64")
         done = harness(*words, "--target-error", "2")
@@ -223,7 +218,7 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
 def test_a_target_that_is_no_number_of_points_is_refused(
     tmp_path: Path, harness: ControlCommand, value: str, message: str
 ) -> None:
-    done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", value))
+    done = harness(*run_words(sums(tmp_path, 1), "--target-error", value))
     assert (done.code, message in done.err.replace("-", "_")) == (2, True)
 
 
@@ -234,7 +229,7 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         return completion(f"I would rather not say ({'abcdefgh'[request.json['seed'] % 8]}).")
 
     with FakeServer(mute) as server:
-        words = run_words(write_questions(tmp_path, 10), "--base-url", server.base_url, "--samples", "10")
+        words = run_words(sums(tmp_path, 10), "--base-url", server.base_url, "--samples", "10")
         stopped = harness(*words)
         assert stopped.code == 4
         assert "give no answer that the grader finds" in stopped.err
@@ -269,7 +264,7 @@ def test_loops_and_repetitions_are_one_line_each(
         return completion(text)
 
     with FakeServer(stuck) as server:
-        words = run_words(write_questions(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
+        words = run_words(sums(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
         done = harness(*words)
     assert done.code == 0
     assert said in done.err
@@ -280,7 +275,7 @@ def test_loops_and_repetitions_are_one_line_each(
 def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:
     with FakeServer(answering(0.9)) as sound, FakeServer(answering(0.1)) as broken:
         (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} weight=1 # new\n", encoding="utf-8")
-        words = run_words(write_questions(tmp_path, 12), "--samples", "12", "--concurrency", "8")
+        words = run_words(sums(tmp_path, 12), "--samples", "12", "--concurrency", "8")
         done = harness(*words, "--base-url", "nodes")
         assert done.code == 0, done.err
     endpoints = Counter(s.endpoint for s in read_samples(RunFolder(tmp_path / "run").benchmark("sums")))
@@ -298,7 +293,7 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
 
 
 def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 3)
+    data = sums(tmp_path, 3)
     with FakeServer(answering(0.9)) as down:
         pass
     with FakeServer(answering(0.9)) as up:
@@ -313,7 +308,7 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
 
 def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand) -> None:
     with FakeServer(answering(1.0)) as server:
-        assert harness(*run_words(write_questions(tmp_path, 6), "--base-url", server.base_url)).code == 0
+        assert harness(*run_words(sums(tmp_path, 6), "--base-url", server.base_url)).code == 0
     ended = harness("status", "run", "--pause")
     assert (ended.code, "no run is going on in" in ended.err) == (3, True)
     assert harness("status", "run", "--pause", "--resume").code == harness("status", "--drain").code == 2
@@ -330,11 +325,8 @@ def test_the_page_and_the_command_know_every_order() -> None:
 
 
 def formerly(question: str, index: int, tokens: int | None, started: float, total: float) -> Sample:
-    return Sample(
-        benchmark="sums", question_id=question, sample_index=index, text="x", reasoning=None, finish_reason="stop",
-        usage=Usage(prompt_tokens=10, completion_tokens=tokens), timing=Timing(started=started, total=total),
-        endpoint="http://a/v1",
-    )  # fmt: skip
+    usage, timing = Usage(prompt_tokens=10, completion_tokens=tokens), Timing(started=started, total=total)
+    return recorded.sample(question, index, "x", benchmark="sums", usage=usage, timing=timing, endpoint="http://a/v1")
 
 
 def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
@@ -385,7 +377,7 @@ def test_a_forecast_gives_one_time_where_both_read_the_same(
 
 
 def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 4)
+    data = sums(tmp_path, 4)
     with FakeServer(answering(1.0)) as server:
         ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
     assert ran.code == 0, ran.err

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness.benchmarks.drafts import kind_of
-from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
+from harness.core.records import AnswerKind, GradeRules, Question, Sample
 from tests.pins import verdicts
+from tests.runs import recorded
 
 RULES = GradeRules()
 
@@ -33,16 +34,7 @@ def sample(
     text: str | None, *, name: str = "q", index: int = 0, finish_reason: str = "stop", reasoning: str | None = None
 ) -> Sample:
     """A sample with this text."""
-    return Sample(
-        benchmark="made up",
-        question_id=name,
-        sample_index=index,
-        text=text,
-        reasoning=reasoning,
-        finish_reason=finish_reason,
-        timing=Timing(started=0.0, total=1.0),
-        endpoint="made up",
-    )
+    return recorded.sample(name, index, text, benchmark="made up", reasoning=reasoning, finish_reason=finish_reason)
 
 
 def pinned_pairs() -> list[tuple[str, str]]:

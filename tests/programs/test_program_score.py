@@ -9,15 +9,14 @@ import pytest
 
 from harness.benchmarks import catalogue, questions
 from harness.core.errors import UsageError
-from harness.core.records import Question, Sample, Timing, Usage
+from harness.core.records import Question
 from harness.extensions.answers.program import bubblewrap, sandboxes
 from harness.extensions.answers.program.cells import SandboxCell
-from harness.runs import Journal, RunFolder
+from harness.runs import RunFolder
 from harness.runs import grades as grade_file
-from harness.runs import questions as question_file
-from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.testing import FakeServer, completion, models
 from tests.programs.sandboxed import needs_sandbox
+from tests.runs import recorded
 from tests.system.command import harness
 
 CARD = """
@@ -46,27 +45,12 @@ def a_run(folder: Path) -> tuple[RunFolder, list[Question]]:
     (folder / "sums.yaml").write_text(CARD, "utf-8")
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
     built = list(questions.build(catalogue.load(str(folder / "sums.yaml"))).questions)
-    run = RunFolder(folder / "run")
-    run.path.mkdir()
-    run.benchmark("sums").create()
-    question_file.write(run.benchmark("sums"), built)
-    with Journal.open(run.benchmark("sums")) as journal:
-        for question in built:
-            for index, text in enumerate(REPLIES[question.question_id]):
-                journal.append(_sample(question, index, text))
-    Manifest(
-        harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="m",
-        benchmarks={"sums": BenchmarkRecord(identity={}, plan=Plan(samples=2), settings={})},
-    ).save(run)  # fmt: skip
-    return run, built
-
-
-def _sample(question: Question, index: int, text: str) -> Sample:
-    return Sample(
-        benchmark="sums", question_id=question.question_id, sample_index=index, text=text, reasoning=None,
-        finish_reason="stop", usage=Usage(completion_tokens=9), timing=Timing(started=0.0, total=1.0), endpoint="e",
-        prompt_digest=question.prompt_digest,
-    )  # fmt: skip
+    samples = [
+        recorded.sample(question.question_id, index, text, benchmark="sums", prompt_digest=question.prompt_digest)
+        for question in built
+        for index, text in enumerate(REPLIES[question.question_id])
+    ]
+    return recorded.write_run(folder / "run", built, samples, planned=2, identity={"model": "m"}), built
 
 
 @needs_sandbox

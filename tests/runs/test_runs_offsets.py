@@ -14,7 +14,8 @@ from harness.core.records import Key, Sample
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.offsets import SampleOffsets, sample_pairs
-from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
+from tests.runs.recorded import append
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, sample, write_run
 
 
 @pytest.fixture

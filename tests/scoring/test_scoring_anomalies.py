@@ -11,9 +11,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.core.records import Sample, Timing, Usage
+from harness.core.records import Sample, Usage
 from harness.scoring.anomalies import anomalies, signs, signs_of
 from harness.scoring.observed import Observed
+from tests.runs import recorded
 
 WORDS = [
     *("let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "where", "each", "prime", "factor"),
@@ -66,10 +67,7 @@ def test_of_a_long_reply_the_beginning_and_the_end_are_looked_at() -> None:
 
 
 def sample(index: int, text: str | None, reasoning: str | None = None) -> Sample:
-    return Sample(
-        benchmark="b", question_id="q", sample_index=index, text=text, reasoning=reasoning, finish_reason="stop",
-        usage=Usage(), timing=Timing(started=0, total=1), endpoint="e", attempts=1, prompt_digest="",
-    )  # fmt: skip
+    return recorded.sample("q", index, text, reasoning=reasoning, usage=Usage())
 
 
 def test_a_finished_reply_without_any_text_looks_wrong() -> None:

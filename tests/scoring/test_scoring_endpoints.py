@@ -13,43 +13,28 @@ from harness.core.records import Question, Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.reports.report import report
 from harness.reports.tables import endpoint_table
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
+from harness.runs import RunFolder
 from harness.runs.layout import RunLog
 from harness.scoring.by_endpoint import scores
 from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
+from tests.runs import recorded
 from tests.scoring.graded import grade, question
 
 A, B, C = (f"http://node{letter}:8000/v1" for letter in "abc")
 
 
 def sample(question_id: str, index: int, endpoint: str, *, right: bool = True, cut: bool = False) -> Sample:
-    return Sample(
-        benchmark="demo",
-        question_id=question_id,
-        sample_index=index,
-        text=rf"so \boxed{{{2 if right else 3}}}",
-        reasoning=None,
-        finish_reason="length" if cut else "stop",
-        usage=Usage(completion_tokens=100),
+    return recorded.sample(
+        question_id, index, rf"so \boxed{{{2 if right else 3}}}", benchmark="demo", endpoint=endpoint,
+        finish_reason="length" if cut else "stop", usage=Usage(completion_tokens=100),
         timing=Timing(started=0.0, total=4.0 if endpoint == B else 2.0),
-        endpoint=endpoint,
-    )
+    )  # fmt: skip
 
 
 def stored(folder: Path, listed: list[Question], samples: list[Sample], per_question: int) -> RunFolder:
     """A run folder as `harness run` leaves it."""
-    run = RunFolder(folder)
-    record = BenchmarkRecord(identity={}, plan=Plan(samples=per_question, question_ids=None), settings={})
-    manifest = Manifest.start(run, model="m", harness_version="1")
-    manifest.extend("demo", record).save(run)
-    place = run.benchmark("demo")
-    place.create()
-    questions.write(place, listed)
-    with RunLog(run) as log, Journal.open(place, log=log) as journal:
-        for one in samples:
-            journal.append(one)
-    return run
+    return recorded.write_run(folder, listed, samples, planned=per_question, identity={"model": "m"})
 
 
 def drawn(chances: dict[str, float], seed: int, *, n_questions: int = 30, n_samples: int = 16) -> list[Sample]:

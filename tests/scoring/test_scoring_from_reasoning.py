@@ -5,42 +5,26 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.core.records import GradeRules, Question, Sample, Timing
+from harness.core.records import GradeRules, Question, Sample
 from harness.presets.grading import GradingOptions
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
+from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
+from tests.runs import recorded
 
 
 def sample(index: int, text: str | None, reasoning: str) -> Sample:
     """A sample of the only question; without a final text the budget ended it."""
-    return Sample(
-        benchmark="made up",
-        question_id="q",
-        sample_index=index,
-        text=text,
-        reasoning=reasoning,
-        finish_reason="length" if text is None else "stop",
-        timing=Timing(started=0.0, total=1.0),
-        endpoint="http://nowhere/v1",
-    )
+    ended = "length" if text is None else "stop"
+    return recorded.sample("q", index, text, benchmark="made up", reasoning=reasoning, finish_reason=ended)
 
 
 def run_with(folder: Path, samples: list[Sample], rules: GradeRules | None = None) -> RunFolder:
     """A run that holds these samples of one question, whose answer is 7."""
-    run = RunFolder(folder)
-    run.create()
-    manifest = Manifest.start(run, model="m", harness_version="0")
-    manifest = manifest.extend("made up", BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=len(samples))))
-    manifest.save(run)
     of_run = Question(
         benchmark="made up", question_id="q", references=("7",), kind="integer", row_digest="", prompt_digest="",
         rules=rules or GradeRules(),
     )  # fmt: skip
-    questions.write(run.benchmark("made up"), [of_run])
-    with Journal.open(run.benchmark("made up")) as journal:
-        for one in samples:
-            journal.append(one)
-    return run
+    return recorded.write_run(folder, [of_run], samples, planned=len(samples), identity={"model": "m"})
 
 
 def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_path: Path) -> None:

@@ -11,21 +11,13 @@ from harness.core.records import Sample, Timing, Usage
 from harness.scoring.observed import Observed
 from harness.scoring.workload import Workload
 from harness.scoring.workload import workload as of_rows
+from tests.runs import recorded
 
 
 def sample(number: int, started: float, total: float, tokens: int | None = 10, *, attempts: int = 1) -> Sample:
-    return Sample(
-        benchmark="b",
-        question_id="q",
-        sample_index=number,
-        text="",
-        reasoning=None,
-        finish_reason="stop",
-        usage=Usage(prompt_tokens=None if tokens is None else 7, completion_tokens=tokens, reasoning_tokens=3),
-        timing=Timing(started=started, total=total),
-        endpoint="e",
-        attempts=attempts,
-    )
+    usage = Usage(prompt_tokens=None if tokens is None else 7, completion_tokens=tokens, reasoning_tokens=3)
+    timing = Timing(started=started, total=total)
+    return recorded.sample("q", number, "", usage=usage, timing=timing, attempts=attempts)
 
 
 def workload(*samples: Sample) -> Workload:

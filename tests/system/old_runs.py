@@ -8,6 +8,7 @@ the present version: `python -m tests.system.old_runs`.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 import tempfile
@@ -23,45 +24,20 @@ QUESTIONS = "".join(
     for i in range(4)
 )
 
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "card": ("demo:4", "--limit", "3"),
+COMMANDS: dict[str, str] = {
+    "card": "demo:4 --limit 3",
     "every-field": (
-        *(
-            "demo:4",
-            "--ids",
-            "demo-01,demo-03",
-            "--temperature",
-            "0.7",
-            "--top-p",
-            "0.9",
-            "--top-k",
-            "20",
-            "--min-p",
-            "0.05",
-        ),
-        *("--max-tokens", "512", "--repetition-penalty", "1.05", "--presence-penalty", "0.5"),
-        *("--frequency-penalty", "0.25", "--stop", "END", "--stop", "STOP", "--seed", "7"),
-        *("--system-prompt", "Answer briefly."),
-        *("--extra-body", '{"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": true}}'),
+        "demo:4 --ids demo-01,demo-03 --temperature 0.7 --top-p 0.9 --top-k 20 --min-p 0.05 --max-tokens 512"
+        " --repetition-penalty 1.05 --presence-penalty 0.5 --frequency-penalty 0.25 --stop END --stop STOP --seed 7"
+        " --system-prompt 'Answer briefly.'"
+        """ --extra-body '{"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": true}}'"""
     ),
     "own-file": (
-        *("--data", "questions.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"),
-        *("--samples", "4", "--filter", "level=1", "--preset", "qwq-32b", "--thinking", "on"),
-        *("--max-tokens", "2048"),
+        "--data questions.jsonl --question-key problem --answer-key answer --id-key id"
+        " --samples 4 --filter level=1 --preset qwq-32b --thinking on --max-tokens 2048"
     ),
-    "completions": (
-        "demo:4",
-        "--limit",
-        "2",
-        "--api",
-        "completions",
-        "--preset",
-        "greedy",
-        "--temperature",
-        "0.5",
-        "--fit-context",
-    ),
-    "whole-replies": ("demo:4", "--limit", "2", "--drop", "top_p", "--drop=stream", "--fit-context"),
+    "completions": "demo:4 --limit 2 --api completions --preset greedy --temperature 0.5 --fit-context",
+    "whole-replies": "demo:4 --limit 2 --drop top_p --drop=stream --fit-context",
 }
 """Words of `harness run` by the name of the folder; the address, the model and the folder are added."""
 
@@ -102,7 +78,7 @@ def half(request: Request) -> Iterator[bytes]:
 
 def words(name: str, url: str, run: str) -> list[str]:
     """The whole command line that makes or resumes the run folder `run`."""
-    return ["run", *COMMANDS[name], "--base-url", url, "--model", MODEL, "--out", run, "--no-canary"]
+    return ["run", *shlex.split(COMMANDS[name]), "--base-url", url, "--model", MODEL, "--out", run, "--no-canary"]
 
 
 def make(version: str) -> None:

@@ -13,10 +13,11 @@ from harness.core.codec import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.second.judge_prompts import VERDICT
 from harness.presets.grading import GradingOptions
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, grades, questions
+from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run
 from harness.testing import Answer, FakeServer, Request, Step, completion, models
 from harness.verbs.judge import Judged, JudgeSettings, Serve, Server, score_with_judge
+from tests.runs import recorded
 
 SHOWN = re.compile(r"<(reference|answer)-[0-9a-f]{12}>(.*)</\1-[0-9a-f]{12}>")
 
@@ -26,9 +27,7 @@ PROSE = "the process by which green plants turn light into sugar"
 
 def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchmark: str = "prose") -> RunFolder:
     """A run folder with this benchmark, and those that it had before. rows: question id → (reference, its texts)."""
-    folder = RunFolder(path)
-    folder.create()
-    run_questions = [
+    asked = [
         Question(
             benchmark=benchmark,
             question_id=name,
@@ -40,28 +39,17 @@ def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchma
         )
         for name, (reference, _) in rows.items()
     ]
-    n = max(len(texts) for _, texts in rows.values())
-    manifest = Manifest.find(folder) or Manifest.start(folder, model="tested", harness_version="0")
-    manifest.extend(benchmark, BenchmarkRecord(identity={"model": "tested"}, plan=Plan(samples=n), options={})).save(
-        folder
-    )
-    place = folder.benchmark(benchmark)
-    with Journal.open(place) as journal:
-        for name, (_, texts) in rows.items():
-            for index, text in enumerate(texts):
-                journal.append(sample(benchmark, name, index, text))
-    questions.write(place, run_questions)
-    return folder
+    samples = (sample(benchmark, name, i, text) for name, (_, texts) in rows.items() for i, text in enumerate(texts))
+    planned = max(len(texts) for _, texts in rows.values())
+    return recorded.write_run(path, asked, samples, planned=planned, identity={"model": "tested"}, options={})
 
 
 def sample(benchmark: str, name: str, index: int, text: str) -> Sample:
-    return Sample(
+    return recorded.sample(
+        name,
+        index,
+        text,
         benchmark=benchmark,
-        question_id=name,
-        sample_index=index,
-        text=text,
-        reasoning=None,
-        finish_reason="stop",
         usage=Usage(prompt_tokens=5, completion_tokens=7),
         timing=Timing(started=0.0, first_token=0.5, last_token=1.0, total=1.0),
         endpoint=f"http://tested{index % 2}",

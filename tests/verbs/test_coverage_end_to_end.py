@@ -3,7 +3,6 @@ often as it says. `HARNESS_COVERAGE_RUNS=300` plays more runs than CI does."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -15,6 +14,7 @@ import pytest
 from harness.api import run as sample
 from harness.api import score
 from harness.testing import FakeServer, Request, Step, completion, http, models
+from tests.faults.able import sums
 
 RUNS = int(os.environ.get("HARNESS_COVERAGE_RUNS", "16"))
 SAMPLES = 4
@@ -42,9 +42,7 @@ def able(faulty: bool) -> Callable[[Request], Iterator[Step]]:
 @pytest.mark.wide
 @pytest.mark.parametrize("faulty", [False, True])
 def test_intervals_of_whole_runs_hold_the_ability_of_the_server(tmp_path: Path, faulty: bool) -> None:
-    path = tmp_path / "sums.jsonl"
-    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(len(CHANCES))]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path = sums(tmp_path, len(CHANCES))
     truth = math.fsum(CHANCES) / len(CHANCES)
     inside = 0
     with FakeServer(able(faulty)) as server:

@@ -18,14 +18,14 @@ import harness
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.main import cli
-from harness.core.records import Question, Sample, Timing
+from harness.core.records import Question
 from harness.reports.unsettled import ANSWERED_ONCE
-from harness.runs import Journal, Manifest, RunFolder, grades
-from harness.runs import questions as question_file
+from harness.runs import Manifest, RunFolder, grades
 from harness.runs.layout import imported_at
 from harness.runs.lock import RunLock
-from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan
+from harness.runs.manifest import OUTPUTS
 from tests.reports.run_folders import write_run
+from tests.runs import recorded
 
 
 def command(*words: str | Path) -> Result:
@@ -64,27 +64,13 @@ def demo(limit: int = 10) -> Sequence[Question]:
 
 def run_of_demo(path: Path, *, identity: dict[str, Any] | None = None) -> RunFolder:
     """A run whose every reply is wrong."""
-    folder, chosen = RunFolder(path), demo()
-    folder.create()
-    record = BenchmarkRecord(
-        identity={"model": "m", **(identity or {})},
-        plan=Plan(samples=2, question_ids=[one.question_id for one in chosen]),
+    chosen = demo()
+    wrong = (
+        recorded.sample(one.question_id, index, r"\boxed{-77}", benchmark="demo", endpoint="http://x")
+        for one in chosen
+        for index in range(2)
     )
-    Manifest(harness_version="0", created="2026", model="m", benchmarks={"demo": record}).save(folder)
-    place = folder.benchmark("demo")
-    place.create()
-    question_file.write(place, chosen)
-    with Journal.open(place) as journal:
-        for one in chosen:
-            for index in range(2):
-                timing = Timing(started=1.0, total=1.0)
-                journal.append(
-                    Sample(
-                        benchmark="demo", question_id=one.question_id, sample_index=index, text=r"\boxed{-77}",
-                        reasoning=None, finish_reason="stop", timing=timing, endpoint="http://x",
-                    )
-                )  # fmt: skip
-    return folder
+    return recorded.write_run(path, chosen, wrong, planned=2, identity={"model": "m", **(identity or {})})
 
 
 def file_of_demo(path: Path, *, right: bool = True, limit: int = 10) -> Path:

@@ -10,10 +10,9 @@ from typing import Any
 from harness.core.codec import digest
 from harness.core.records import AnswerKind, Message, Question, Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
-from harness.runs import Journal, RunFolder
-from harness.runs import questions as question_file
-from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
+from tests.runs import recorded
 
 IDENTITY = {
     "model": "org/model-7b",
@@ -86,11 +85,11 @@ def question(benchmark: str, question_id: str, asked: RunQuestion) -> Question:
 
 def sample(benchmark: str, question_id: str, index: int, said: RunReply) -> Sample:
     """The sample's record."""
-    return Sample(
+    return recorded.sample(
+        question_id,
+        index,
+        said.text,
         benchmark=benchmark,
-        question_id=question_id,
-        sample_index=index,
-        text=said.text,
         reasoning=said.reasoning,
         finish_reason=said.finish_reason,
         usage=Usage(prompt_tokens=11, completion_tokens=said.tokens),
@@ -108,30 +107,16 @@ def write_run(
     scored: bool = True,
 ) -> RunFolder:
     """A run of these questions and samples; graded and scored by the rules if `scored`."""
-    benchmarks = {"demo": SMALL} if benchmarks is None else benchmarks
-    folder = RunFolder(path)
-    folder.create()
-    records = {}
-    for name, questions in benchmarks.items():
-        files = folder.benchmark(name)
-        files.create()
-        question_file.write(files, [question(name, key, asked) for key, asked in questions.items()])
-        samples = [sample(name, key, i, s) for key, asked in questions.items() for i, s in enumerate(asked.replies)]
-        append(folder, name, samples)
-        planned = max(len(asked.replies) for asked in questions.values())
-        records[name] = BenchmarkRecord(
-            identity={**IDENTITY, **(identity or {})}, plan=Plan(samples=planned), options={}
+    for name, questions in (benchmarks or {"demo": SMALL}).items():
+        recorded.write_run(
+            path,
+            [question(name, key, asked) for key, asked in questions.items()],
+            [sample(name, key, i, said) for key, asked in questions.items() for i, said in enumerate(asked.replies)],
+            planned=max(len(asked.replies) for asked in questions.values()),
+            identity={**IDENTITY, **(identity or {})},
+            options={},
         )
-    Manifest(
-        harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model-7b", benchmarks=records
-    ).save(folder)
+    folder = RunFolder(path)
     if scored:
         score_run(folder, GradingOptions(workers=1))
     return folder
-
-
-def append(folder: RunFolder, benchmark: str, samples: Sequence[Sample]) -> None:
-    """Store samples as a run does."""
-    with Journal.open(folder.benchmark(benchmark)) as journal:
-        for sample in samples:
-            journal.append(sample)

@@ -23,9 +23,10 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, accuracy_cell
 from harness.verbs.compare import compare
 from harness.viewer import pages
+from tests.runs.recorded import append
 from tests.system.command import harness
 from tests.viewer.running import Viewer, answering_here, viewing
-from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, sample, write_run
 
 Q1 = {"run": "a", "benchmark": "demo", "question": "q1"}
 

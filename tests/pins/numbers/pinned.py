@@ -144,6 +144,11 @@ def families() -> list[str]:
         return sorted({name[:2] for name in packed.getnames() if name[:2].isdigit()})
 
 
+def family(line: str) -> str:
+    """The family of a line's name, such as "score 07w"."""
+    return line.split()[1][:2]
+
+
 def opened(folder: Path, wanted: Collection[str]) -> None:
     """Unpack the runs of some families into a folder; the published scores of a run's model stand beside the run."""
     with tarfile.open(ARCHIVE) as packed:
