@@ -552,10 +552,10 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
 
 
 def twin(spec: ServerSpec) -> ServerState | None:
-    """A server started here with the same model and engine that has not exited; None without one."""
+    """A server started here with the same model and engine that has not exited; None without one, or a model."""
     from server_launchers.keeping import servers
 
-    same = (server for server in servers.status() if (server.engine, server.source) == (spec.engine, spec.model))
+    same = (each for each in servers.status() if spec.model and (each.engine, each.source) == (spec.engine, spec.model))
     return next((server for server in same if server.status != "exited"), None)
 
 

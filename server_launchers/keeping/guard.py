@@ -418,7 +418,6 @@ class Guard:
         self._note_left(self.members[0], left)
         for member in self.members:
             member.log.close()
-        self.state.survivors = [processes.describe(process.pid) for process in left]
         # "exited" is written last: `servers.end` waits for it.
         self.state.status = "exited"
         self._save()

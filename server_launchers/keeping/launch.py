@@ -141,11 +141,15 @@ def launch(
 ) -> RunningServer:
     """Start `spec` and wait until it works.
 
-    Raises LaunchError if the engine is missing, a port is taken (by whom), the process ended (why), or its log did not
-    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind. stem:
-    beginning of the server's name if the spec has none; empty: the model's name. detach: leave the server running when
-    this process ends.
+    Raises LaunchError if the key's variable is empty, the engine is missing, a port is taken (by whom), the process
+    ended (why), or its log did not grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt,
+    no process stays behind. stem: beginning of the server's name if the spec has none; empty: the model's name. detach:
+    leave the server running when this process ends.
     """
+    if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
+        raise LaunchError(
+            f"the environment variable {spec.api_key_env} (--server-key-env) is not set or empty: set it to the key"
+        )
     facts = table.inspect(spec)
     _check_router(spec, facts)
     ports = choose_ports(spec, replicas.ports_needed(spec))
@@ -300,13 +304,15 @@ def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
 def _end(name: str, guard_pid: int, guard: subprocess.Popen[bytes] | None) -> None:
     """End the server called `name`, if `guard_pid` is its guard, and forget it.
 
-    guard: the guard, if it is a child of this process. Closing its lifeline makes it end its server in bounded time. A
+    guard: the guard, if it is a child of this process; it ends its server in bounded time. A
     second Ctrl-C ends only the waiting: the guard goes on.
     """
     if guard is not None:
         assert guard.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             guard.stdin.close()
+        # One that was told to outlive its launcher does not heed the lifeline any more.
+        guard.terminate()
         try:
             guard.wait()
         except BaseException:

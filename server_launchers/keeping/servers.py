@@ -114,8 +114,6 @@ class ServerState(msgspec.Struct):
     members: list[MemberState]
     stopped: bool = False
     """Whether the server was told to end; False while it runs, and if it ended by itself."""
-    survivors: list[str] = []
-    """Processes that could not be ended, as text."""
     versions: dict[str, str] = {}
     """Engine version, devices and driver, for the manifest of a run."""
 
@@ -280,8 +278,10 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     recorded = status()
     fitting = [server for server in recorded if name in (None, server.name)]
     if len(fitting) != 1:
+        if not recorded:
+            raise LaunchError("no server runs here; `harness serve ENGINE MODEL` starts one")
         problem = unnamed if name is None else f"no server is called {name}"
-        raise LaunchError(f"{problem}; known: {', '.join(server.name for server in recorded) or 'none'}")
+        raise LaunchError(f"{problem}; known: {', '.join(server.name for server in recorded)}")
     return fitting[0]
 
 
@@ -297,12 +297,9 @@ def end(server: ServerState) -> list[str]:
         if time.monotonic() > deadline:
             # SIGKILL is sent again at each look: a process that hangs in the kernel obeys only when it comes back.
             server.guard.signal(signal.SIGKILL)
-    # Read again: the guard has written its survivors since the caller read the file.
+    # Read again: the guard may have noted more processes since the caller read the file.
     server = read(path_of(server.name)) or server
-    left = list(server.survivors)
-    if server.status != "exited":
-        # The guard was killed before it ended its server.
-        left = [processes.describe(process.pid) for process in _end_orphans(server)]
+    left = [processes.describe(process.pid) for process in _end_orphans(server)]
     if left:
         return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
     with contextlib.suppress(OSError):
@@ -311,7 +308,7 @@ def end(server: ServerState) -> list[str]:
 
 
 def _end_orphans(server: ServerState) -> list[Process]:
-    """End a server whose guard was killed, with its containers; return the processes that cannot be ended."""
+    """End what a guard left, by being killed or since it could not; return the processes that cannot be ended."""
     family: set[Process] = set()
     for index, member in enumerate(server.members):
         mark = f"{server.mark}:{index}"

@@ -25,7 +25,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import RunLock
 from harness.scoring.pipeline import grade_run, score_run
-from harness.testing import FakeServer
+from harness.testing import FakeServer, http
 from tests.budget import rounds
 from tests.faults.able import able, sums
 from tests.runs.parts import NAME, sampled, write
@@ -93,6 +93,19 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) 
     assert (again.complete, again.outcome.tally.finished) == (True, 0)
     assert [request for request in server.requests[before:] if request.method == "POST"] == []
     assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
+
+
+@pytest.mark.parametrize(("first", "n_owed"), [({"limit": 3, "samples": 4}, 3), ({"samples": 4}, 0)])
+def test_only_what_this_session_plans_counts(
+    tmp_path: Path, server: FakeServer, first: dict[str, Any], n_owed: int
+) -> None:
+    """Samples of an earlier session beyond the plan stand for no missing one, and lack of none."""
+    given = asked(tmp_path, server) | {"out": tmp_path / "run", "on": "ray"}
+    harness.run(**given | first)
+    model = server.answer
+    server.answer = lambda request: model(request) if request.method == "GET" else [http(400, b"no")]
+    run = harness.run(**given | {"samples": 1})
+    assert (run.outcome.n_expected, run.outcome.n_owed, run.complete) == (N, n_owed, not n_owed)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 """What a field needs beside it to mean anything."""
 
 OURS = {"start_timeout", "stop_grace", "restarts"}
-"""Read by the process that keeps the server (test_supervisor), not written into the engine's command."""
+"""Read by the process that keeps the server (test_launch), not written into the engine's command."""
 
 
 def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:

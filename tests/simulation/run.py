@@ -28,10 +28,10 @@ def play(seed: int, trace: list[str] | None = None) -> Size:
     for one in world.servers.values():
         one.calm(world.model or one.model)
     world.odd = False
-    _session(world, faults=False)
+    why = _session(world, faults=False)
     missing = {row[:2] for row in world.owed()}
     # In rounds, questions that no server answers may use up the patience before a later round begins.
-    may_give_up = world.settings.order == "rounds" and "poison" in world.natures.values()
+    may_give_up = world.settings.order == "rounds" and "poison" in world.natures.values() and "has been answered" in why
     if not missing <= world.natures.keys() and not may_give_up:
         raise Broken(
             "all answered", f"{sorted(missing - world.natures.keys())} is owed after a session in which nothing failed"
@@ -41,10 +41,14 @@ def play(seed: int, trace: list[str] | None = None) -> Size:
     return Size(len(world.keys), n_sessions + 1, world.n_requests, world.n_steps, world.now)
 
 
-def _session(world: World, *, faults: bool) -> None:
+def _session(world: World, *, faults: bool) -> str:
+    """Why the session ended early; empty if it did not."""
     if rows := world.owed():
         world.disk.open(faults=faults)
-        Session(world, rows, faults=faults).play()
+        session = Session(world, rows, faults=faults)
+        session.play()
+        return session.ending.why
+    return ""
 
 
 def broken(seed: int, trace: list[str] | None = None) -> str:

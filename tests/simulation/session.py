@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from selectors import SelectSelector
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -105,9 +106,7 @@ class _Watched(Dispatcher):
         self.session.looked()
 
     def landed(self, flight: Flight, end: Any) -> bool:
-        if not self.session.killed:
-            self.session.landed(flight, end, super().landed)
-        return False
+        return not self.session.killed and self.session.landed(flight, end, super().landed)
 
 
 _TIMING = Timing(started=0.0, total=1.0)
@@ -190,6 +189,7 @@ class Session:
             on_event=lambda *_, **__: None,
             admission=Admission(None, settings.endpoints, settings.endpoints, lambda *_, **__: None),
             clock=lambda: world.now,
+            keeper=self.keeper(),
         )
         self.rules = Rules(world, settings, self.owed, self.present, self.dispatcher)
         if faults:
@@ -218,10 +218,10 @@ class Session:
         for one in world.servers.values():
             one.working = 0
 
-    def _watch(self, look: Callable[..., None], *of: Any) -> None:
+    def _watch(self, look: Callable[..., Any], *of: Any) -> Any:
         """Call `look`; what it raises ends the loop and the session."""
         try:
-            look(*of)
+            return look(*of)
         except Exception as error:  # whatever it is, `play` raises it
             self.broken = self.broken or error
             raise Over from error
@@ -235,7 +235,14 @@ class Session:
             self._later(seconds, happens)
         return self
 
-    async def sample(self, flight: Flight) -> Any:
+    def sample(self, flight: Flight) -> Any:
+        """The request, unless it cannot be sent."""
+        if self.world.odd and self.world.manners.random() < 0.005:
+            self.stops = True
+            raise ZeroDivisionError("a request that cannot be sent")
+        return self._sample(flight)
+
+    async def _sample(self, flight: Flight) -> Any:
         """The request takes its time; how it ends is told by `landed`."""
         request = self.flights[flight.task]
         flight.cancel = partial(self._cancel, request, flight.cancel)
@@ -249,18 +256,33 @@ class Session:
     async def close(self) -> None:
         """As the thread closes its sampler."""
 
+    def keeper(self) -> Any:
+        """The store of half-written answers."""
+        look = dict.fromkeys(("ended", "look", "keep_all", "close"), lambda *_: None)
+        return SimpleNamespace(keep=self._keep, forget=self._forget, **look)
+
+    def _keep(self, _task: Task) -> None:
+        """What has arrived of a request that is about to be cancelled."""
+        if self.world.odd and self.world.manners.random() < 0.02:
+            raise ZeroDivisionError("a part that cannot be kept")
+
+    def _forget(self, task: Task) -> None:
+        if task not in self.world.disk.stored:
+            self.broken = self.broken or Broken("parts", f"{name(task)} is forgotten, and not stored")
+
     def asked(self, flight: Flight) -> None:
         """Before the dispatcher's request is sent."""
         self._tell_log()
         self._watch(self._ask, flight)
 
-    def landed(self, flight: Flight, end: Any, landed: Callable[..., bool]) -> None:
+    def landed(self, flight: Flight, end: Any, landed: Callable[..., bool]) -> bool:
         """When a request has ended; `landed` is the dispatcher's own. end: None if it was cancelled."""
         request = self.flights.pop(flight.task)
         self.due = min(self.due, self.world.now)
         self._free(request.server)
-        self._watch(self._tell, flight.task, request, end is None, partial(landed, flight))
+        is_stored: bool = self._watch(self._tell, flight.task, request, end is None, partial(landed, flight))
         self._tell_log()
+        return is_stored
 
     def _ask(self, asked: Flight) -> None:
         world, task, url = self.world, asked.task, asked.endpoint.base_url
@@ -289,7 +311,7 @@ class Session:
         if len(flights) > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
 
-    def _tell(self, task: Task, flight: _Request, cancelled: bool, landed: Callable[[Any], bool]) -> None:
+    def _tell(self, task: Task, flight: _Request, cancelled: bool, landed: Callable[[Any], bool]) -> bool:
         now, latest = self.world.now, self.grace_ends
         if flight.cancelled_at is not None and now > flight.cancelled_at + LATE_S:
             raise Broken("one end", f"{name(task)} ends {now - flight.cancelled_at:.3f} s after it was cancelled")
@@ -299,15 +321,14 @@ class Session:
             raise Broken("grace", f"{name(task)} is in flight {now - latest:.3f} s beyond it")
         if cancelled:
             self.rules.cancelled(task)
-            landed(None)
-            return
+            return landed(None)
         end = flight.end
         if self.world.trace is not None:
             self._say(f"end {name(task)}: {end!r}")
         if self.world.odd and self.world.manners.random() < 0.005:
             self._lose(task, landed)
         elif isinstance(end, Reply):
-            self._answer(task, flight, end, landed)
+            return self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
             if self.world.keeps and end.kind == "cut":
@@ -322,6 +343,7 @@ class Session:
             self.befell[task].add("internal")
             self.rules.broke(task)
             landed(end)
+        return False
 
     def _lose(self, task: Task, landed: Callable[[Any], bool]) -> None:
         """A mistake of ours: the books cannot take the end of a request, or nobody knows why it was cancelled."""
@@ -335,7 +357,7 @@ class Session:
             self.rules.cancelled(task)
             landed(None)
 
-    def _answer(self, task: Task, flight: _Request, end: Reply, landed: Callable[[Any], bool]) -> None:
+    def _answer(self, task: Task, flight: _Request, end: Reply, landed: Callable[[Any], bool]) -> bool:
         text = f"{self.world.n_requests}"
         finish, usage = "length" if end.truncated else "stop", self.world.chance.choice(_USAGES)
         prompt, _ = self.world.prompts[task[:2]]
@@ -357,11 +379,12 @@ class Session:
             server_model=end.model,
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
-        landed((sample, reply))
+        is_stored = landed((sample, reply))
         if self.doubled:
             raise Broken("stored once", f"{name(task)} is stored twice")
         length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
         self.rules.answered(task, sample, length)
+        return is_stored
 
     def _cancel(self, flight: _Request, cancel: Callable[[], object]) -> None:
         task = flight.flight.task
@@ -488,7 +511,7 @@ class Session:
         self.network._obey(self.orders)
 
     def _resume(self) -> None:
-        if self.dispatcher.ending.asking:
+        if self.paused and self.dispatcher.ending.asking:
             self.paused = False
             self.rules.resumed()
             self._order(paused=False)

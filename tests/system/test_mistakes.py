@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -22,6 +23,7 @@ from harness.cli.main import cli
 from harness.cli.serve_start import twin_sentence
 from harness.core.files import disk_error
 from harness.testing import FakeServer, completion, models
+from server_launchers import keeping
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
@@ -199,7 +201,7 @@ def test_a_full_disk_is_said_with_the_way_to_go_on() -> None:
     assert "same command" not in other
 
 
-def test_the_same_model_served_twice_is_said(tmp_path: Path, embedded_server: RunningServer) -> None:
+def test_the_same_model_served_twice_is_said(embedded_server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     state = embedded_server.state
     assert state is not None
     wanted = ServerSpec(engine="llama_cpp", model=state.source)
@@ -210,6 +212,9 @@ def test_the_same_model_served_twice_is_said(tmp_path: Path, embedded_server: Ru
     said = twin_sentence(twin)
     assert f"--base-url {twin.name}` uses it, `harness serve stop {twin.name}` ends it" in said
     assert servers.twin(ServerSpec(engine="llama_cpp", model="/another.gguf")) is None
+    nameless = msgspec.structs.replace(state, engine="command", source="")
+    monkeypatch.setattr(keeping.servers, "status", lambda: [nameless])
+    assert servers.twin(ServerSpec(engine="command", model="", extra_flags=("./server",))) is None
 
 
 def test_what_doctor_advises_can_be_typed() -> None:

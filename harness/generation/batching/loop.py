@@ -144,7 +144,6 @@ class BatchLoop(AskingThread):
 
     def _hand_in(self, provider: ServiceBatches) -> None:
         """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""
-        self._waiting = [ask for ask in self._waiting if ask in self._asks]
         if new := set(self._waiting) - self._looked_up:
             found = provider.find(new)
             self._looked_up |= new
@@ -153,7 +152,8 @@ class BatchLoop(AskingThread):
             self._waiting = [ask for ask in self._waiting if ask not in found]
             if found:
                 self._on_event("batches_found", batches=sorted(self._batches), requests=len(found))
-        while self._waiting and not self._stopped.is_set() and not self._dispatcher.paused:
+        # A request that is refused may end the session, and with it all the others.
+        while self._waiting and self._asks and not self._stopped.is_set() and not self._dispatcher.paused:
             asks: dict[str, bytes] = {}
             n_bytes = 0
             for ask in self._waiting[: provider.most_requests]:

@@ -22,6 +22,7 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 
@@ -170,6 +171,8 @@ class Dispatcher:
                 assert work.task not in self._flights, "one sample is asked for by two requests at the same time"
                 self._rate.sent()
                 flight = self._lanes.sent(lane, work)
+                # Until it is sent: whoever fails to send it would never report its end.
+                flight.cancel = partial(self.landed, flight, None)
                 self._budget.sent(work.task, flight.attempt)
                 self._arrivals.advance()
                 self._flights[work.task] = flight
@@ -387,21 +390,24 @@ class Dispatcher:
 
     def stop(self, why: str) -> None:
         """End every request now."""
-        self._cancel_all()
         self.ending.stop(why)
+        self._cancel_all()
 
     def fail(self, error: BaseException, *, repeats: bool = False) -> None:
         """End every request now; `error` is the reason. Only the first one counts. repeats: as in `Ending`."""
+        is_first = self.ending.fail(error, repeats=repeats)
         self._cancel_all()
-        if self.ending.fail(error, repeats=repeats):
+        if is_first:
             self._log("stopped", reason=str(error), error=type(error).__name__)
 
     def _cancel_all(self) -> None:
-        """Cancel the requests in flight, if the session is not stopping yet: each is cancelled once."""
-        if self.ending.phase != "stopping":
-            self.ending.phase = "stopping"
-            for flight in [*self._flights.values()]:
-                flight.cancel()
+        """Cancel the requests in flight, each once, whatever the cancelling of another one raises."""
+        for flight in [*self._flights.values()]:
+            cancel, flight.cancel = flight.cancel, no_request
+            try:
+                cancel()
+            except Exception as error:  # noqa: BLE001 - the owner raises it
+                self.ending.fail(error)
 
     def set_paused(self, paused: bool) -> None:
         """Send no more requests, while those in flight end; or continue after a pause.

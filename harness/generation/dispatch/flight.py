@@ -97,7 +97,7 @@ class Work(msgspec.Struct, eq=False):
 
 
 def no_request() -> None:
-    """What `Flight.cancel` is before a request is sent, and after its end."""
+    """What `Flight.cancel` is once it was called, and after the end of the request."""
 
 
 class Flight(msgspec.Struct, eq=False):
@@ -105,7 +105,7 @@ class Flight(msgspec.Struct, eq=False):
 
     attempt: number of this request for the sample in this session, from 1. refusals: of its slot, less those that were
     forgiven. arriving: tells how much has come. events: token events that had come at the last look; tokens: the number
-    that these are counted as. cancel: ends the request; set by whoever sends it.
+    that these are counted as. cancel: ends the request; whoever sends the request replaces it.
     """
 
     work: Work

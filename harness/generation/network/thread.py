@@ -191,10 +191,12 @@ class Network(AskingThread):
 
     def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
         """End a request."""
-        if self.keeper is not None:
-            # Before the request is cancelled, which discards what has arrived.
-            self.keeper.keep(task)
-        request.cancel()
+        try:
+            if self.keeper is not None:
+                # Before the request is cancelled, which discards what has arrived.
+                self.keeper.keep(task)
+        finally:
+            request.cancel()
 
     def _landed(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
         """Report how a request ended. A request may be cancelled before its first step, so no task reports its own."""

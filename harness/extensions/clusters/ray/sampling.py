@@ -25,7 +25,7 @@ from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
-from harness.runs.merging import Joined, merge
+from harness.runs.merging import merge
 from harness.verbs.run import run
 
 FREED_SECONDS = 60.0
@@ -57,7 +57,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
         outcomes = cluster.each(run_shard, arguments, names, watcher)
     merged = merge(folder.shards(), folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
-    outcome = _outcome_of_all(outcomes, merged.benchmarks, warnings, time.monotonic() - began)
+    outcome = _outcome_of_all(outcomes, warnings, time.monotonic() - began)
     model = Manifest.load(folder).model
     prices = prices_of(options.prices, model) if options.prices else None
     return Ran(folder=folder.path, model=model, sampled=Sampled(outcome=outcome), prices=prices)
@@ -79,13 +79,11 @@ def run_shard(fields: dict[str, Any]) -> Outcome:
             time.sleep(1.0)
 
 
-def _outcome_of_all(
-    outcomes: Sequence[Outcome], joined: Sequence[Joined], notes: Sequence[str], elapsed_s: float
-) -> Outcome:
-    """The outcome of all shards.
+def _outcome_of_all(outcomes: Sequence[Outcome], notes: Sequence[str], elapsed_s: float) -> Outcome:
+    """The outcome of all shards, each of which counts its part of what this session plans.
 
-    outcomes: those of the shards. joined: the benchmarks of the merged run, with their numbers of
-    samples. notes: warnings of the merge. elapsed_s: seconds since the run began.
+    The merged run may hold more: samples beyond this plan, other benchmarks. notes: warnings of the merge. elapsed_s:
+    seconds since the run began.
     """
     causes: dict[str, Cause] = {}
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
@@ -94,8 +92,8 @@ def _outcome_of_all(
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
-        n_expected=sum(benchmark.n_expected for benchmark in joined),
-        n_done=sum(benchmark.n_samples for benchmark in joined),
+        n_expected=sum(outcome.n_expected for outcome in outcomes),
+        n_done=sum(outcome.n_done for outcome in outcomes),
         elapsed_s=elapsed_s,
         warnings=list(sentences),
         causes=sorted(causes.values(), key=lambda cause: -cause.count),

@@ -80,7 +80,7 @@ def tagged(tag: str) -> list[int]:
 
 def launched_by(code: str) -> subprocess.Popen[str]:
     """Another Python process that launches servers; it prints a line when it is done."""
-    program = "from tests.server_launchers.test_supervisor import *\n" + textwrap.dedent(code)
+    program = "from tests.server_launchers.test_launch import *\n" + textwrap.dedent(code)
     root = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
         [sys.executable, "-c", program],
@@ -232,9 +232,9 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
                 launch.launch(ours)
 
 
-@pytest.mark.parametrize("where", ["write", "orders"])
+@pytest.mark.parametrize(("part", "name"), [(servers, "write"), (launch, "Orders"), (launch, "_until_recorded")])
 def test_an_interrupt_while_the_guard_begins_leaves_nothing(
-    where: str, tag: str, monkeypatch: pytest.MonkeyPatch
+    part: Any, name: str, tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signal may come before there is anything to wait for."""
     guards: list[subprocess.Popen[bytes]] = []
@@ -243,17 +243,14 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
         guards.append(real(*given, **more))
         return guards[-1]
 
-    def interrupted(*_given: object) -> None:
+    def interrupted(*_given: object, **_fields: object) -> None:
         raise KeyboardInterrupt
 
     real = subprocess.Popen
     monkeypatch.setattr(launch.subprocess, "Popen", noted)
-    if where == "write":
-        monkeypatch.setattr(servers, "write", interrupted)
-    else:
-        monkeypatch.setattr(launch, "Orders", interrupted)
+    monkeypatch.setattr(part, name, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        launch.launch(faulty())
+        launch.launch(faulty(), detach=True)
     assert guards[0].returncode is not None, "the guard was waited for"
     assert tagged(tag) == []
 
@@ -281,11 +278,14 @@ NO_COMPLETION = r"has answered without a completion for 5 s \(--start-timeout\):
             {"extra_flags": ("/nonexistent/server",)},
             "/nonexistent/server is not installed; correct its name",
         ),
+        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"variable NOT_SET \(--server-key-env\) is not set or"),
+        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(--server-key-env\) is not set or empty"),
     ],
 )
 def test_a_start_that_fails_says_why_and_is_forgotten(
     habit: str, fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("EMPTY", "")
     monkeypatch.setattr(launch, "HANGING_SECONDS", 1.0 if habit == "hangs" else launch.HANGING_SECONDS)
     with pytest.raises(LaunchError, match=message):
         launch.launch(faulty(habit, **fields))
@@ -349,6 +349,8 @@ def test_stop_and_logs_name_the_servers_there_are() -> None:
             servers.logs()
         assert servers.stop(all=True) == (["one", "two"], [])
         assert servers.status() == []
+    with pytest.raises(LaunchError, match="no server runs here; `harness serve"):
+        servers.stop()
 
 
 def installed_engine(folder: Path, version: str, plugin: str | None = None) -> Path:
