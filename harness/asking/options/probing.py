@@ -100,12 +100,13 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
             raise UsageError(
                 f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only where a check is about it",
                 field="drop",
-                value=odd if odd in sampling_fields() else "…",  # another text may be a key
+                value=odd if odd in (*sampling_fields(), "stream") else "…",  # another text may be a key
             )
         if self.save_reference is not None and self.extra_body:
             raise UsageError("it saves the replies to plain requests: leave out extra_body", field="save_reference")
 
 
+_WHOLE = dict.fromkeys(("stream", "no_stream"), "a probe requests streamed and whole replies: leave this option out")
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
 
 
@@ -123,7 +124,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     """
 
-    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE, **FORMER}
+    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE, **FORMER, **_WHOLE}
 
     as_json: Annotated[bool, prints("one object", "harness.verbs.probe.findings:ProbeReport")] = False
     quiet: Annotated[bool, Option("Show no progress.")] = False
