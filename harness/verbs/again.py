@@ -119,18 +119,17 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         if record.options is None:
             continue
         options = _options(manifest.model, record, record.options)
-        samples = record.plan.samples
         if run:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
         if record.settings.get(catalogue.WITHOUT_CARD):
-            groups.append({"data": data, "samples": samples, **options})
+            groups.append({"data": data, "samples": record.plan.samples, **options})
             continue
         if data is not None:
             options["data"] = data
         # A card's file is recorded without the release or dates that the user put behind it.
         _, sign, restriction = name.partition("@")
-        benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{samples}"
+        benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{record.plan.samples}"
         for group in groups:
             if "data" not in group and group == {"benchmarks": group["benchmarks"], **options}:
                 group["benchmarks"].append(benchmark)
@@ -142,11 +141,9 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
 
 def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:
     """The command `harness run …` with these options, as `options_again` gives them, and by a judge if there is one."""
-    words = ["harness", "run", *([",".join(options["benchmarks"])] if "benchmarks" in options else [])]
-    declared = options_of(RunOptions)
+    words = ["harness", "run"]
     for name, value in options.items():
-        if name != "benchmarks":
-            words += _words(declared[name], value)
+        words += [",".join(value)] if name == "benchmarks" else _words(options_of(RunOptions)[name], value)
     return shlex.join([*words, *_judge_words(judge or {})])
 
 
