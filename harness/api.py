@@ -224,6 +224,11 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
     return audit_run(Path(source), AuditOptions.of(**options))
 
 
+def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath]) -> list[Path]:
+    """The paths of a run or of several; a text is one path."""
+    return [Path(run) for run in ([runs] if isinstance(runs, Run | RunFolder | str | os.PathLike) else runs)]
+
+
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
     """Join run folders of one run (shards, or a run begun on several machines) into the folder `out`.
 
@@ -231,7 +236,7 @@ def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **opt
     Raises `UsageError`; `StoreError` that names the setting in which the folders differ.
     """
     verbs.check("merge", options)
-    return merge_runs([Path(source) for source in sources], MergeOptions.of(out=out, **options))
+    return merge_runs(_paths(sources), MergeOptions.of(out=out, **options))
 
 
 def report(
@@ -246,7 +251,7 @@ def report(
     """
     verbs.check("report", options)
     report_options = ReportOptions.of(**options)
-    sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
+    sources = _paths(runs)
     if not sources:
         raise UsageError("name at least one run", field="runs")
     built = report_of(sources, report_options)
@@ -278,8 +283,7 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     from harness.exports.frame import frame as frame_of
     from harness.verbs.outputs import open_scored
 
-    several = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else runs
-    return frame_of([open_scored(Path(run)) for run in several], of)
+    return frame_of([open_scored(path) for path in _paths(runs)], of)
 
 
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
@@ -293,7 +297,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     differ. Raises `UsageError`, `StoreError`.
     """
     verbs.check("compare", options)
-    return compare_runs([Path(run) for run in runs], CompareOptions.of(**options))
+    return compare_runs(_paths(runs), CompareOptions.of(**options))
 
 
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
@@ -325,8 +329,7 @@ def plan(
     `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
-    paths = [source] if isinstance(source, str | os.PathLike | Run | RunFolder) else source
-    sources = sources_of([str(Path(path)) for path in paths])
+    sources = sources_of([str(path) for path in _paths(source)])
     return plan_comparison(sources, PlanOptions.of(detect=detect, **options))
 
 

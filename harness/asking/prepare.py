@@ -269,7 +269,8 @@ def _recorded(options: RunOptions) -> dict[str, Any]:
     Ids are in the plan; a limit or filter beside them is left out with them.
     """
     given = recorded_options(without_secrets(options.plain))
-    return given if options.ids is None else {name: given[name] for name in given.keys() - {"limit", "filter"}}
+    left_out = () if options.ids is None else ("limit", "filter")
+    return {name: value for name, value in given.items() if name not in left_out}
 
 
 _SELECTING = {"limit", "ids", "filter", "shard"}
@@ -593,7 +594,6 @@ def _settings(
     questions_asked: Asked, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
-    deadlines, patience = Deadlines(), Patience()
     salvage = Salvage(mode="exact", engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
@@ -602,10 +602,7 @@ def _settings(
         engine=looks.engine,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=frozenset(options.drop),
-        deadlines=Deadlines(
-            first_token=options.timeout or deadlines.first_token,
-            idle=options.timeout or deadlines.idle,
-        ),
+        deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else Deadlines(),
     )
     settings = RunSettings(
         asker=asker,
@@ -618,7 +615,7 @@ def _settings(
         transport=options.transport,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
-        patience=Patience(attempts=options.attempts or patience.attempts),
+        patience=Patience(attempts=options.attempts) if options.attempts else Patience(),
         fit_context=options.fit_context,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
@@ -650,21 +647,17 @@ def _fingerprinted(questions_asked: Asked, reached: ReachedServers, looks: Looks
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:
     """The wording of requests: the provider's, overridden by the options. Raises `UsageError` if both set a field."""
-    theirs = provider.spelling(
-        model,
-        api=options.api,
-        thinking=options.thinking,
-        thinking_tokens=options.thinking_tokens,
-        engine=engine,
+    by_provider = provider.spelling(
+        model, api=options.api, thinking=options.thinking, thinking_tokens=options.thinking_tokens, engine=engine
     )
-    own = Spelling().with_fields(options.extra_body)
+    by_options = Spelling().with_fields(options.extra_body)
     for name in _FURTHER:
-        if twice := sorted(getattr(own, name).keys() & getattr(theirs, name).keys()):
+        if set_twice := sorted(getattr(by_options, name).keys() & getattr(by_provider, name).keys()):
             set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
             both = f"{as_keyword(set_by, getattr(options, set_by))} and extra_body"
-            raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
-    stream_usage = theirs.stream_usage and "stream_options" not in options.drop
-    spelling = replace(theirs, stream="stream" not in options.drop, stream_usage=stream_usage)
+            raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
+    stream_usage = by_provider.stream_usage and "stream_options" not in options.drop
+    spelling = replace(by_provider, stream="stream" not in options.drop, stream_usage=stream_usage)
     return spelling.with_fields(options.extra_body)
 
 
@@ -680,10 +673,7 @@ def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> di
         "seed_field": theirs,
         "stream_usage": "options" if "stream_options" in options.drop else theirs,
     }
-    if options.thinking is not None:
-        by["thinking"] = theirs
-    if options.thinking_tokens is not None:
-        by["thinking_tokens"] = theirs
+    by |= {name: theirs for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None}
     own = Spelling().with_fields(options.extra_body)
     for name in _FURTHER:
         given = getattr(own, name)

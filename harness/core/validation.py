@@ -25,9 +25,10 @@ _IN_WORDS = (
     (r"^Input is not a valid path.*", "expected a path"),
     (r"Input should be", "expected"),
     (r" or instance of \w+$", ""),
-    ("valid tuple", "valid list"),
+    (r"valid (?:list|tuple)", "list in brackets"),
     ("Tuple should", "List should"),
     ("valid dictionary", "mapping"),
+    (r"valid string, unable to parse raw data as a unicode string", "text in UTF-8"),
     (r"^(Value error|Assertion failed), ", ""),
 )
 """(pattern of pydantic's wording, our words for it): `Input should be greater …` → `expected a number greater …`. The
@@ -98,7 +99,7 @@ def first_problem(error: ValidationError, names: Collection[str] = (), value: An
     return problem_of(first, names, others([problem for problem in problems if problem is not first]))
 
 
-_NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|(?:[\w-]+)\[.*\]")
+_NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|[\w-]*\[.*\]")
 """A kind of value as pydantic names it in the path to a problem, such as `list[str]`."""
 
 

@@ -243,7 +243,7 @@ def _changed(field: str, mine: Any, theirs: Any) -> list[Difference]:
 def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
     """Return one record for both: the questions of both, the larger number of samples, and the endpoints of both.
 
-    The questions that can never succeed are joined, too.
+    The questions that can never succeed are joined, too. Where their options differ, none selects questions.
     """
     mine_ids, their_ids = mine.plan.question_ids, theirs.plan.question_ids
     ids = None if mine_ids is None or their_ids is None else list(dict.fromkeys([*mine_ids, *their_ids]))
@@ -255,7 +255,11 @@ def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
         elif isinstance(a, dict) and isinstance(b, dict):
             settings[name] = {**b, **a}
     plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids)
-    return msgspec.structs.replace(mine, plan=plan, settings=settings)
+    options = mine.options
+    if options is not None and options != theirs.options:
+        # Neither folder's selection is that of both; without one, the ids of the plan stand for it.
+        options = {name: value for name, value in options.items() if name not in ("limit", "filter")}
+    return msgspec.structs.replace(mine, plan=plan, settings=settings, options=options)
 
 
 def _servers(made_by: Provenance) -> Mapping[str, Any]:

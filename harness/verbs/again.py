@@ -12,11 +12,13 @@ from harness.asking.options.run import RunOptions, recorded_options
 from harness.benchmarks import catalogue
 from harness.core.inert import visible
 from harness.core.options import COMMAS, Option, options_of
+from harness.core.secret import HIDDEN
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.runs import questions
 from harness.runs.manifest import KEY_VARIABLE, BenchmarkRecord, Manifest
+from harness.scoring.audit import JudgeErrors
 from harness.scoring.score import Score
 
 AGAIN = "-again"
@@ -26,25 +28,34 @@ AGAIN = "-again"
 def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[str]:
     """The lines of a shell that repeat a run and its scores: a comment that lists the user's files, the line that
     trusts graders of one's own, the runs, and a scoring by each judge, or one without. A rubric is a file `rubric.txt`.
+
+    For a run of which no options are recorded there is only a comment; for an imported run there is none.
     """
+    groups = options_again(manifest, run)
+    if not groups:
+        return list(_unrecorded(manifest))
     judges: list[dict[str, Any]] = []
-    for score in scores:
-        judge = {} if score.judge_errors is None else score.judge_errors.settings
-        if str(judge.get("prompt", "")).startswith(RUBRIC):
-            judge = judge | {"prompt": "./rubric.txt"}
-        # Before the comparison below: the same judge behind another key is asked by a line of its own.
-        if score.judge_errors is not None and score.judge_errors.key_variable:
-            judge = judge | {KEY_VARIABLE: score.judge_errors.key_variable}
+    for errors in (score.judge_errors for score in scores if score.judge_errors is not None):
+        judge = _judge_again(errors)
         if judge and judge not in judges:
             judges.append(judge)
     # A run is refused if a function of the user's own leaves answers to a judge, and no judge is named.
-    is_own = any(own_module(without_judge(grader)) for score in scores for grader in score.graders)
-    judge = judges[0] if len(judges) == 1 and is_own else {}
-    runs = [run_command(options, judge) for options in options_again(manifest, run)]
+    of_run = judges[0] if len(judges) == 1 and _own_graders(scores) else {}
+    commands = [
+        *(run_command(options, of_run) for options in groups),
+        *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
+    ]
     before = [*_unrecorded(manifest), *_files_line(manifest, scores), *_trusting(scores)]
-    if runs and not judges:
-        judges.append({})
-    return [*before, *runs, *(score_command(f"{run}{AGAIN}", judge) for judge in judges)]
+    if any(HIDDEN in command for command in commands):
+        before.append(f"# put your own values in the places of {HIDDEN}: no key is recorded")
+    return [*before, *commands]
+
+
+def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
+    """The fields of `JudgeOptions` that ask the same judge; empty if they are not recorded."""
+    rubric = {"prompt": "./rubric.txt"} if str(errors.settings.get("prompt", "")).startswith(RUBRIC) else {}
+    key = {KEY_VARIABLE: errors.key_variable} if errors.key_variable else {}
+    return {**errors.settings, **rubric, **key}
 
 
 def _unrecorded(manifest: Manifest) -> Iterator[str]:
@@ -68,10 +79,9 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
         note = record.settings.get(questions.MADE)
         origin = note.get("origin") if card and isinstance(note, Mapping) else None
         files |= dict.fromkeys(str(file) for file in (card, data or origin) if file)
-    for grader in sorted({without_judge(grader) for score in scores for grader in score.graders}):
-        if module := own_module(grader):
-            file, digest = f"{module.replace('.', '/')}.py", grader.rpartition("@")[2]
-            files[f"{file} (SHA-256 begins {digest}; in the folder of these commands)"] = None
+    for grader, module in _own_graders(scores):
+        file, digest = f"{module.replace('.', '/')}.py", grader.rpartition("@")[2]
+        files[f"{file} (SHA-256 begins {digest}; in the folder of these commands)"] = None
     for judge in (score.judge_errors for score in scores if score.judge_errors is not None):
         if str(judge.settings.get("prompt", "")).startswith(RUBRIC):
             digest = f"SHA-256 begins {judge.rubric_file}; " if judge.rubric_file else ""
@@ -85,9 +95,14 @@ def _trusting(scores: Iterable[Score]) -> Iterator[str]:
     """Yield the line that trusts the modules of the scores' graders, and imports them from the folder in which the
     commands run; none for the graders of the harness.
     """
-    graders = {without_judge(grader) for score in scores for grader in score.graders}
-    if modules := ",".join(sorted(set(filter(None, map(own_module, graders))))):
+    if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
         yield f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"'
+
+
+def _own_graders(scores: Iterable[Score]) -> list[tuple[str, str]]:
+    """The (name, module) of each grader of the user's own, in order; the name is without a judge."""
+    graders = sorted({without_judge(grader) for score in scores for grader in score.graders})
+    return [(grader, module) for grader in graders if (module := own_module(grader))]
 
 
 def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
@@ -95,29 +110,30 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
 
     run: the run's name; the repeat is then written to a folder `NAME-again`, so that it does not continue the run.
 
-    The fields are those that the user gave, and the run's model and endpoints. A manifest holds the name of the key's
-    variable, but no keys or headers, so the user gives these again. Benchmarks without recorded options are left out.
+    The fields are those that the user gave, without those of a session only (budgets, prices, pace, patience, another
+    server accepted), and the run's model and endpoints. A manifest holds the name of the key's variable, but no keys or
+    headers, so the user gives these again. Benchmarks without recorded options are left out.
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
         if record.options is None:
             continue
         options = _options(manifest.model, record, record.options)
-        samples = record.plan.samples
         if run:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
         if record.settings.get(catalogue.WITHOUT_CARD):
-            groups.append({"data": data, "samples": samples, **options})
+            groups.append({"data": data, "samples": record.plan.samples, **options})
             continue
         if data is not None:
             options["data"] = data
         # A card's file is recorded without the release or dates that the user put behind it.
         _, sign, restriction = name.partition("@")
-        benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{samples}"
-        alike = [group for group in groups if _without_benchmarks(group) == options and "data" not in group]
-        if alike:
-            alike[0]["benchmarks"].append(benchmark)
+        benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{record.plan.samples}"
+        for group in groups:
+            if "data" not in group and group == {"benchmarks": group["benchmarks"], **options}:
+                group["benchmarks"].append(benchmark)
+                break
         else:
             groups.append({"benchmarks": [benchmark], **options})
     return groups
@@ -125,17 +141,10 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
 
 def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:
     """The command `harness run …` with these options, as `options_again` gives them, and by a judge if there is one."""
-    words = ["harness", "run", *([",".join(options["benchmarks"])] if "benchmarks" in options else [])]
-    declared = options_of(RunOptions)
+    words = ["harness", "run"]
     for name, value in options.items():
-        if name != "benchmarks":
-            words += _words(declared[name], value)
+        words += [",".join(value)] if name == "benchmarks" else _words(options_of(RunOptions)[name], value)
     return shlex.join([*words, *_judge_words(judge or {})])
-
-
-def score_command(run: str, judge: Mapping[str, Any]) -> str:
-    """The command `harness score RUN` by a judge if there are fields of `JudgeOptions`."""
-    return shlex.join(["harness", "score", run, *_judge_words(judge)])
 
 
 def _judge_words(judge: Mapping[str, Any]) -> list[str]:
@@ -167,11 +176,6 @@ def _words(option: Option, value: Any) -> Iterator[str]:
             yield "none" if member is None else str(member)
 
 
-def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a group without its benchmarks: groups with equal options are merged."""
-    return {name: value for name, value in group.items() if name != "benchmarks"}
-
-
 def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a run that asks the same. given: the recorded options of the user."""
     settings, ids = record.settings, record.plan.question_ids
@@ -182,7 +186,13 @@ def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> d
         options[KEY_VARIABLE] = variable
     if ids is not None and not given.keys() & {"limit", "filter"}:
         options["ids"] = ids
-    return options | recorded_options(given)
+    return options | {name: value for name, value in recorded_options(given).items() if name not in _OF_A_SESSION}
+
+
+_OF_A_SESSION = frozenset(
+    ["budget_tokens", "budget_usd", "prices", "rpm", "concurrency", "timeout", "attempts", "accept_server_change"]
+)
+"""Options that limit a session and change no reply. A complete run may have needed several sessions of a budget."""
 
 
 def _address(endpoint: Mapping[str, Any]) -> str:

@@ -194,7 +194,7 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         ("- a list\n", "must hold `key: value` lines of a card, found a list"),
         ("", "must hold `key: value` lines of a card, found nothing"),
         ("1: x\n", "must hold `key: value` lines of a card, found a key that is no text"),
-        (MINIMAL + "prompts: {x: {}}\n", "prompts: expected a valid list"),
+        (MINIMAL + "prompts: {x: {}}\n", "prompts: expected a list in brackets"),
         (
             MINIMAL.replace("title: Sums", "title: yes"),
             r"title: expected a valid string, found True \(YAML reads yes, no, on and off as",

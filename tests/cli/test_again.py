@@ -32,6 +32,7 @@ def parsed(line: str) -> RunOptions:
     return RunOptions(**run_given(options_typed(command_of("run").make_context("run", words[2:]), RunCommand)))
 
 
+ERRORS = JudgeErrors(n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m"})
 NO_SEED: dict[str, Any] = {"seed": None}
 EVERY: dict[str, Any] = {
     "temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "max_tokens": 512, "repetition_penalty": 1.05,
@@ -41,6 +42,10 @@ EVERY: dict[str, Any] = {
 }  # fmt: skip
 
 
+OF_A_SESSION = {
+    "concurrency": 3, "rpm": 900.0, "budget_tokens": 99999, "budget_usd": 9.0, "prices": "1,2", "timeout": 60.0,
+    "attempts": 4, "accept_server_change": True,
+}  # fmt: skip
 OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "max_tokens": 512}
 
 
@@ -51,7 +56,7 @@ OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "
         EVERY,
         {"preset": "qwq-32b", "thinking": "on", "provider": "generic", "max_tokens": 900, **NO_SEED, "limit": 2},
         {"api": "completions", "preset": "greedy", "drop": ["stream", "top_p"], "fit_context": True, "limit": 1},
-        {"fingerprint": False, "canary": False, "concurrency": 3, "rpm": 900.0, "budget_tokens": 99999},
+        {"fingerprint": False, "canary": False, **OF_A_SESSION},
         OF_A_FILE,
         {**OF_A_FILE, "filter": ["level=1"]},
         {**OF_A_FILE, "ids": ["b", "c"]},
@@ -71,21 +76,30 @@ def test_the_command_repeats_the_run_by_the_options_that_were_given(
         (options,) = options_again(manifest, "run")
         repeated = parsed(run_command(options))
         again = harness.run(**repeated.given)
-    named = {**asked, **given, "model": 0, "base_url": 0, "out": 0}
-    assert options.keys() == named.keys()
-    assert {name: value for name, value in options.items() if name in given and name != "data"} == {
-        name: value for name, value in given.items() if name != "data"
-    }
+    lasting = {name: value for name, value in given.items() if name not in (*OF_A_SESSION, "data")}
+    assert options.keys() == {*asked, *lasting, *given.keys() & {"data"}, "model", "base_url", "out"}
+    assert options.items() >= lasting.items()
     first, second = (next(iter(Manifest.load(RunFolder(run.path)).benchmarks.values())) for run in (made, again))
     assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
-    assert first.options == second.options
+    assert first.options is not None
+    assert {**first.options, **OF_A_SESSION} == {**(second.options or {}), **OF_A_SESSION}
 
 
 def test_a_run_of_an_earlier_version_says_that_its_options_are_unknown() -> None:
-    manifest = Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file"))
-    assert options_again(manifest) == []
-    (line,) = lines_again(manifest, "run", [])
+    former = Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file"))
+    assert options_again(former) == []
+    judged = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=ERRORS)
+    (line,) = lines_again(former, "run", [judged])
     assert line.startswith("# questions: sampled by an earlier version, which did not record the options")
+    (record,) = former.benchmarks.values()
+    imported = msgspec.structs.replace(record, settings={"outputs": {}})
+    assert lines_again(msgspec.structs.replace(former, benchmarks={"demo": imported}), "run", [judged]) == []
+
+
+@pytest.mark.parametrize(("key", "n_comments"), [("[hidden]", 1), ("hidden", 0)])
+def test_a_comment_says_where_a_hidden_value_belongs(key: str, n_comments: int) -> None:
+    lines = lines_again(manifest(demo={"extra_body": {"api_key": key}}), "run", [])
+    assert ["values in the places of [hidden]" in line for line in lines] == [True] * n_comments + [False] * 2
 
 
 CARD = {
@@ -174,9 +188,7 @@ def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> 
     record = of_card.benchmarks["demo"]
     settings = {**record.settings, "card": "/mine/demo.yaml", "questions_made": {"origin": "demo.jsonl"}}
     own = msgspec.structs.replace(of_card, benchmarks={"demo": msgspec.structs.replace(record, settings=settings)})
-    errors = JudgeErrors(
-        n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m", "prompt": "rubric-1"}
-    )
+    errors = msgspec.structs.replace(ERRORS, settings={"model": "m", "prompt": "rubric-1"})
     score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
     first, *_ = lines_again(own, "run", [score])
     assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (its text is " in first
@@ -208,9 +220,8 @@ def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
 
 
 def test_the_variable_of_the_judges_key_is_named() -> None:
-    errors = JudgeErrors(n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m"})
-    score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
-    with_key = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, key_variable="JUDGE_KEY"))
+    score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=ERRORS)
+    with_key = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(ERRORS, key_variable="JUDGE_KEY"))
 
     def judge_lines(score: Score) -> list[str]:
         return lines_again(manifest(demo={}), "run", [score])[-1:]

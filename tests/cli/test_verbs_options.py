@@ -120,6 +120,8 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
     assert not [text for text in texts if any(canary in text for canary in CANARIES)]
     with pytest.raises(UsageError, match=r"^samples=0: expected a number"):
         harness.run("demo", samples=0)
+    with pytest.raises(UsageError, match=r"^extra_body: expected values that JSON can hold .*bytes"):
+        harness.run("demo", extra_body={"a": b"\xff"})
 
 
 IN_THE_BODY = """extra_body '{"top_k": VALUE}'"""

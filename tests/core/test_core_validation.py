@@ -28,7 +28,7 @@ class Inner(BaseModel):
 
 class Outer(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    title: str
+    title: Annotated[str, Field(min_length=1)]
     sampling: Inner = Inner()
 
 
@@ -61,7 +61,8 @@ def test_the_fields_of_all_other_mistakes_are_named() -> None:
 def test_our_own_objections_lose_pydantics_prefix_and_python_words_become_yamls() -> None:
     own = problem({"title": "x", "sampling": {"stop": ["a", "b", "c"]}})
     assert own.sentence == "sampling.stop: at most 2 texts, found ['a', 'b', 'c']"
-    assert "valid list" in problem({"title": "x", "sampling": {"stop": {}}}).sentence
+    assert "expected a list in brackets" in problem({"title": "x", "sampling": {"stop": {}}}).sentence
+    assert problem({"title": "caf\udce9"}).sentence == r"title: expected a text in UTF-8, found 'caf\udce9'"
 
 
 def test_what_was_written_reaches_the_terminal_harmless_and_bounded() -> None:

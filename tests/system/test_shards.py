@@ -219,11 +219,20 @@ def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(
     assert harness.merge([former, rest], out=tmp_path / "joined").complete
 
 
-def test_the_command_that_repeats_a_shard_repeats_the_run(asked: dict[str, Any], tmp_path: Path) -> None:
-    for chosen in ({}, {"limit": 4}, {"ids": ["q0", "q1", "q2"]}):
-        run = harness.run(out=tmp_path / f"run{len(chosen)}{[*chosen]}", shard="1/2", **chosen, **asked)
+def test_the_command_that_repeats_a_shard_or_joined_parts_repeats_the_run(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    def selected(run: Any) -> dict[str, Any]:
         (options,) = options_again(Manifest.load(RunFolder(run.path)))
-        assert {name: options[name] for name in ("shard", "limit", "ids") if name in options} == chosen
+        return {name: options[name] for name in ("shard", "limit", "ids") if name in options}
+
+    selections: list[dict[str, Any]] = [{}, {"limit": 4}, {"ids": ["q3", "q4"]}]
+    parts = [harness.run(out=tmp_path / str(n), shard="1/2", **one, **asked) for n, one in enumerate(selections)]
+    assert [selected(part) for part in parts] == selections
+    rest = harness.run(out=tmp_path / "rest", shard="2/2", limit=4, **asked)
+    assert selected(harness.merge([parts[1], rest], out=tmp_path / "of one selection")) == {"limit": 4}
+    assert selected(harness.merge(parts[1:], out=tmp_path / "of two")) == {"ids": [f"q{n}" for n in range(5)]}
+    assert selected(harness.merge([parts[1], parts[0]], out=tmp_path / "of all")) == {}
 
 
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:
     base, _ = two_runs(tmp_path)
     with pytest.raises(UsageError, match="give at least two runs"):
-        compare([base], CompareOptions())
+        reasoning_harness.compare(str(base.path))
     with pytest.raises(UsageError, match="shares no benchmark"):
         compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])], CompareOptions())
     with pytest.raises(StoreError, match="demo of fresh is not scored"):

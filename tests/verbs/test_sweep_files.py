@@ -215,13 +215,14 @@ M = D + "models: [m]\n"
         (M + "except: [{models: [n]}]\n", 3, "no entry of models is called 'n'. The entries are m."),
         (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is called 'mm'. Did you mean m?"),
         (D + "except: [{servers: x}]\n", 2, "no entry of servers is called 'x'."),
-        (D + "except: [{models: 3}]\n", 2, "except.0.models: expected a valid string or a valid list, found 3"),
-        (D + "slots: 0\n", 2, "slots: expected a valid list or a number greater than or equal to 1, found 0"),
+        (D + "except: [{models: 3}]\n", 2, "except.0.models: expected a valid string or a list in brackets, found 3"),
+        (D + "except: [{modls: m}]\n", 2, "except.0.modls: expected 'models', 'servers', "),
+        (D + "slots: 0\n", 2, "slots: expected a list in brackets or a number greater than or equal to 1, found 0"),
         (D + "slots: [[]]\n", 2, "slots.0: expected at least 1, found 0"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
         (D + "run: {stream: false}\n", 2, "unknown key 'run.stream'. Now whole replies are requested by drop=stream"),
         (D + "models: [{model: m, chat_template_kwargs: {}}]\n", 2, "Now it is a field of the body: give extra_body"),
-        (D + "prompts: [3]\n", 2, "prompts.0: expected a mapping, found 3"),
+        (D + "prompts: [3]\n", 2, "prompts.0: expected a text or a mapping, found 3"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:

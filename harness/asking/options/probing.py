@@ -106,6 +106,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
             raise UsageError("it saves the replies to plain requests: leave out extra_body", field="save_reference")
 
 
+_WHOLE = dict.fromkeys(("stream", "no_stream"), "a probe requests streamed and whole replies: leave this option out")
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
 
 
@@ -123,7 +124,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     """
 
-    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE, **FORMER}
+    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE, **FORMER, **_WHOLE}
 
     as_json: Annotated[bool, prints("one object", "harness.verbs.probe.findings:ProbeReport")] = False
     quiet: Annotated[bool, Option("Show no progress.")] = False

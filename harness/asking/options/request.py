@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
 from harness.core.options import JSON, SEED, Option, Options
-from harness.core.secret import seal_secrets
+from harness.core.secret import reveal_secrets, seal_secrets
 
-BODY = JSON._replace(parse=lambda value: seal_secrets(JSON.parse(value)))
+
+def _body(value: Any) -> Any:
+    """The fields with keys sealed. Raises `ValueError` for a value that JSON cannot hold."""
+    sealed = seal_secrets(JSON.parse(value))
+    try:
+        json.dumps(reveal_secrets(sealed), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"expected values that JSON can hold ({error})") from error
+    return sealed
+
+
+BODY = JSON._replace(parse=_body)
 """Kind of an option that holds fields of a request's body. Values that may be keys are sealed, so they are never shown.
 """
 
@@ -78,8 +90,8 @@ class HowWritten(Options):
     drop: Annotated[
         tuple[str, ...],
         Option(
-            "Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream` requests whole "
-            "replies, from endpoints that cannot stream.",
+            "Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream`, of a run "
+            "only, requests whole replies, from endpoints that cannot stream.",
             under=REQUEST,
             metavar="FIELD",
         ),
@@ -89,7 +101,7 @@ class HowWritten(Options):
         """Raise `UsageError` if the arguments of the chat template are no object."""
         super()._check()
         if not isinstance(self.extra_body.get("chat_template_kwargs", {}), dict):
-            raise UsageError("chat_template_kwargs: expected a JSON object", field="extra_body")
+            raise UsageError("chat_template_kwargs: expected a JSON object; or leave it out", field="extra_body")
 
 
 class BatchOptions(Options):

@@ -381,7 +381,7 @@ _CURES: Mapping[str, str] = {
     "random_seed": "seed=None (--seed none)",
     "enable_thinking": _NO_THINKING,
     "reasoning_effort": _NO_THINKING,
-    "chat_template_kwargs": f"{_NO_THINKING} and no chat_template_kwargs",
+    "chat_template_kwargs": f"{_NO_THINKING} and no chat_template_kwargs in extra_body",
     "thinking": _NO_THINKING,
     "reasoning": _NO_THINKING,
 }

@@ -337,13 +337,11 @@ class ProbedServer:
         from what a check sends beside the user's fields, so it ends no probe.
         """
         own, switches = self.asker.spelling.extra_body, self.asker.spelling.chat_template_kwargs
-        added = {name: "extra_body" for name, value in own.items() if body.get(name) == value}
+        added = [name for name, value in own.items() if body.get(name) == value]
         if switches:
-            added |= dict.fromkeys(("chat_template_kwargs", *switches), "chat_template_kwargs")
+            added += ["chat_template_kwargs", *switches]
         if not self.answered and (names := rejected_fields(words, added)):
-            raise UsageError(
-                f"{added[names[0]]}: the server rejects {', '.join(names)}: leave it out ({quoted(words)})"
-            )
+            raise UsageError(f"extra_body: the server rejects {', '.join(names)}: leave it out ({quoted(words)})")
         return rejected_fields(words, self._spare(body))
 
     def _count(self, body: Fields, text: str, reason: str | None) -> None:

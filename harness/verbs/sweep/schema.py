@@ -104,11 +104,6 @@ class TableOptions(Part):
         return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
 
 
-def _as(key: str) -> BeforeValidator:
-    """A validator that turns a bare text into a mapping: `qwen` becomes `{key: "qwen"}`."""
-    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
-
-
 def _open(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """A validator that accepts a text with a placeholder; the text is checked once its values are filled in."""
     return value if isinstance(value, str) and "{" in value else handler(value)
@@ -179,7 +174,13 @@ def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     """The type of an axis' entry: a mapping with these fields and a name, or a bare text for the field `short`."""
     named = {"name": (Annotated[str, Field(pattern=r"^[a-z0-9{][a-z0-9._{}-]*$")], _may_be_left_out())}
     model = create_model(title, __base__=Part, __doc__=doc, **(named | fields))
-    return Annotated[model, BeforeValidator(_as(short).func, json_schema_input_type=str | model)]
+
+    def as_mapping(value: Any) -> Any:
+        if not isinstance(value, str | dict):
+            raise ValueError("expected a text or a mapping")
+        return {short: value} if isinstance(value, str) else value
+
+    return Annotated[model, BeforeValidator(as_mapping, json_schema_input_type=str | model)]
 
 
 _REPEATS: Mapping[str, Any] = {
