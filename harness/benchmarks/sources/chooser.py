@@ -17,17 +17,17 @@ from harness.core.inert import safe_name, visible
 def read(card: Card) -> Rows:
     """The rows of the card's source. Raises `UsageError`."""
     source = card.source
+    # Tests of programs may be as long as a model's outputs, and hold any characters.
+    has_tests = card.program is not None
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):
-            return hub.read(hub.from_url(source.path, source.split, source.config))
+            return hub.read(hub.from_url(source.path, source.split, source.config), long_fields=has_tests)
         scheme, separator, _ = source.path.partition("://")
         if separator:
             return _of_plugin(scheme, source)
         if source.config is not None:
             raise UsageError("only a data set of the hub (hf://datasets/OWNER/NAME) has configurations", field="config")
         path = local_path(card, source)
-        # Tests of programs may be as long as a model's outputs, and hold any characters.
-        has_tests = card.program is not None
         rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
         return Rows(rows, source.path)
     if isinstance(source, HubSource):

@@ -72,7 +72,7 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
     )
 
 
-def read(source: HubSource, *, long_fields: bool = False) -> Rows:
+def read(source: HubSource, *, long_fields: bool) -> Rows:
     """The rows of a hub data set; files that are not in the cache are downloaded. Raises `UsageError`.
 
     long_fields: whether fields may have megabytes of any characters (the tests of programs).
