@@ -312,8 +312,8 @@ def paired_limits(first: Array, second: Array, n_questions: int) -> IntervalEnds
     first, second: questions that only the first, only the second run has right. Bonett and Price (2012, J. Educ. Behav.
     Stat. 37:479): the normal interval with pairs of either kind added. The end away from 0 lies further out, as in
     Wilson's: of a larger true difference more questions differ, in proportion to the pairs found. A third pair, which
-    fades as more pairs differ, is for runs that hardly differ. Without both, a run that is never the worse one had
-    6.5 % of errors at that end.
+    fades as more pairs differ, is for runs that hardly differ. Without both, a run that is never the worse one errs
+    too often at that end (docs/method/statistics.md).
     """
     total = n_questions + 2
     n_apart = first + second

@@ -210,7 +210,7 @@ M = D + "models: [m]\n"
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
         (M + "except: [{models: m}]\n", 3, "`except` leaves out every cell"),
         ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is called 'aime2'."),
-        (M + "suite: {title: x}\nexcept: [{servers: x}]\n", 4, "no entry of servers is called 'x'."),
+        (M + "suite: {title: x}\nexcept: [{models: x}]\n", 4, "no entry of models is called 'x'."),
         (D + "extends: aime-preview\nsuite: {title: x, mean_of: [t0.0]}\n", 3, "no benchmark is called 't0.0'."),
         (M + "except: [{models: [n]}]\n", 3, "no entry of models is called 'n'. The entries are m."),
         (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is called 'mm'. Did you mean m?"),

@@ -283,7 +283,8 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
         for axis, names in left_out.items():
             known = [entry.name for entry in axes.get(axis, ())]
             for name in [names] if isinstance(names, str) else names:
-                if axis != open_axis and name not in known:
+                # A suite leaves out servers of its source, which the user need not have.
+                if axis != open_axis and name not in known and (axis in file.content or "suite" not in file.content):
                     near = near_names(name, known) or (f" The entries are {', '.join(known)}." if known else "")
                     where = file.where(("except", number, axis))
                     raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
