@@ -308,16 +308,16 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 def _selecting_cell(row: Row, name: str) -> Any:
     """The cell of a column; for `COLUMN.KEY`, that key's value in a column that holds JSON. Raises `UsageError`."""
     outer, dot, key = name.partition(".")
-    if dot and _first_column((name,), row) is None:
-        column = _require_column(row, (outer,), "the selection")
-        value = row.value[column]
-        if isinstance(value, str):
-            value = tables.parse_json(value, f"{row.where}, the column {column!r}")
-        if not isinstance(value, dict) or key not in value:
-            raise _wrong_cell(row, column, f"hold a JSON object with the key {key!r}", value)
-        return value[key]
-    # A row without the column is an error: if the data renamed the column, no row would be left.
-    return row.value[_require_column(row, (name,), "the selection")]
+    if not dot or _first_column((name,), row) is not None:
+        # A row without the column is an error: if the data renamed the column, no row would be left.
+        return row.value[_require_column(row, (name,), "the selection")]
+    column = _require_column(row, (outer,), "the selection")
+    value = row.value[column]
+    if isinstance(value, str):
+        value = tables.parse_json(value, f"{row.where}, the column {column!r}")
+    if not isinstance(value, dict) or key not in value:
+        raise _wrong_cell(row, column, f"hold a JSON object with the key {key!r}", value)
+    return value[key]
 
 
 def _id_column(card: Card, first: Row) -> str | None:
