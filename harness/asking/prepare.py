@@ -269,8 +269,7 @@ def _recorded(options: RunOptions) -> dict[str, Any]:
     Ids are in the plan; a limit or filter beside them is left out with them.
     """
     given = recorded_options(without_secrets(options.plain))
-    left_out = () if options.ids is None else ("limit", "filter")
-    return {name: value for name, value in given.items() if name not in left_out}
+    return {name: value for name, value in given.items() if options.ids is None or name not in ("limit", "filter")}
 
 
 _SELECTING = {"limit", "ids", "filter", "shard"}

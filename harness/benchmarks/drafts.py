@@ -308,16 +308,16 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 def _selecting_cell(row: Row, name: str) -> Any:
     """The cell of a column; for `COLUMN.KEY`, that key's value in a column that holds JSON. Raises `UsageError`."""
     column_name, dot, key = name.partition(".")
-    is_whole_cell = not dot or _first_column((name,), row) is not None  # a column's own name may hold a dot
-    # A row without the column is an error: if the data renamed the column, no row would be left.
-    column = _require_column(row, (name if is_whole_cell else column_name,), "the selection")
-    cell = row.value[column]
-    if is_whole_cell:
-        return cell
-    content = tables.parse_json(cell, f"{row.where}, the column {column!r}") if isinstance(cell, str) else cell
-    if not isinstance(content, dict) or key not in content:
-        raise _wrong_cell(row, column, f"hold a JSON object with the key {key!r}", content)
-    return content[key]
+    if not dot or _first_column((name,), row) is not None:
+        # A row without the column is an error: if the data renamed the column, no row would be left.
+        return row.value[_require_column(row, (name,), "the selection")]
+    column = _require_column(row, (column_name,), "the selection")
+    value = row.value[column]
+    if isinstance(value, str):
+        value = tables.parse_json(value, f"{row.where}, the column {column!r}")
+    if not isinstance(value, dict) or key not in value:
+        raise _wrong_cell(row, column, f"hold a JSON object with the key {key!r}", value)
+    return value[key]
 
 
 def _id_column(card: Card, first: Row) -> str | None:

@@ -616,6 +616,7 @@ def _ask(
             {benchmark_cases.benchmark: benchmark for benchmark_cases in with_questions}, folder, server.asker
         ),
         out=folder.path,
+        key_variable=judge.key_variable,
         concurrency=server.concurrency,
         prices=judge.prices,
         patience=patience or Patience(),

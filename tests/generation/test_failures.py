@@ -124,9 +124,9 @@ def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_
         came["reply"].set()
 
     with FakeServer(refused) as one, FakeServer(other) as two:
-        settings = run_settings(tmp_path / "run", one.base_url, two.base_url)
+        settings = run_settings(tmp_path / "run", one.base_url, two.base_url, key_variable="MY_KEY")
         if sound == "never":
-            with pytest.raises(ServerError, match="refuses: HTTP 401: wrong key"):
+            with pytest.raises(ServerError, match=r"refuses: HTTP 401: wrong key; .* into MY_KEY\Z"):
                 run(settings, question_set(tmp_path, 5))
         else:
             assert run(settings, question_set(tmp_path, 5)).complete

@@ -326,8 +326,9 @@ class Dispatcher:
             case "run":
                 self._lanes.answered_by(flight)
                 self.causes.met(task, failure)
+                variable = self._settings.key_variable or "OPENAI_API_KEY or the provider's variable"
                 cures = {
-                    401: "; put the right key, without quotes, into OPENAI_API_KEY or the variable of api_key_env",
+                    401: f"; put the right key, without quotes, into {variable}",
                     404: "; base_url usually ends in /v1",
                 }
                 cure = cures.get(failure.status or 0, "")
