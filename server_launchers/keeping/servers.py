@@ -278,10 +278,9 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     recorded = status()
     fitting = [server for server in recorded if name in (None, server.name)]
     if len(fitting) != 1:
-        if not recorded:
-            raise LaunchError("no server runs here; `harness serve ENGINE MODEL` starts one")
         problem = unnamed if name is None else f"no server is called {name}"
-        raise LaunchError(f"{problem}; known: {', '.join(server.name for server in recorded)}")
+        known = ", ".join(server.name for server in recorded) or "none, since no server runs here"
+        raise LaunchError(f"{problem}; known: {known}")
     return fitting[0]
 
 

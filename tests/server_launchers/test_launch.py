@@ -349,7 +349,7 @@ def test_stop_and_logs_name_the_servers_there_are() -> None:
             servers.logs()
         assert servers.stop(all=True) == (["one", "two"], [])
         assert servers.status() == []
-    with pytest.raises(LaunchError, match="no server runs here; `harness serve"):
+    with pytest.raises(LaunchError, match="or --all; known: none, since no server runs here"):
         servers.stop()
 
 
