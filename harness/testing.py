@@ -187,6 +187,7 @@ class FakeServer:
                     while not self._stopping.wait(0.01):
                         if _left(connection):
                             raise ConnectionAbortedError
+                    return False  # the server stops, and an answer may stall for ever
                 elif step is RESET:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return False
