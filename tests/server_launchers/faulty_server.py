@@ -6,7 +6,8 @@ Habits: `ignores-term` · `forks` (a child in the same group) · `hides-child` (
 ignores TERM) · `never-ready` · `silent` (listens, answers nothing, prints nothing) · `chatty` (endless hostile output)
 · `hangs` (after an error that engines end by) · `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) ·
 `other-model` (lists a model of another name) · `fails` and `streams` (log each request for a completion, and answer it
-with 500, or with events only). Asked for `/die`, it ends with exit status 7.
+with 500, or with events only) · `second-late` (the second replica listens a second later). Asked for `/die`, it ends
+with exit status 7.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ if "forks" in habits:
     subprocess.Popen([sys.executable, "-c", SLEEPER])
 if "hides-child" in habits:
     subprocess.Popen([sys.executable, "-c", SLEEPER], start_new_session=True)
+if "second-late" in habits and os.environ["REASONING_HARNESS_SERVER"].endswith(":1"):
+    time.sleep(1)
 if "dies" in habits:
     sys.exit("ModuleNotFoundError: No module named 'flash_attn'")
 if "crashes" in habits:

@@ -307,8 +307,9 @@ def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: 
         assert b"key=*** *** level-is-plain" in text
 
 
-def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
-    with launch.launch(faulty(dp=2, restarts=1)) as server:
+def test_a_start_waits_for_each_replica_and_one_that_dies_is_restarted_as_often_as_allowed() -> None:
+    with launch.launch(faulty("second-late", dp=2, restarts=1)) as server:
+        assert [httpx.get(f"{url}/health").status_code for url in server.base_urls] == [200, 200]
         assert server.state is not None
         for member in server.state.members:
             assert member.pid is not None
