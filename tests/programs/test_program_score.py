@@ -10,7 +10,7 @@ import pytest
 from harness.benchmarks import catalogue, questions
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.extensions.answers.program import bubblewrap, sandboxes
+from harness.extensions.answers.program import bubblewrap, grading
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.runs import RunFolder
 from harness.runs import grades as grade_file
@@ -94,7 +94,7 @@ def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
 ) -> None:
     a_run(tmp_path)  # for its card
     if works:
-        monkeypatch.setattr(sandboxes, "name_of", lambda *_: "bwrap python3")
+        monkeypatch.setattr(grading, "name_of", lambda *_: "bwrap python3")
     else:
         monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
     with FakeServer(
