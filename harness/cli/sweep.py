@@ -194,7 +194,7 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
     if not has_table:  # a table has the reasons in its notes
         for result in swept.lost:
             # A reason in the cell's record was printed when the cell ended.
-            if (found := record.read(swept.sweep.out, result.cell.name)) is None or not found.reason:
+            if (stored := record.read(swept.sweep.out, result.cell.name)) is None or not stored.reason:
                 click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if verify:
         for result in swept.disagreeing:

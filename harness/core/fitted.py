@@ -77,8 +77,8 @@ class Fitted:
         """Some columns as a table. What is left of the width goes to columns that would need further lines."""
         shown, widths = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), dict(least)
         lacking = {n: max(map(cell_len, self._cells[n])) - least[n] for n in numbers if n not in self._numeric}
-        for place, number in enumerate(sorted(lacking, key=lacking.__getitem__)):
-            widths[number] += (more := max(0, min(lacking[number], left // (len(lacking) - place))))
+        for n_served, number in enumerate(sorted(lacking, key=lacking.__getitem__)):
+            widths[number] += (more := max(0, min(lacking[number], left // (len(lacking) - n_served))))
             left -= more
         for number in numbers:
             side: Literal["left", "right"] = "right" if number in self._numeric else "left"

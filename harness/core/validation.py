@@ -105,26 +105,29 @@ _NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|
 
 def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
     """The problems with paths of keys and indices alone, without the names of the kinds that pydantic tried at a value
-    of several kinds; there, only the deepest problems are left, and those at one place are one.
+    of several kinds; there, only the deepest problems are left, and those at one path are one.
 
     value: what was refused.
     """
-    by_place: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
+    by_path: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for problem in problems:
-        place, keys = value, list[str | int]()
+        inner, path = value, list[str | int]()
         for part in problem["loc"]:
-            here = isinstance(place, dict | list) and part in (place if isinstance(place, dict) else range(len(place)))
-            if here or not _NAME_OF_KIND.fullmatch(str(part)):
-                place = place[part] if here else None
-                keys.append(part)
-        by_place.setdefault(tuple(keys), []).append(problem)
+            is_key = isinstance(inner, dict | list) and part in (
+                inner if isinstance(inner, dict) else range(len(inner))
+            )
+            if is_key or not _NAME_OF_KIND.fullmatch(str(part)):
+                inner = inner[part] if is_key else None
+                path.append(part)
+        by_path.setdefault(tuple(path), []).append(problem)
     cleaned: list[ErrorDetails] = []
-    for keys_of, same in by_place.items():
-        if not any(other[: len(keys_of)] == keys_of != other for other in by_place):
+    for keys, at_path in by_path.items():
+        is_deepest = not any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
+        if is_deepest:
             # What was found instead stands last.
-            complaints = sorted(dict.fromkeys(map(_complaint, same)), key=lambda words: ", found " in words)
+            complaints = sorted(dict.fromkeys(map(_complaint, at_path)), key=lambda words: ", found " in words)
             words = " or ".join(complaints).replace(" or expected ", " or ")
-            cleaned.append({**same[0], "loc": keys_of, "msg": words if len(same) > 1 else same[0]["msg"]})
+            cleaned.append({**at_path[0], "loc": keys, "msg": words if len(at_path) > 1 else at_path[0]["msg"]})
     return cleaned
 
 

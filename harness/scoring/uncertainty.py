@@ -184,17 +184,17 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws]:
     """The estimate of maj@k for each of `ks`; every question has at least k samples."""
-    several = [k for k in ks if k > 1]
-    spread_known = {k: _spread_is_known(items, k) for k in several}
-    values: dict[int, list[float]] = {k: [] for k in several}
-    variances: dict[int, list[float]] = {k: [] for k in several}
-    for item in items if several else ():
+    above_one = [k for k in ks if k > 1]
+    spread_known = {k: _spread_is_known(items, k) for k in above_one}
+    values: dict[int, list[float]] = {k: [] for k in above_one}
+    variances: dict[int, list[float]] = {k: [] for k in above_one}
+    for item in items if above_one else ():
         groups, silent = item.votes()
-        for k in several:
+        for k in above_one:
             values[k].append(maj_at_k(groups, silent, k))
             if spread_known[k]:
                 variances[k].append(maj_jackknife(groups, silent, k))
-    draws = {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in several}
+    draws = {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in above_one}
     return {k: draws[k] if k > 1 else accuracy(items) for k in ks}
 
 

@@ -35,13 +35,13 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     reached = {name: _measure(graded.of(name)) for name in planned}
     sessions: list[Outcome] = []
     while True:
-        wanted = {name: _samples_wanted(reached[name], error, benchmark.samples) for name, benchmark in planned.items()}
-        sessions.append(generate(prepared, stage_of(prepared, wanted, len(sessions)), watcher))
+        samples = {name: _next_samples(reached[name], error, benchmark.samples) for name, benchmark in planned.items()}
+        sessions.append(generate(prepared, stage_of(prepared, samples, len(sessions)), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
             return Sampled(outcome=outcome)
         reached = {name: _measure(graded.of(name)) for name in planned}
-        if all(_samples_wanted(reached[name], error, of.samples) <= wanted[name] for name, of in planned.items()):
+        if all(_next_samples(reached[name], error, of.samples) <= samples[name] for name, of in planned.items()):
             break
         end_if_signalled(sessions[-1], prepared, watcher)
     reached_words = ", ".join(_in_words(name, reached[name], len(planned) > 1) for name in planned)
@@ -73,7 +73,7 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _samples_wanted(reached: Reached, error: float, most: int) -> int:
+def _next_samples(reached: Reached, error: float, most: int) -> int:
     """Number of samples that each question should have after the next stage; the present number if the target error is
     reached.
 

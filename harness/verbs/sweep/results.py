@@ -150,8 +150,8 @@ class Results:
     @property
     def lost(self) -> list[CellResult]:
         """The cells that failed, miss samples or cannot be read, without those that are still to be run."""
-        found = [result for result in self.results if result.reason]
-        return [result for result in found if result.reason != NOT_RUN or not self.sweep.is_held(result.cell)]
+        incomplete = [result for result in self.results if result.reason]
+        return [result for result in incomplete if result.reason != NOT_RUN or not self.sweep.is_held(result.cell)]
 
     @property
     def disagreeing(self) -> list[CellResult]:
