@@ -148,7 +148,9 @@ class Journal:
         try:
             state = os.fstat(self._file.descriptor)
             # Writing to a file without a name raises no error, and all samples would be gone at the end.
-            is_there = os.path.lexists(path) and os.path.samestat(path.stat(), state)
+            is_there = os.path.samestat(path.stat(), state)
+        except FileNotFoundError:
+            is_there = False
         except OSError as error:
             raise disk_error(path, error) from error
         if not is_there:
