@@ -186,8 +186,8 @@ def test_the_list_names_each_function_that_the_harness_cannot_call(tmp_path: Pat
         class Called:
             def __call__(self, first, second=2): return ["program", "{port}"]
         called = Called()
-        wrapped = Exporter(kind="training", about="", write=two)
-        unfit = Exporter(kind="training", about="", write=one)
+        wrapped = Exporter(kind="training", write=two)
+        unfit = Exporter(kind="training", write=one)
     """
     callable_as = {
         "grader": {"two", "many", "called"},
