@@ -39,7 +39,7 @@ def _differences(path: str, pinned: Any, now: Any) -> Iterator[str]:
 
 
 def with_pinned(pinned: Any, now: Any) -> Any:
-    """`now`, with the pinned value in each place where both mean the same, so that a written file shows changes only."""
+    """`now`, with the pinned value in each place where both mean the same, so that the written file shows changes."""
     if isinstance(pinned, Mapping) and isinstance(now, Mapping):
         return {key: with_pinned(pinned.get(key, ABSENT), value) for key, value in now.items()}
     if isinstance(pinned, list | tuple) and isinstance(now, list | tuple):
