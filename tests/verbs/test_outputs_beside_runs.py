@@ -373,6 +373,8 @@ def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: P
     assert "out=results/base makes the run elsewhere" in refused("score", file)
     done = command("score", file, "--out", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
+    assert f"base.jsonl was read into the run folder {tmp_path / 'run'}\n" in done.stderr
+    assert "was read into" not in command("score", tmp_path / "run").output
 
 
 def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(tmp_path: Path) -> None:
