@@ -203,8 +203,8 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
     if lost := len(swept.lost):
         again = "each change of a checkpoint" if follows else "the same command"
         click.echo(
-            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, but where "
-            "the reason says what else to do",
+            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, "
+            "unless their reason asks for something else first",
             err=True,
         )
     else:

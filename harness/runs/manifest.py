@@ -436,7 +436,7 @@ def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     lines = "\n".join(f"  {difference}" for difference in changed)
     error = StoreError(
         f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
-        "Use the old settings, or another run folder."
+        "Use the old settings, or name another run folder with `out`."
     )
     error.other_settings = lines
     return error

@@ -839,6 +839,8 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
         refused = harness(tmp_path, "verify", "mine", "--published", place)
         assert refused.code == 2
         assert said in refused.err
+    shipped = harness(tmp_path, "verify", "mine").err
+    assert "the table of published scores holds no score of any model on demo: give `published`" in shipped
     (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("model-7b", "other"), encoding="utf-8")
     refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
     assert "own.yaml holds no published score of org/model-7b on demo: give `model`" in refused.err
