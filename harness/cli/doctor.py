@@ -115,10 +115,11 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     needed: set[str] = set()
     warnings: list[str] = []
     passed = True
+    n_absent = 0
     cards = [catalogue.load_or_make(name) for name in names] or catalogue.cards()
     for card in cards:
         if not names and data.status(card) == "absent":
-            rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))
+            n_absent += 1
             continue
         try:
             row, passes = _test_card(card, needed, warnings)
@@ -127,6 +128,8 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
         rows.append(row)
         passed = passed and passes
     terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
+    if n_absent:
+        click.echo(f"not tested, as their data are not here: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)")
     for warning in warnings if names else ():
         click.echo(f"warning: {warning}")
     return passed, needed

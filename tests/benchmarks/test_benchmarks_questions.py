@@ -553,4 +553,7 @@ def test_the_doctor_answers_about_a_benchmark_and_names_references_that_no_rule_
         "warning: t.csv:7 has the question of t.csv:5 with another answer: of equal replies, one is right and one "
         "wrong. Correct the answer, or remove a row",
     ]
-    assert "openai" in harness(tmp_path, "doctor").out
+    everything = harness(tmp_path, "doctor").out
+    assert "openai" in everything
+    assert "not tested, as their data are not here: " in everything
+    assert "aime24" not in everything
