@@ -214,11 +214,11 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
     """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
 
-    samples: how many samples a person judges in all. undecided: those that the grader left undecided, in place of a
-    random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written. verdicts:
-    this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value for each
-    benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts, whose
-    intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
+    samples: how many samples of each benchmark a person judges. undecided: those that the grader left undecided, in
+    place of a random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written.
+    verdicts: this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value
+    for each benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts,
+    whose intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
     """
     verbs.check("audit", options)
     return audit_run(Path(source), AuditOptions.of(**options))

@@ -41,7 +41,7 @@ def ended(words: list[str], folder: Path = CHECKOUT) -> subprocess.CompletedProc
 
 def commands(program: str) -> list[list[str]]:
     """The page's commands, as this engine takes them."""
-    (first, second, third) = blocks(CHECKOUT / "docs" / "howto" / "offline.md", "text")[-3:]
+    (first, second, third) = blocks(CHECKOUT / "docs" / "gpu-nodes.md", "text")[-3:]
     lines = []
     for line in (first.text + second.text + third.text).replace("\\\n", " ").splitlines():
         line = line.replace("$(id -u):$(id -g)", f"{os.getuid()}:{os.getgid()}")
