@@ -16,10 +16,7 @@ from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import (
-    RUN,
-    assert_complete,
     engine,
-    harness,
     health,
     kill,
     known,
@@ -30,7 +27,7 @@ from tests.servers.running import (
     wait_until,
 )
 from tests.servers.specs import VLLM_ENVIRONMENT, sglang_spec, vllm_spec
-from tests.servers.streams import ask, begin, begin_on_both
+from tests.servers.streams import ask, begin
 from tests.system.command import argv, environment
 
 SCHEDULER = "sglang::scheduler"
@@ -149,17 +146,7 @@ def test_stopping_in_the_middle_of_a_stream_leaves_nothing(
     assert set(engine_processes()) <= before
 
 
-def test_told_to_end_sglang_finishes_what_it_is_saying_first(mortal: RunningServer, dies: Dies, restarts: int) -> None:
-    if dies is not ENGINES["sglang"]:
-        pytest.skip("vLLM's streams end in several ways")
-    stream, reading = begin(mortal, tokens=1500)
-    kill(engine(mortal).pid, signal.SIGTERM)
-    reading.join()
-    assert (stream.finish, stream.done, stream.broken) == (["length"], True, None)
-    wait_for_restart(mortal, restarts + 1)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_launcher_that_is_killed_leaves_nothing(
     vllm: Path, models: Path, private_state: Path, number: signal.Signals
 ) -> None:
@@ -174,26 +161,3 @@ def test_a_launcher_that_is_killed_leaves_nothing(
     running.send_signal(number)
     running.communicate()
     wait_until(lambda: set(engine_processes()) <= before, "everything to end")
-
-
-def test_harness_serve_and_run_work_with_replicas_behind_the_router(
-    sglang: Path, routers: Path, models: Path, private_state: Path, tmp_path: Path
-) -> None:
-    spec = sglang_spec(
-        sglang, models, engine="sglang_router", dp=2, router_python=routers, reasoning_parser="deepseek_r1", restarts=1
-    )
-    with launched(spec) as server:
-        assert [member.role for member in known(server).members] == ["engine", "engine", "router"]
-        assert len(server.base_urls) == 1
-        # Those that live on are read to their end, and SGLang takes four times vLLM's time for a token here.
-        streams, n_doomed = begin_on_both(server, tokens=6000)
-        kill(named(server, SCHEDULER)[0])
-        for _, reading in streams:
-            reading.join()
-        # The router takes the streams of a dead replica for ended; those of the other one go on.
-        assert sorted(stream.finish for stream, _ in streams) == [[]] * n_doomed + [["length"]] * (
-            len(streams) - n_doomed
-        )
-        done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0])
-        assert done.code == 0, done.err
-        assert_complete(tmp_path / "run", 20)

@@ -41,8 +41,6 @@ PARALLEL: tuple[dict[str, Any], ...] = (
 KINDS = {"vllm": ({},), "sglang": ({}, {"device": "cpu"}, {"device": "npu"}, {"device": "cuda"})}
 BACKENDS = {"vllm": "FLASH_ATTN", "sglang": "triton"}
 
-"""Options that an engine takes and its help leaves out."""
-
 READ_VLLM = """
 import json, sys
 from vllm.entrypoints.cli import serve
