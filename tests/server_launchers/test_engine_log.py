@@ -121,27 +121,6 @@ def test_a_signal_is_told_where_the_log_has_no_cause(tmp_path: Path) -> None:
     assert servers.log_tail(tmp_path / "none.log") == []
 
 
-@pytest.mark.parametrize(
-    ("line", "phase"),
-    [
-        ("Loading safetensors checkpoint shards:  40% Completed | 2/5", "loading weights 40 %"),
-        ("Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  55%|#####", "capturing graphs 55 %"),
-        ("INFO Dynamo bytecode transform time: 4.2 s, torch.compile takes 20 s", "compiling"),
-        ("INFO GPU KV cache size: 123,456 tokens", "reserving the cache"),
-        ("INFO:     Application startup complete.", "listening"),
-        # Lines of settings and of parts that are switched off show no phase.
-        (
-            "WARNING [vllm.py:1703] Enforce eager set, disabling torch.compile and warmup.",
-            "loading weights",
-        ),
-        ("[2026-11-20 08:25:09] server_args={'model_path': 'm', 'skip_server_warmup': False}", "loading weights"),
-    ],
-)
-def test_the_phase_of_a_start_is_read_from_the_log(line: str, phase: str) -> None:
-    assert engine_log.phase(["INFO: Starting to load model m", line, "something else"]) == phase
-    assert engine_log.phase([]) is None
-
-
 def output_of(*argv: str) -> tuple[str, int]:
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd="/")
     return done.stdout, done.returncode
