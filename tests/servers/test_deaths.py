@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import NamedTuple
 
 import pytest
 
-from server_launchers.keeping import servers
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
@@ -22,13 +19,11 @@ from tests.servers.running import (
     known,
     launched,
     named,
-    samples,
     wait_for_restart,
     wait_until,
 )
-from tests.servers.specs import VLLM_ENVIRONMENT, sglang_spec, vllm_spec
+from tests.servers.specs import sglang_spec, vllm_spec
 from tests.servers.streams import ask, begin
-from tests.system.command import argv, environment
 
 SCHEDULER = "sglang::scheduler"
 
@@ -106,27 +101,6 @@ def test_a_killed_first_process_takes_the_others_along_and_the_server_comes_back
     assert not set(others) & set(engine_processes())
 
 
-def test_a_run_outlives_the_death_of_its_server(
-    mortal: RunningServer, dies: Dies, restarts: int, tmp_path: Path
-) -> None:
-    words = ("run", "demo:8", "--limit", "25", "--base-url", mortal.base_urls[0], "--out", "run", "--no-canary")
-    folder = tmp_path / "run" / "demo"
-    running = subprocess.Popen(
-        argv(*words, "--concurrency", "4", "--idle-timeout", "60", "--attempts", "20"),
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until(lambda: (folder / "samples.jsonl").exists() and len(samples(tmp_path / "run")) > 8, "first samples")
-    kill(named(mortal, dies.inner)[0])
-    wait_for_restart(mortal, restarts + 1)
-    _, err = running.communicate()
-    assert running.returncode == 0, err
-    stored = samples(tmp_path / "run")
-    assert len({(one["question_id"], one["sample_index"]) for one in stored}) == len(stored) == 200
-
-
 def test_stopping_in_the_middle_of_a_stream_leaves_nothing(
     dies: Dies, python: Path, models: Path, private_state: Path
 ) -> None:
@@ -144,20 +118,3 @@ def test_stopping_in_the_middle_of_a_stream_leaves_nothing(
     assert set(stream.finish) <= {"abort"}
     assert stream.finish or stream.errors or stream.broken
     assert set(engine_processes()) <= before
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_launcher_that_is_killed_leaves_nothing(
-    vllm: Path, models: Path, private_state: Path, number: signal.Signals
-) -> None:
-    before = set(engine_processes())
-    options = ["--python", str(vllm), "--device", "cpu", "--eager", "--max-model-len", "2048", "--name", "doomed"]
-    options += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
-    words = argv("serve", "vllm", vllm_spec(vllm, models).model, *options)
-    running = subprocess.Popen(words, stderr=subprocess.PIPE)
-    state = servers.path_of("doomed")
-    # In the middle of a start: the engine has made its own children.
-    wait_until(lambda: state.exists() and len(set(engine_processes()) - before) >= 3, "a start to be under way")
-    running.send_signal(number)
-    running.communicate()
-    wait_until(lambda: set(engine_processes()) <= before, "everything to end")
