@@ -120,7 +120,7 @@ class Terminal(Watcher):
         self.advice: list[str] = []
         self._display: ProgressDisplay | None = None
         self._cell = ""
-        self._phase, self._next_beat = "", 0.0
+        self._next_beat = 0.0
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
     @property
@@ -165,10 +165,10 @@ class Terminal(Watcher):
         note(f"fetching {what}")
 
     def starting(self, progress: StartProgress) -> None:
-        """Print a line when the phase of a start changes, and from time to time in between."""
-        if progress.phase != self._phase or progress.seconds >= self._next_beat:
-            self._phase, self._next_beat = progress.phase, progress.seconds + BEAT_SECONDS
-            note(f"{progress.seconds:5.0f} s  {progress.phase}")
+        """Print the last line of the engine's log from time to time."""
+        if progress.seconds >= self._next_beat:
+            self._next_beat = progress.seconds + BEAT_SECONDS
+            note(f"{progress.seconds:5.0f} s  {progress.line}")
 
     def started(self, server: RunningServer, seconds: float) -> None:
         """Print the address of the server."""

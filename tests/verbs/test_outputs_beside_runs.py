@@ -491,7 +491,7 @@ def test_no_run_is_made_of_what_is_no_single_sound_file(
     assert not Path("new").exists()
 
 
-@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "boxed_mixed_zh", "none"])
+@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "none"])
 def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: Path, prompt: str) -> None:
     question, options = "下面哪个数是质数？请选择一个最合适的答案。", {"A": "4", "B": "6", "C": "7", "D": "9"}
     (tmp_path / "rows.jsonl").write_text(
@@ -511,7 +511,7 @@ def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: P
         scored = harness.score(file, benchmark=str(tmp_path / "card.yaml"))
         assert [score.accuracy.value for score in scored.scores] == [1.0]
     file.write_text(json.dumps({"question": f"{question}不", "response": r"\boxed{C}"}) + "\n")
-    with pytest.raises(harness.UsageError, match="nearest question there, '1', differs at character 22"):
+    with pytest.raises(harness.UsageError, match=r"asks '.*不', which .* does not; leave"):
         harness.score(file, benchmark=str(tmp_path / "card.yaml"))
 
 
