@@ -371,7 +371,8 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
+            message = f"{endpoint} rejects every request: {failure.message} (`drop` leaves a field out)"
+            self.fail(ServerError(message), repeats=True)
 
     # ---- the user's commands
 
