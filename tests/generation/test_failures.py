@@ -57,7 +57,9 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
     assert {event["kind"] for event in failed} >= {"server", "cut"}
     assert all(event["task"][0] == "sums" and event["message"] and event["attempt"] == 1 for event in failed)
     assert outcome.progress is not None
-    n_cut = {failure.kind: failure.count for failure in outcome.progress.failed}["cut"]
+    counts = {failure.kind: failure.count for failure in outcome.progress.failed}
+    assert counts == Counter(event["kind"] for event in failed)
+    n_cut = counts["cut"]
     assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
 
 
