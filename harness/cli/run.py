@@ -21,7 +21,6 @@ from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
-from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
 from harness.runs.layout import RunFolder
@@ -133,9 +132,6 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Print the samples, tokens and oddities of the session."""
     for warning in outcome.warnings:
         terminal.warn(warning)
-    repeating = (
-        f"repeating word by word an earlier reply of {MIN_DUPLICATE_CHARS} characters or more to the same question"
-    )
     tally = outcome.tally
     if tally.finished:
         terminal.note(
@@ -143,13 +139,8 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
             f"{count_noun(tally.tokens, 'new token')}"
             f" ({tally.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
         )
-        for n, what in (
-            (tally.truncated, "truncated"),
-            (tally.loops, "ending in a loop of the same words"),
-            (tally.duplicates, repeating),
-        ):
-            if n:
-                terminal.note(f"  {n} of them {what} ({n / tally.finished:.1%})")
+        if tally.truncated:
+            terminal.note(f"  {tally.truncated} of them truncated ({tally.truncated / tally.finished:.1%})")
         if outcome.progress is not None and outcome.progress.failed:
             kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
             terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")
