@@ -17,7 +17,7 @@ from harness.reports.plots.samples import length_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.trainings import steps_of
-from harness.scoring.moves import pairs
+from harness.scoring.comparison import pairs
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24

@@ -26,15 +26,12 @@ from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, warned, with_ks
 from harness.scoring.tally import QuestionTally, slim, tally
 
-MAX_WITH_TEXT = 500
-"""Number of questions of a run whose texts are kept: a comparison names one by it whose id is only a checksum."""
-
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
     """One benchmark of one run.
 
-    score: None before `harness score`. questions: its grades by question; the first `MAX_WITH_TEXT` have their texts.
+    score: None before `harness score`. questions: its grades by question, without texts.
     known_as: the name under which scores of these questions are published: `name`, or a card's name if a user's file
     holds that card's questions. None: a file that is named like a card holds other questions. n_ungraded: planned
     samples that were stored after the last scoring, here or in a shard, so that the score leaves them out. rubric: the
@@ -231,9 +228,7 @@ def _benchmark(
     planned = () if score is None else opened.planned()
     if score is None or not folder.grades.exists():
         return ScoredBenchmark(folder.name, record, score, (), folder.name)
-    questions = [
-        question if number < MAX_WITH_TEXT else slim(question, row=not alone) for number, question in enumerate(planned)
-    ]
+    questions = [slim(question, row=not alone) for question in planned]
     grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
     tallies = () if tallied is None else tallied.questions

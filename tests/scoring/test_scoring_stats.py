@@ -24,7 +24,6 @@ from harness.scoring.stats_differences import (
     SampleSpread,
     detection,
     fewest,
-    fisher,
     holm,
     least_question_difference,
     least_questions,
@@ -146,7 +145,6 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     yield "Holm", [holm([0.03, 0.01, 0.04]), holm([0.9, 0.0]), holm([0.6, 0.7])], [
         pytest.approx([0.06, 0.03, 0.06]), [0.9, 0.0], [1.0, 1.0],
     ]  # fmt: skip
-    yield "Fisher's tea", fisher(3, 4, 1, 4), 34 / 70
     share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
     smoothed = [smoothed_variance(np.asarray(0.75), np.asarray(v), np.asarray(40.0)) for v in (0.001, math.nan, 1)]
     yield "smoothed variance", list(map(float, smoothed)), [share * 31 / 42 * 11 / 42] + [31 / 42 * 11 / 42] * 2
