@@ -254,7 +254,7 @@ def report(
     sources = _paths(runs)
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(sources, report_options)
+    built = report_of(sources)
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:

@@ -23,7 +23,7 @@ from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import Score, warned, with_ks
+from harness.scoring.score import Score, warned
 from harness.scoring.tally import QuestionTally, slim, tally
 
 
@@ -90,12 +90,11 @@ Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
 def read_runs(
     folders: Sequence[RunFolder],
     *,
-    ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
-    """Read the scores, questions and grades of runs, in the order given. For ks, see `report`.
+    """Read the scores, questions and grades of runs, in the order given.
 
     known_as: without it, scores are taken to be published under the benchmark's own name. named_by_sweep: the
     benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
@@ -110,7 +109,6 @@ def read_runs(
         benchmarks = {
             name: _benchmark(
                 OpenBenchmark(folder.benchmark(name), record),
-                ks=ks,
                 alone=len(folders) == 1,
                 known_as=known_as,
                 n_unjoined=n_unjoined.get(name, 0),
@@ -213,14 +211,13 @@ def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 def _benchmark(
     opened: OpenBenchmark,
     *,
-    ks: Sequence[int],
     alone: bool,
     known_as: KnownAs | None,
     n_unjoined: int,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    ks: further values of k of pass@k. alone: the report has no
+    alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     n_unjoined: samples that only the run's shards hold.
     """
@@ -232,8 +229,6 @@ def _benchmark(
     grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
     tallies = () if tallied is None else tallied.questions
-    if ks and tallies:
-        score = with_ks(score, tallies, ks)
     n_ungraded = n_unjoined
     if tallied is not None and tallied.missing and not record.imported:
         graded = KeySet(grade.key for grade in grades)

@@ -50,7 +50,7 @@ from harness.scoring.observed import (
     salvage_warnings,
     takeover_warnings,
 )
-from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors, with_g_pass
+from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.scoring.workload import speed, workload
@@ -245,7 +245,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
-    # All that follows adds fields to it: facts of the samples, other accuracies, G-Pass@k, corrections, the audit.
+    # All that follows adds fields to it: facts of the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
@@ -259,8 +259,6 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
         score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))
-    if grading.tau is not None:
-        score = with_g_pass(score, graded.tallied, grading.tau)
     score = with_errors(score, graded.judged_failures)
     has_verdicts = graded.folder.overrides.exists()
     if not has_verdicts and score.judge_errors is None:

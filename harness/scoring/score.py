@@ -49,7 +49,6 @@ from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
     accuracy_of,
-    g_pass_at,
     interval_cell,
     maj_at,
     pass_at,
@@ -119,13 +118,6 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
     n_undecided: int
 
 
-class GPass(msgspec.Struct, frozen=True, kw_only=True):
-    """G-Pass@k with one τ: the chance that at least τ·k of k samples are right, by k."""
-
-    tau: float
-    at: dict[int, Estimate]
-
-
 WarningKind = Literal[
     "journal", "continued", "answerers", "replies", "card", "regraded", "hidden limit", "left out", "stored since",
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
@@ -172,8 +164,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     the text of another one; where they are many, sampling_error is None and sampling intervals are upper bounds
     (`at_most`).
 
-    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right), by k. g_pass: where a τ was
-    given.
+    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right), by k.
 
     Other accuracies. accuracy_finished: among the samples that max_tokens did not cut. accuracy_from_reasoning: if
     answers were also taken from reasoning that no final answer follows; None = the option was not given. It is no
@@ -204,7 +195,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     pass_at: dict[int, Estimate]
     pass_hat: dict[int, Estimate] = {}
     maj_at: dict[int, Estimate]
-    g_pass: GPass | None = None
     mean_completion_tokens: float | None
     bounds: Bounds
     partial: bool = False
@@ -365,16 +355,6 @@ def _stated_tokens(columns: SampleColumns) -> dict[str, Any]:
     return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
 
-def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:
-    """Return `score` with G-Pass@k added, for each of its k. items: the score's questions.
-
-    tau: the share of the k samples that must be right.
-    """
-    covered = sorted(items, key=lambda item: item.question.question_id)
-    at = {k: g_pass_at(covered, k, tau).estimate for k in score.pass_at}
-    return msgspec.structs.replace(score, g_pass=GPass(tau=tau, at=at))
-
-
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest.
 
@@ -390,18 +370,6 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
                 field="k",
                 value=k,
             )
-
-
-def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """Return `score` with pass@k, pass^k and maj@k for the further numbers `ks`. items: the score's questions.
-
-    Raises `UsageError` for a k above the samples of a question.
-    """
-    check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
-    covered = sorted(items, key=lambda item: item.question.question_id)
-    added = _over_k(covered, sorted(set(ks) - score.pass_at.keys()))
-    joined = {name: dict(sorted((getattr(score, name) | by_k).items())) for name, by_k in added.items()}
-    return msgspec.structs.replace(score, **joined)
 
 
 def cut_share(score: Score) -> float:

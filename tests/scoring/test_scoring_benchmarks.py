@@ -18,9 +18,7 @@ from harness.core.codec import decode, encode
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, Question
 from harness.runs.layout import RunFolder
-from harness.scoring.columns import numbers
-from harness.scoring.score import Score, score_benchmark, warnings_of_breakdowns, with_g_pass
-from harness.scoring.tally import tally
+from harness.scoring.score import Score, score_benchmark, warnings_of_breakdowns
 from tests.scoring.graded import grade, graded, question
 
 
@@ -283,15 +281,3 @@ def test_questions_of_one_passage_are_one_cluster_and_one_cluster_has_no_questio
     grades = [grade(q.question_id, i, "c" if i else "w") for q in questions for i in range(2)]
     score = score_benchmark(questions, grades, 2)
     assert (score.n_clusters, score.question_error, score.accuracy.question) == (1, None, None)
-
-
-def test_a_score_has_g_pass_where_a_share_is_given() -> None:
-    grades = [grade("q1", i, "c" if i < 2 else "w") for i in range(4)]
-    score = score_benchmark([question("q1")], grades, 4)
-    assert score.g_pass is None
-    (item,) = tally([question("q1")], grades, 4).questions
-    g_pass = with_g_pass(score, [item], 0.5).g_pass
-    assert g_pass is not None
-    assert {k: one.value for k, one in g_pass.at.items()} == pytest.approx({1: 0.5, 2: 5 / 6, 4: 1.0})
-    assert [one.at_most for one in g_pass.at.values()] == [False, False, True]
-    assert "g_pass_at_2" in numbers(with_g_pass(score, [item], 0.5))

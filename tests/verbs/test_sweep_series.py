@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options.finished import ReportOptions
 from harness.core.nouns import in_points
 from harness.reports.tables import Table
 from harness.runs import RunFolder
@@ -282,7 +281,7 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = plan_of("s.yaml", {}, {})
     sweeps.note_cells(planned)
-    curves = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
+    curves = [plot for plot in report([training]).plots() if "series" in plot.name]
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
     drawn = table.plots(results(planned))
     assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
@@ -290,18 +289,18 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     shutil.rmtree(training / "ck-step_20+demo")
     write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
     sweeps.note_cells(planned)
-    (curve,) = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
+    (curve,) = [plot for plot in report([training]).plots() if "series" in plot.name]
     assert curve.rows == table.plots(results(planned))[0].rows
     assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
     # Two trainings have two curves.
     shutil.copytree(training, training.parent / "twin")
-    both = report([training, training.parent / "twin"], ReportOptions())
+    both = report([training, training.parent / "twin"])
     (curve,) = (plot for plot in both.plots() if "series" in plot.name)
     assert [row[0] for row in curve.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()
-    assert not [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
+    assert not [plot for plot in report([training]).plots() if "series" in plot.name]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +332,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     planned = plan_of("s.yaml", {}, {})
     sweeps.note_cells(planned)
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
-    page = report([training], ReportOptions()).markdown().replace("\\_", "_")
+    page = report([training]).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):
         sentence = f"step {step} repeats step {former}: 200 of 200 replies that were compared are the same"
         notes = [number for number, note in enumerate(shown.notes, 1) if sentence in note]
