@@ -243,16 +243,18 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
-        tokens = score.tokens
-        parts = (
-            (tokens.completion, tokens.completion_right, tokens.completion_wrong, tokens.reasoning) if tokens else ()
-        )
-        kinds = (("completion", "all"), ("completion", "right"), ("completion", "not right"), ("reasoning", "all"))
-        for names, counts in zip(kinds, parts, strict=False):
+        if (tokens := score.tokens) is None:
+            return
+        for kind, of, counts in (
+            ("completion", "all", tokens.completion),
+            ("completion", "right", tokens.completion_right),
+            ("completion", "not right", tokens.completion_wrong),
+            ("reasoning", "all", tokens.reasoning),
+        ):
             if counts is not None:
                 within = sampling_cell(counts.mean) if counts.mean.sampling else "?"
                 mean = f"{counts.mean.value:.0f} ({within})"
-                yield (*names, str(counts.n), mean, f"{counts.p50:.0f}", f"{counts.p99:.0f}")
+                yield (kind, of, str(counts.n), mean, f"{counts.p50:.0f}", f"{counts.p99:.0f}")
 
     heads = ("tokens", "of", "samples", "mean", "p50", "p99")
     table = _by_score("Tokens of a sample", heads, scores, cells_of, n_names=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
@@ -35,11 +34,7 @@ def run(tmp_path: Path) -> RunFolder:
     return write_run(tmp_path / "run", benchmarks=[("demo", 6, 12)])
 
 
-def test_a_report_shows_the_k_of_the_score_and_says_who_takes_one(tmp_path: Path, run: RunFolder) -> None:
-    assert harness(tmp_path, "score", "run", "--k", "10").code == 0
-    assert harness(tmp_path, "report", "run", "--out", "out").code == 0
-    (row,) = csv.DictReader((tmp_path / "out" / "report.csv").read_text("utf-8").splitlines())
-    assert float(row["pass@8"]) < float(row["pass@10"]) <= float(row["pass@12"])
+def test_a_report_says_who_takes_a_k(tmp_path: Path, run: RunFolder) -> None:
     done = harness(tmp_path, "report", "run", "--k", "10")
     assert (done.code, "`harness score RUN` takes the k" in done.err) == (2, True), done.err
 

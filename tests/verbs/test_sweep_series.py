@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -151,12 +150,11 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert (f"differs from ck-step_{base} (p" in shown[name].title) == signs
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
             assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
-    assert {name for name in drawn if name != "means"} == {name for name, n in n_points.items() if n > 1}
+    assert drawn.keys() == {name for name, n in n_points.items() if n > 1}
     # All comparisons are corrected together.
     if "suite" not in content:
         pairs = [(one.p, one.against_base.p_sampling) for one in swept.results if one.against_base is not None]
         assert [p for p, _ in pairs] == pytest.approx(holm([raw for _, raw in pairs]))
-        assert "means" not in drawn, "the file does not say how benchmarks are joined"
         assert not swept.aggregates
         return
     by_step = [[made[f"ck-step_{step}+{name}"] for name in BENCHMARKS] for step in STEPS]
@@ -190,14 +188,6 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     shown = mean_table(results(plan_of("s.yaml", {}, {})))
     assert "differs" not in shown.title
     assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
-
-
-def test_the_table_of_steps_names_those_with_cut_replies(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1}}, cut=0.5)
-    write_runs(training, {"demo": {20: 0.1}, "aime24": {10: 0.1}})
-    notes = [table_of.notes for table_of in table.tables(results(plan_of("s.yaml", {}, {})))]
-    (note,) = [note for listed in notes for note in listed if "max_tokens cut" in note]
-    assert re.match(r"of the samples, max_tokens cut \d\d\.\d% at step 10; ", note)
 
 
 def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(training: Path) -> None:
@@ -246,37 +236,6 @@ def mean_table(swept: Results) -> Table:
     return shown
 
 
-def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:
-    (training.parent.parent / "ck/step_40").mkdir()
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
-    write_suite()
-    planned = plan_of("s.yaml", {}, {})
-    for cell in planned.cells:
-        write_record(planned, cell)
-    record.write(training, CellRecord(cell="ck-step_40+demo", reason="it was deleted"))
-    swept = results(planned)
-    *_, plot = table.plots(swept)
-    means = {row.models: row for row in table.mean_records(swept)}
-    assert (plot.name, plot.title) == ("means", "Mean of the benchmarks: accuracy against training steps")
-    assert [row[:3] for row in plot.rows] == [
-        ("mean ck", step, means[f"ck-step_{step}"].mean) for step in (10, 20, 30, 40)
-    ]
-    assert plot.rows[1][2] is None
-    assert plot.rows[0][3:5] == (means["ck-step_10"].sampling_low, means["ck-step_10"].sampling_high)
-    assert plot.summary.endswith(
-        "The mean counts each benchmark once: demo, aime24. No point, since a benchmark has no score: step 20. "
-        "Of an incomplete score: step 40."
-    )
-    # A step whose run ended early has no point, on its benchmark and in the mean.
-    shutil.rmtree(training / "ck-step_40+demo")
-    write_runs(training, {"demo": {40: 0.4}}, missing=0.7)
-    of_demo, _, of_means = table.plots(results(plan_of("s.yaml", {}, {})))
-    for plot in (of_demo, of_means):
-        assert plot.rows[3] == (plot.rows[0][0], 40, *[None] * 5)
-        assert "No point, since samples are missing: step 40." in plot.summary
-        assert "incomplete score" not in plot.summary
-
-
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = plan_of("s.yaml", {}, {})
@@ -291,7 +250,7 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     sweeps.note_cells(planned)
     (curve,) = [plot for plot in report([training]).plots() if "series" in plot.name]
     assert curve.rows == table.plots(results(planned))[0].rows
-    assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
+    assert (curve.rows[1][2], "samples are missing: 1 step." in curve.summary) == (None, True)
     # Two trainings have two curves.
     shutil.copytree(training, training.parent / "twin")
     both = report([training, training.parent / "twin"])
