@@ -181,7 +181,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
-        "figures": _figures(figures.of_benchmark(present)),
+        "figures": _figures([*figures.of_repeats(present), *figures.of_benchmark(present)]),
         "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),
         "checksums": checksum_table([part.run for part in present], name),
