@@ -90,7 +90,9 @@ class GradedBenchmark:
     def counts(self) -> Rows:
         """Positions of the grades that the score counts."""
         return (
-            np.arange(len(self.grades)) if self.grading.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
+            np.arange(len(self.grades))
+            if self.grading.salvaged
+            else np.flatnonzero(~self.observed.flagged("salvaged", self.rows))
         )
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
@@ -153,7 +155,7 @@ def _grade_benchmark(
     )
     within = journal.index < record.plan.samples
     planned_rows = journal.rows if within.all() else journal.rows[within]
-    counts = within if grading.salvaged else within & ~journal.observed.salvaged(journal.rows)
+    counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     endpoints = journal.observed.endpoints
