@@ -254,7 +254,7 @@ def report(
     sources = _paths(runs)
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(sources, report_options)
+    built = report_of(sources)
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:
@@ -293,8 +293,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     it, unless the option names one. Returns a list with a value for each other run and benchmark; its `uncompared` has
     a sentence for each benchmark of which no two runs are compared. A value's `decision` holds the verdicts, the
     intervals of the difference, and the p-values (how likely so large a difference is by luck), corrected for the
-    number of comparisons by Holm's method; `moved` are the questions that changed; `settings` are the settings that
-    differ. Raises `UsageError`, `StoreError`.
+    number of comparisons by Holm's method; `settings` are the settings that differ. Raises `UsageError`, `StoreError`.
     """
     verbs.check("compare", options)
     return compare_runs(_paths(runs), CompareOptions.of(**options))

@@ -290,17 +290,6 @@ def stem(question: Question, prompt: Prompt | None = None) -> str:
     return text.removesuffix(listed).strip() or text
 
 
-def beginning(question: Question, limit: int) -> str:
-    """The beginning of the question's text on one line, inert: at most `limit` characters."""
-    return visible(" ".join(bare_text(question)[: 4 * limit].split()), limit)
-
-
-def name_of(question: Question, limit: int) -> str:
-    """What a list calls the question, inert: the id that the data gave, else the beginning of its text."""
-    text = "" if question.has_own_id else beginning(question, limit)
-    return text or visible(question.question_id, limit)
-
-
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     """The prompt of that name: one of the card's own (`variants`), a shipped one, or a plug-in's.
 

@@ -145,14 +145,12 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
-    from harness.scoring.score import warnings_of_breakdowns
     from harness.verbs.run import doubts_of_sentences, is_sign
 
     question_set = questions.build(card)
     card_questions = question_set.questions
     warnings += question_set.notes
     warnings += doubts_of_sentences([question_set])
-    warnings += [f"{card.name}: a score will have {words}" for words in warnings_of_breakdowns(card_questions)]
     needed.update(question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader))
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
     result = self_test(card_questions)

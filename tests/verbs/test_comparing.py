@@ -23,7 +23,7 @@ import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.money import usd_in_words
-from harness.core.records import Grade, Key, ServerFacts, VerdictName
+from harness.core.records import Grade, Key, ServerFacts
 from harness.extensions.published_records import scores_of
 from harness.presets.grading import GradingOptions
 from harness.reports.costs import SampleCosts
@@ -501,36 +501,16 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
     assert "undecided" not in harness(tmp_path, "compare", "base", "tuned").err.replace(str(tmp_path), "")
 
 
-def test_undecided_answers_that_a_person_decided_are_no_longer_open(tmp_path: Path) -> None:
+def test_undecided_answers_stay_open_whatever_a_person_decides(tmp_path: Path) -> None:
+    """Verdicts by hand are told beside them, and count in `compare --samples`."""
     rows = {"q1": ("4", [r"\boxed{4}", r"\boxed{4 or so}"]), "q2": ("4", [r"\boxed{4}", r"\boxed{4 or more}"])}
     for name in ("base", "tuned"):
         score_run(judged_runs.write_run(tmp_path / name, rows), GradingOptions(workers=1))
-
-    def said_after(**verdicts: VerdictName | None) -> str:
-        for name, verdict in verdicts.items():
-            correct(RunFolder(tmp_path / "tuned").benchmark("prose"), Key(name, 1), verdict, graded="undecided",
-                    who="Ann", why="read")  # fmt: skip
-        return " ".join(harness(tmp_path, "compare", "base", "tuned").err.split())
-
-    open_ones = "By the open ones the difference may lie anywhere from"
-    nobody = said_after()
-    assert f"wrong: 2 of 4 of the run, 2 of 4 of the baseline. {open_ones} -50.0 to +50.0 points" in nobody
-    assert (
-        "decide them by hand with `harness audit` (each has an option for the undecided ones), or let a judge decide"
-        in nobody
-    )
-    one = said_after(q1="correct")
-    assert f"2 of 4 of the run (1 decided by hand), 2 of 4 of the baseline. {open_ones} -25.0 to +50.0 points" in one
-    assert said_after(q2="undecided") == one, "a person who cannot decide leaves the answer open"
-    assert f"(2 decided by hand), 2 of 4 of the baseline. {open_ones} -25.0 to +25.0 points" in said_after(q2="wrong")
-    assert f"2 of 4 of the run, 2 of 4 of the baseline. {open_ones} -50.0" in said_after(q1=None, q2=None)
-    for name in ("base", "tuned"):
-        for question in ("q1", "q2"):
-            folder = RunFolder(tmp_path / name).benchmark("prose")
-            correct(folder, Key(question, 1), "correct", graded="undecided", who="Ann", why="read")
-    closed = said_after(q2="wrong")
-    assert "the difference with verdicts by hand counts each of them as a person judged it" in closed
-    assert "harness audit" not in closed
+    folder = RunFolder(tmp_path / "tuned").benchmark("prose")
+    correct(folder, Key("q1", 1), "correct", graded="undecided", who="Ann", why="read")
+    told = " ".join(harness(tmp_path, "compare", "base", "tuned").err.split())
+    assert "2 of 4 of the run, 2 of 4 of the baseline. By them the difference may lie anywhere from -50.0" in told
+    assert "B − A = +25.0 points" in harness(tmp_path, "compare", "base", "tuned", "--samples").out
 
 
 def _rows_of_report(folder: Path, *runs: str) -> dict[str, list[str]]:
@@ -585,17 +565,6 @@ def test_a_sampling_value_that_both_servers_got_is_no_difference(
     mine = write_run(tmp_path / "mine", benchmarks=[("demo", 6, 4)], identity={"sampling": SAMPLED, "neutral": NEUTRAL})
     (compared,) = compare([theirs, mine], CompareOptions())
     assert [difference_in_words(one) for one in compared.settings] == listed
-
-
-def test_the_listed_questions_really_fell_or_rose_and_the_largest_changes_come_first(tmp_path: Path) -> None:
-    two_runs(tmp_path)
-    told = harness(tmp_path, "compare", "base", "tuned").out
-    counts = [tuple(map(int, found)) for found in re.findall(r": (\d+) of 16 → (\d+) of 16", told)]
-    changes = [after - before for before, after in counts]
-    (compared,) = compare([tmp_path / "base", tmp_path / "tuned"], CompareOptions())
-    moved = [move.second_correct - move.first_correct for move in compared.moved]
-    assert len([change for change in moved if change > 0]) < 5 < len([change for change in moved if change < 0])
-    assert changes == sorted(moved)[:5] + sorted((change for change in moved if change > 0), reverse=True)[:5]
 
 
 def test_a_run_that_an_interruption_cut_in_two_did_not_grow(tmp_path: Path) -> None:

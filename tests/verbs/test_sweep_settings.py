@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from harness.asking import prepare
-from harness.asking.options.finished import ReportOptions
 from harness.asking.watching import Watcher
 from harness.cli import sweep_plan
 from harness.core.errors import StoreError
@@ -193,7 +192,7 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     demo, means = table.plots(swept)
     assert all("No point, since settings differ: steps 10, 30." in plot.summary for plot in (demo, means))
     # A report knows no file: the settings are those of the last step.
-    page = report([plan.out], ReportOptions())
+    page = report([plan.out])
     (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy against step"))
     assert [words in note for note in table_of.notes].count(True) == 2
     (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")

@@ -23,14 +23,9 @@ from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
 from harness.reports.series import (
-    MEAN_PLOT,
-    CurvePoint,
     Step,
     benchmark_plot,
     benchmark_plot_name,
-    cut_notes,
-    mean_plot,
-    passed_over,
     series_table,
 )
 from harness.reports.tables import Table, short
@@ -61,11 +56,8 @@ def tables(results: Results) -> list[Table]:
         sections.append(_means(results))
     for name, steps in curves(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
-        notes = Notes()
-        legend = _beside_base(results, (result.p for result in of_benchmark)) + "".join(
-            map(notes.mark, cut_notes(steps))
-        )
-        sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
+        legend = _beside_base(results, (result.p for result in of_benchmark))
+        sections.append(series_table(steps, subject=short(name), legend=legend))
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -77,9 +69,9 @@ def tables(results: Results) -> list[Table]:
 
 
 def plots(results: Results) -> list[Plot]:
-    """The plots of accuracy against training step, where the sweep has checkpoints; last that of a suite's means."""
+    """The plots of accuracy against training step, where the sweep has checkpoints."""
     drawn = [benchmark_plot(name, steps) for name, steps in curves(results).items()]
-    return [plot for plot in (*drawn, _plot_of_means(results)) if plot is not None]
+    return [plot for plot in drawn if plot is not None]
 
 
 def write(results: Results) -> list[Path]:
@@ -111,7 +103,7 @@ def write(results: Results) -> list[Path]:
     if pictures and draw.installed():
         written += draw.write_plots(pictures, folder)
     if results.sweep.checkpoints:
-        names = [MEAN_PLOT, *(benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"])]
+        names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
             path.unlink(missing_ok=True)
     return written
@@ -370,16 +362,3 @@ def curves(results: Results) -> dict[str, list[Step]]:
             by_series.setdefault(cell.benchmark, []).append(Step(*of_curve, remark, bool(result.apart)))
     # A benchmark without any score has no table.
     return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
-
-
-def _plot_of_means(results: Results) -> Plot | None:
-    """The mean over the benchmarks against the training step; None without means or without two of them in a line."""
-    points: list[CurvePoint] = []
-    incomplete: list[CurvePoint] = []
-    for mean in results.aggregates:
-        of_mean = _cells_of(results, mean)
-        if of_mean and (checkpoint := (cell := of_mean[0].cell).checkpoint) is not None:
-            why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
-            points.append(CurvePoint(f"mean {cell.curve}".strip(), checkpoint.step, mean.mean, max(why, default="")))
-            incomplete += points[-1:] if mean.missing and mean.mean is not None else []
-    return mean_plot(points, [benchmark.label for benchmark in results.sweep.averaged], incomplete)
