@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -26,7 +27,6 @@ import harness as reasoning_harness
 from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
-from harness.cli.main import main
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
@@ -128,37 +128,34 @@ def test_a_sweep_killed_in_a_start_a_run_and_a_scoring_comes_to_the_same(
     words = ["sweep", write(killed, "s.yaml", whole(killed / "log"))]
     out = killed / "results" / "s"
 
+    def n_asked() -> int:
+        return len((killed / "log").read_text("utf-8").splitlines())
+
     def starting() -> bool:
         return any(b'"starting"' in path.read_bytes() for path in (killed / "state" / "servers").glob("*/*.json"))
 
-    killed_when(killed, words, starting)
-    assert not stages(out)
-    no_server_is_left(killed)
-    killed_when(killed, words, lambda: any(p.stat().st_size > 400 for p in out.glob("*b40+a/a/samples.jsonl")))
-    assert stages(out) == {"scored": 1}
-    no_server_is_left(killed)
-    killed_when(
-        killed, words, lambda: any(p.read_bytes().count(b"\n") == 24 for p in out.glob("*b90+b/b/samples.jsonl"))
-    )
-    assert stages(out) == {"scored": 2}
-    asked = len((killed / "log").read_text("utf-8").splitlines())
+    def n_lines(cell: str) -> int:
+        return sum(path.read_bytes().count(b"\n") for path in out.glob(f"*{cell}/*/samples.jsonl"))
+
+    moments = {starting: 0, lambda: n_lines("b40+a") > 3: 1, lambda: n_lines("b90+b") == 24: 2}
+    for reached, n_scored in moments.items():
+        killed_when(killed, words, reached)
+        assert stages(out) == ({"scored": n_scored} if n_scored else {})
+        no_server_is_left(killed)
+    before = n_asked()
     last = harness(killed, *words)
     assert last.code == 0, last.err
     assert "able+b90+a: scored" in last.err
-    assert "able+b40+b" not in last.err.split("complete: 4 cells")[0]
     assert scores(out) == scores(once / "results" / "s")
     assert len(scores(out)) == 4
     for path in out.glob("*/*/samples.jsonl"):
-        keys = [json.loads(line)["sample_index"] for line in path.read_text("utf-8").splitlines()]
-        assert len(keys) == (64 if path.parent.name == "a" else 24)
+        assert len(path.read_text("utf-8").splitlines()) == (64 if path.parent.name == "a" else 24)
     expected = 2 * (64 + 24)
-    n_asked = len((killed / "log").read_text("utf-8").splitlines())
-    assert asked < n_asked
-    assert expected <= n_asked <= expected + 3 * 4  # what was in flight at a kill is asked again, and nothing else
+    assert before < n_asked()
+    assert expected <= n_asked() <= expected + 3 * 4  # what was in flight at a kill is asked again, and nothing else
     assert (out / "table.md").read_bytes() == (once / "results" / "s" / "table.md").read_bytes()
-    again = harness(killed, *words)
-    assert (again.code, again.out) == (0, last.out)
-    assert len((killed / "log").read_text("utf-8").splitlines()) == n_asked
+    before, again = n_asked(), harness(killed, *words)
+    assert (again.code, again.out, n_asked()) == (0, last.out, before)
     _the_tables_say_what_the_scores_say(out, last)
     assert [row["p"] for row in quiet.records()] == [float(row["p"]) if row["p"] else None for row in table_of(out)]
 
@@ -183,27 +180,20 @@ def _the_tables_say_what_the_scores_say(out: Path, done: Result) -> None:
 
 def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path) -> None:
     broken = [sys.executable, "-c", "print('CUDA out of memory'); raise SystemExit(3)", "--port", "{port}"]
-    name = write(
-        tmp_path,
-        "s.yaml",
-        {
-            "servers": [{"name": "broken", "command": broken}, {"name": "good", "command": command()}],
-            "benchmarks": [{"data": "a.jsonl", "samples": 2}, {"data": "absent.jsonl"}],
-        },
-    )
+    content = {
+        "servers": [{"name": "broken", "command": broken}, {"name": "good", "command": command()}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 2}, {"data": "absent.jsonl"}],
+    }
+    name = write(tmp_path, "s.yaml", content)
     done = harness(tmp_path, "sweep", name)
     assert done.code == 1, done.err
     lost = [line for line in done.err.splitlines() if line.startswith("harness: able+")]
     assert [line.split()[1] for line in lost] == ["able+broken+absent:", "able+broken+a:", "able+good+absent:"]
-    assert "the server did not start" in lost[1]
-    assert "; its log: " in lost[1], "the cause, and where its log is"
-    assert "last lines of" not in lost[1]
+    assert re.search("the server did not start.*; its log: ", lost[1]), "the cause, and where its log is"
     assert "absent.jsonl" in lost[2]
     for line in lost:
         assert line.partition(": ")[2].partition(": ")[2][:60] in " ".join(done.out.split())
     assert done.out.count("there is no file") == 1, "a reason of two cells is one footnote"
-    assert "missing [1]" in done.out
-    assert "100.0" in done.out
     assert "3 of 4 cells are incomplete; the same command tries them again" in done.err
     questions(tmp_path, "absent", 3, 2)
     again = harness(tmp_path, "sweep", name)
@@ -212,9 +202,7 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     assert "able+good+a: scored" not in again.err
     questions(tmp_path, "absent", 3, 4)  # other questions are another run, which the folder refuses; nothing is skipped
     changed = harness(tmp_path, "sweep", name)
-    assert changed.code == 1
-    assert "able+good+absent" in changed.err
-    assert "dataset" in changed.err
+    assert (changed.code, "able+good+absent" in changed.err, "dataset" in changed.err) == (1, True, True)
 
 
 def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) -> None:
@@ -379,27 +367,18 @@ def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, mo
             reasoning_harness.sweep("nosuch")
 
 
-@pytest.mark.parametrize(
-    "suite", ["aime-preview", "demo", "efficient-reasoning", "limo10", "llmeval", "seer4", "sglang"]
-)
-def test_every_suite_says_what_it_will_take(
-    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shipped = {path.stem for path in (CHECKOUT / "datasets" / "suites").glob("*.yaml")}
-    assert suite in shipped
-    assert len(shipped) == 7, "a new suite needs its place in this test"
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    given = ["sweep", suite, "--model", "org/Some", "--serve", "vllm", "--serve-option", "tp=2", "--dry-run"]
-    monkeypatch.setattr(sys, "argv", ["harness", *given])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr().out
-    assert not ended.value.code
-    assert "vllm serve org/Some" in said
-    assert "samples to come" in said
-    assert " ? " not in "\n".join(line[: line.find("?")] for line in said.splitlines())
-    assert str(tmp_path / "state") not in said
+SUITES = sorted(path.stem for path in (CHECKOUT / "datasets" / "suites").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_suite_says_what_it_will_take(suite: str, tmp_path: Path) -> None:
+    words = ["sweep", suite, "--model", "org/Some", "--serve", "vllm", "--serve-option", "tp=2", "--dry-run"]
+    done = harness(tmp_path, *words)
+    assert done.code == 0, done.err
+    assert "vllm serve org/Some" in done.out
+    assert "samples to come" in done.out
+    assert " ? " not in "\n".join(line[: line.find("?")] for line in done.out.splitlines())
+    assert not (tmp_path / "results").exists()
 
 
 def answering(model: str) -> Callable[[Request], Iterator[Step]]:
@@ -511,6 +490,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
         (tmp_path / f"ck/step_{step}/model.safetensors").write_bytes(b"1" * 100)
     content = {"checkpoints": "ck/step_*", "servers": [{"name": "x", "command": command("--model", "{model}")}]}
     write(tmp_path, "s.yaml", content, n=1)
+    out = tmp_path / "results/s"
 
     def warned() -> list[str]:
         done = harness(tmp_path, "sweep", "s.yaml")
@@ -523,7 +503,6 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     shutil.rmtree(tmp_path / "ck/step_20")
     assert warned() == []
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
-    out = tmp_path / "results/s"
     assert warned() == [
         "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were made (weights_sample): its scores "
         "are those of the former files. For new scores, delete results/s/ck-step_30+x+a"
@@ -531,13 +510,12 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
     sentence = "changed after its samples were made (weights_sample): its scores are those of the former files"
     assert harness(tmp_path, "report", "results/s").code == 0
-    pages = [out / name for name in ("table.md", "table.html", "report.md", "report.html")]
-    texts = [path.read_text("utf-8").replace("\\_", "_") for path in pages]
-    assert all(sentence in text and "step_20 changed" not in text for text in texts)
-    assert "<h1>s</h1>" in texts[-1], "the report of a sweep is named after its folder"
+    for name in ("table.md", "table.html", "report.html"):
+        text = (out / name).read_text("utf-8").replace("\\_", "_")
+        assert sentence in text
+        assert "step_20 changed" not in text
     shutil.rmtree(out / "ck-step_30+x+a")
     assert warned() == []
-    assert sentence not in (out / "table.html").read_text("utf-8")
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
     # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"3" * 100)
