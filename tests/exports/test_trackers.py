@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
@@ -22,10 +21,8 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked, destination_of
 from harness.runs import RunFolder
-from harness.runs.sweep_cell import one_sender
 from harness.testing import FakeServer
 from tests.exports.graded_runs import sample, varied, write_run
-from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as in_folder
 from tests.verbs.test_sweep_runs import answering, questions
 
@@ -212,23 +209,6 @@ def test_the_place_of_a_tracker_is_what_its_variables_say(monkeypatch: pytest.Mo
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///there.db")
     assert destination_of("mlflow") != here
     assert destination_of("notes") == ""
-
-
-def test_one_process_at_a_time_sends_scores_of_a_sweep(tmp_path: Path) -> None:
-    entered = threading.Event()
-
-    def send() -> None:
-        with one_sender(tmp_path / "s"):
-            entered.set()
-
-    with one_sender(tmp_path / "s"):
-        thread = threading.Thread(target=send)
-        thread.start()
-        assert not entered.wait(0.1)
-        with one_sender(tmp_path / "other"):  # Wrong twin: another sweep waits for nobody.
-            pass
-    thread.join(PATIENCE_SECONDS)
-    assert entered.is_set()
 
 
 def test_each_tracker_that_ships_is_named_as_its_package_and_its_extra() -> None:

@@ -10,7 +10,6 @@ import csv
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -65,9 +64,9 @@ def write(folder: Path, name: str, content: dict[str, Any], *, n: int = 8) -> st
 
 def whole(log: Path) -> dict[str, Any]:
     """Two servers, two benchmarks."""
-    words = command("--budget", "{budget}", "--log", str(log), "--starts", "0.3", "--thinks", "0.02")
+    words = command("--log", str(log), "--starts", "0.3", "--thinks", "0.02")
     return {
-        "servers": [{"name": "b{budget}", "command": words, "values": {"budget": [40, 90]}}],
+        "servers": [{"name": f"b{n}", "command": [*words, "--budget", str(n)]} for n in (40, 90)],
         "benchmarks": [{"data": "b.jsonl", "samples": 4}, {"data": "a.jsonl", "samples": 8}],
         "table": {"base": "b40"},
     }
@@ -205,75 +204,17 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     assert (changed.code, "able+good+absent" in changed.err, "dataset" in changed.err) == (1, True, True)
 
 
-def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    words = command("--budget", "{budget}", "--starts", "0.5", "--thinks", "0.02", "--log", str(log))
-    name = write(
-        tmp_path,
-        "two-at-once.yaml",
-        {
-            "servers": [{"name": "b{budget}", "command": words, "values": {"budget": [40, 90]}}],
-            "benchmarks": [{"data": "a.jsonl", "samples": 8}],
-            "slots": [["0"], ["1"]],
-        },
-    )
-    out = tmp_path / "results" / "two-at-once"
-    killed_when(
-        tmp_path,
-        ["sweep", name],
-        lambda: len([p for p in out.glob("*/a/samples.jsonl") if p.stat().st_size > 400]) == 2,
-    )
-    no_server_is_left(tmp_path)
-    none_is_left("--lane", name)
-    done = harness(tmp_path, "sweep", name)
-    assert done.code == 0, done.err
-    assert len(scores(out)) == 2
-    n_asked = len(log.read_text("utf-8").splitlines())
-    assert 128 <= n_asked <= 128 + 8
-
-
-def test_several_servers_at_once_that_are_stopped_name_the_command_that_was_typed(tmp_path: Path) -> None:
-    servers = [{"name": "b{budget}", "command": command("--thinks", "0.05", "--budget", "{budget}")}]
-    content = {"servers": [servers[0] | {"values": {"budget": [40, 90]}}], "slots": 2}
-    name = write(tmp_path, "s.yaml", content | {"benchmarks": [{"data": "a.jsonl", "samples": 100}]})
-    out = tmp_path / "results/s"
-    process = start(tmp_path, ["sweep", name])
-    until(lambda: len([*out.glob("*/a/samples.jsonl")]) == 2 or process.poll() is not None, "the first samples")
-    process.send_signal(signal.SIGINT)
-    err = str(process.communicate(timeout=PATIENCE_S)[1])
-    resumed = [line.partition("Resume with: ")[2] for line in err.splitlines() if "Resume with: " in line]
-    # Each child whose run was stopped, and the sweep.
-    assert len(resumed) == 3, err
-    assert set(resumed) == {f"harness sweep {name}"}
-
-
-@pytest.mark.parametrize("edited", ["{", '{"models": ["else"], "benchmarks": ["demo"], "slots": 2}'])
-def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: Path, edited: str) -> None:
-    # The servers themselves play the editor: the third one starts after the first two have written the file.
-    (tmp_path / "edited").write_text(edited)
-    editing = ["sh", "-c", f"cp edited s.yaml; exec {shlex.join(command('--budget', '{budget}'))}"]
-    servers = [{"name": "b{budget}", "command": editing, "values": {"budget": [40, 60, 90]}}]
-    name = write(tmp_path, "s.yaml", {"servers": servers, "slots": 2})
-    done = harness(tmp_path, "sweep", name)
-    assert done.code == 0, done.err
-    assert (tmp_path / name).read_text() == edited
-    assert len(scores(tmp_path / "results/s")) == 3
-
-
-@pytest.mark.parametrize(("models", "slots", "words"), [(1, 1, ()), (1, 1, ("--json",)), (2, 2, ())])
-def test_an_error_of_all_cells_is_told_once(tmp_path: Path, models: int, slots: int, words: tuple[str, ...]) -> None:
-    """Without a score there is no table, whose every row would tell the error again; the files have them. Each server
-    of several at once tells it.
-    """
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_error_of_all_cells_is_told_once(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Without a score there is no table, whose every row would tell the error again; the files have them."""
     questions(tmp_path, "a", 3, 2)
     questions(tmp_path, "b", 3, 2)
-    content = {"models": ["able", "other"][:models], "benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]}
-    name = write(tmp_path, "s.yaml", content | {"slots": slots})
+    name = write(tmp_path, "s.yaml", {"benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]})
     done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1", *words)
     assert done.code == 1, done.err
-    assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == models
+    assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == 1
     assert "able+b: the same" in done.err
-    assert f"{2 * models} of {2 * models} cells are incomplete" in done.err
+    assert "2 of 2 cells are incomplete" in done.err
     assert "no server answers at 127.0.0.1:9" in (tmp_path / "results/s/table.md").read_text()
 
 

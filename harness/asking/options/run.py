@@ -256,9 +256,3 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
         Option("Folder of the cells and tables. Default: results/ and the sweep's name.", under=RESUMING),
     ] = None
     as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False
-    lane: Annotated[
-        str | None, Option("Used by a sweep for its own processes: the server whose cells are run.", hidden=True)
-    ] = None
-    lane_devices: Annotated[
-        str, Option("Used by a sweep for its own processes: the server's accelerators.", hidden=True)
-    ] = ""

@@ -27,7 +27,7 @@ from harness.runs.sweep_cell import JOIN
 from harness.verbs.score import destinations_of, trackers_named
 from harness.verbs.sweep import checkpoints, schema
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep.entry import Checkpoint, Entry, read_entries, short_name, slug
+from harness.verbs.sweep.entry import Checkpoint, Entry, read_entry, short_name, slug
 from harness.verbs.sweep.file import SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
 
@@ -76,12 +76,11 @@ class ServerGroup:
 class Sweep:
     """The plan of a sweep.
 
-    file: what the plan was made from. axes: every entry of every axis in the file, in order. slots: one tuple of
-    devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
-    entry. suite: the published suite that the sweep repeats; None for a file without one. track: name of each
-    tracker that gets each cell's scores → checksum of its destination (`trackers.destination_of`). remarks: what a
-    person should know of the plan, such as the paths that match a pattern and are no checkpoints. held: models that
-    are not run now, such as a checkpoint that is still being written; their cells keep their rows.
+    file: what the plan was made from. axes: every entry of every axis in the file, in order. suite: the published
+    suite that the sweep repeats; None for a file without one. track: name of each tracker that gets each cell's scores
+    → checksum of its destination (`trackers.destination_of`). remarks: what a person should know of the plan, such as
+    the paths that match a pattern and are no checkpoints. held: models that are not run now, such as a checkpoint that
+    is still being written; their cells keep their rows.
     """
 
     file: SweepFile
@@ -92,7 +91,6 @@ class Sweep:
     score: GradingOptions
     judge: JudgeOptions | None
     table: schema.TableOptions
-    slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
     track: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
@@ -192,7 +190,6 @@ def plan_of(
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table if k is None else table.model_copy(update={"k": k}),
-        slots=_slots(content.get("slots", 1)),
         suite=suite,
         track=destinations_of(track),
     )
@@ -260,7 +257,7 @@ def _axis(
         return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries: list[Entry] = []
     for index, given in enumerate(content.get(axis, ())):
-        entries += read_entries(file, axis, (axis, index), given)
+        entries.append(read_entry(file, axis, (axis, index), given))
     if axis == "sampling":
         entries = _repeated(file, entries, over)
     names: dict[str, str] = {}
@@ -433,17 +430,6 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
                 raise UsageError(f"{scope}: {error.sentence}") from error
             raise
         raise at_line(where, error) from error
-
-
-def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
-    """The devices of each slot (a place for one of the servers that run at once).
-
-    A number in the file means that many slots without devices of their own.
-    """
-    if isinstance(given, int):
-        return ((),) * given
-    parts = [slot.split(",") if isinstance(slot, str) else slot for slot in given]
-    return tuple(tuple(str(device).strip() for device in slot) for slot in parts)
 
 
 # ---- remarks

@@ -111,12 +111,10 @@ def run_group(
     score: Scorer,
     watcher: Watcher | None = None,
     on_cell: OnCell = lambda _record: None,
-    devices: Sequence[str] = (),
 ) -> None:
     """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
 
-    devices: of the server, in place of those in its spec; empty: those in its spec. Raises only `Interrupted` and
-    KeyboardInterrupt; every other failure is recorded.
+    Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = [cell for cell in group.cells if is_owed(sweep, group, cell)]
@@ -125,7 +123,7 @@ def run_group(
     while asked:
         next_spec = asked[0][1]
         batch = [cell for cell, spec in asked if spec == next_spec]
-        ended = work.served(batch, next_spec.but(devices=tuple(devices)) if devices else next_spec)
+        ended = work.served(batch, next_spec)
         asked = [(cell, spec) for cell, spec in asked if cell not in ended]
 
 
