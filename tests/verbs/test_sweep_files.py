@@ -248,25 +248,6 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
         assert rest in words
 
 
-@pytest.mark.parametrize(
-    ("text", "warned"),
-    [
-        ('models: [a, b]\nservers: [{command: "serve /w --port {port} --name {served_name}"}]\n', True),
-        ('models: [a, b]\nservers: [{command: "serve {model} --port {port}"}]\n', False),
-        ('models: [a]\nservers: [{command: "serve /w"}]\n', False),
-        ('models: [{name: x, model: a}, {name: y, model: a, seed: 1}]\nservers: [{command: "serve /w"}]\n', False),
-        ("models: [{model: a, server: {environment: {W: a}}}, b]\nservers: [{command: serve}]\n", False),
-        ("models: [{model: a, server: {port: 8001}}, b]\nservers: [{command: serve}]\n", True),
-        ("models: [a, b]\nservers: [vllm]\n", False),
-    ],
-)
-def test_a_command_that_starts_the_same_program_for_two_models_is_named(
-    tmp_path: Path, text: str, warned: bool
-) -> None:
-    sentences = cells.servers_without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
-    assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
-
-
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
     (tmp_path / "bank.jsonl").write_text('{"question": "What is 1 + 2?", "loesung": "3"}\n')
     text = "models: [m]\nbenchmarks:\n  - demo\n  - {data: bank.jsonl, samples: 2}\nrun: {base_url: http://x/v1}\n"
@@ -275,6 +256,8 @@ def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(t
     assert refused.code == 2
     assert refused.err.startswith("harness: s.yaml:4: "), refused.err
     assert "Name the column with answer_key=NAME." in refused.err
+    of_run = harness(tmp_path, "run", "s.yaml")
+    assert (of_run.code, "s.yaml is a sweep's file: give it to `harness sweep`" in of_run.err) == (2, True)
     # Wrong twin: `harness run` has the flag.
     assert "answer_key=NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
     named = text.replace("samples: 2", "samples: 2, answer_key: loesung")

@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,18 +243,6 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
     assert stages(tmp_path / "results" / "s") == {"scored": 1}
 
 
-def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:
-    content = {"servers": [{"name": "x", "command": command()}]}
-    done = harness(tmp_path, "run", write(tmp_path, "one.yaml", content), "--samples", "2")
-    assert done.code == 0, done.err
-    assert "complete: 16 of 16 samples" in done.err
-    assert (tmp_path / "results" / "one" / "able+x+a" / "manifest.json").exists()
-    content["benchmarks"] = [{"data": "a.jsonl"}, {"data": "b.jsonl"}]
-    several = harness(tmp_path, "run", write(tmp_path, "two.yaml", content))
-    assert several.code == 2
-    assert "2 cells: give it to `harness sweep`" in several.err
-
-
 def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
     slow = command("--starts", "30", "--log", str(tmp_path / "log"))
     name = write(tmp_path, "s.yaml", {"servers": [{"name": "x", "command": slow}]})
@@ -337,43 +324,25 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
     with FakeServer(answering(str(tmp_path / "ck/step_20"))) as server:
         content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "run": {"base_url": server.base_url}}
         write(tmp_path, "s.yaml", content, n=1)
-        planned = cells.plan_of("s.yaml", {}, {}, track=["notes"])
-        scored: list[ScoreOptions] = []
 
-        def score(folder: Path, options: Any, *_: Any) -> CellScore:
-            scored.append(options)
-            score_run(RunFolder(folder), GradingOptions(workers=1))
-            return CellScore(code=0)
+        def sent(*names: str, failing: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+            """The trackers that each scoring of the cell of step 20 sent its scores to."""
+            scored: list[ScoreOptions] = []
 
-        sweeps.carry_out(planned, Watcher(), score=score)
-        series = "s ck"
-        assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), series, 20)]
-        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher(), score=score)
-        sweeps.carry_out(planned, Watcher(), score=score)
-        assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
-        for _ in range(2):
-            sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
-            assert [options.step for options in scored].count(20) == 2, "sent once to another place"
-        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
-        assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), series, 20), (
-            "a tracker named later"
-        )
-        n_scored = len(scored)
-        sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
-        assert len(scored) == n_scored, "the first tracker has the score still"
-        sweeps.carry_out(replace(planned, track={"notes": "there", "third": ""}), Watcher(), score=score)
-        assert scored[-1].track == ("third",), "only what is owed is sent"
-        both, failing = (
-            replace(planned, track={"notes": "there", "good": "a", "bad": "b"}),
-            CellScore(code=2, unsent=("bad",)),
-        )
-        sweeps.carry_out(both, Watcher(), score=lambda *_: failing)
-        assert sweeps.carry_out(both, Watcher(), score=lambda *_: failing).lost
-        sweeps.carry_out(both, Watcher(), score=score)
-        assert scored[-1].track == ("bad",), "a failure of one tracker does not forget what another has"
-        assert sum(request.path.endswith("/completions") for request in server.requests) == 1, (
-            "no sample is asked again"
-        )
+            def score(folder: Path, options: Any, *_: Any) -> CellScore:
+                scored.append(options)
+                score_run(RunFolder(folder), GradingOptions(workers=1))
+                return CellScore(code=2 * bool(failing), unsent=failing)
+
+            sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=names), Watcher(), score=score)
+            assert all(options.series == "s ck" for options in scored if getattr(options, "step", None) == 20)
+            return [options.track for options in scored if getattr(options, "step", None) == 20]
+
+        assert sent("notes") == [("notes",)]
+        assert sent("notes") == sent() == [], "sent once, and not scored again without a tracker"
+        assert sent("notes", "good", "bad", failing=("bad",)) == [("good", "bad")], "only what is owed is sent"
+        assert sent("notes", "good", "bad") == [("bad",)], "a failure of one tracker does not forget what another has"
+        assert sum(request.path.endswith("/completions") for request in server.requests) == 1, "nothing is asked again"
 
 
 def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,11 +103,6 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     return own | content | {key: value for key, value in joined.items() if value}
 
 
-def is_sweep(path: Path) -> bool:
-    """Whether the YAML file is a sweep, not a benchmark's card. Raises `UsageError` where it cannot be read."""
-    return not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card"))
-
-
 def find(name_or_path: str) -> Path:
     """The given path if it is a YAML file's or exists, else the file of the suite with this name or, if only one suite
     fits, this beginning of a name. Raises `UsageError` if none or several fit.
