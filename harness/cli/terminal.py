@@ -189,9 +189,11 @@ class Terminal(Watcher):
         """Print the name of the check; on a terminal the next name replaces it."""
         passing(f"probe: {check} …")
 
-    def checked(self) -> None:
-        """Erase the name of the last check from a terminal."""
+    def checked(self, finding: str = "") -> None:
+        """Print the finding in place of the check's name."""
         passing("")
+        if finding:
+            note(f"probe: {finding}")
 
     def entering(self, cell: str) -> None:
         """Show the progress of the next session under the name of its cell."""
