@@ -370,8 +370,7 @@ def sweep(
     options: those of `run`; they override the file, but `serve` counts only if the file names no servers. judge: as in
     `score`. k: of pass@k in the tables, in place of the file's. track: trackers that get each cell's scores; a
     series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
-    stops no other cell; the result's `lost` names it. Called from Python, a sweep runs one server after the other,
-    whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
+    stops no other cell; the result's `lost` names it. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
     _check_judge(judge)

@@ -189,7 +189,6 @@ class ProbeKeywords(TypedDict, total=False):
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     reference: str | None
-    reference_api_key_env: str | None
     save_reference: FilePath | None
     checks: Texts
     context: int | None

@@ -128,7 +128,7 @@ ELSEWHERE: dict[str, str] = dict(
             "A provider's name decides how new tokens are bounded: --provider openai sends max_completion_tokens, "
             "--provider generic max_tokens.": "max-tokens-field",
             'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': "api-key-file",
-            "--reference-api-key-env names the variable that holds the reference's key.": "reference-api-key-file",
+            "A reference gets its own provider's key (DEEPSEEK_API_KEY …), or none.": "reference-api-key-file",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last repair-resume",

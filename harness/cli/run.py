@@ -16,6 +16,7 @@ from harness.cli.flags import judge_of, read_variables, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
 from harness.cli.printed.ends import CauseCount, SampleCounts, SessionEnd
+from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices
@@ -36,13 +37,14 @@ def carry_out(options: RunCommand) -> int:
         read_variables(options.env_file)
         if former := next((name for name in os.environ if name.startswith("HARNESS_RUN_")), None):
             raise UsageError(
-                f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file of one cell"
+                f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file"
             )
+        _refuse_sweep(options)
         if options.as_json and options.dry_run:
             raise UsageError("--json prints how a session ended: leave out --dry-run")
         if options.scores and options.on is not None:
             raise UsageError("--score does not work with --on: leave one of them out")
-        run_options, judge = _of_file(options) or RunOptions(**run_given(options)), judge_of(options.judge)
+        run_options, judge = RunOptions(**run_given(options)), judge_of(options.judge)
         if not options.dry_run:
             return _run(options, run_options, judge)
         from harness.cli import dry_run  # a run needs no judge
@@ -66,17 +68,14 @@ def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | Non
     return code
 
 
-def _of_file(options: RunCommand) -> RunOptions | None:
-    """The options of the only cell, if the argument BENCHMARKS is a sweep's file; else None."""
+def _refuse_sweep(options: RunCommand) -> None:
+    """Raise `UsageError` if the argument BENCHMARKS is a sweep's file."""
     path = Path(",".join(options.benchmarks))
     # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
-        return None
-    from harness.verbs.sweep import cells, file  # a run of benchmarks needs no sweep
-
-    if not file.is_sweep(path):
-        return None
-    return cells.only_run(cells.plan_of(str(path), run_given(options), {}))
+        return
+    if not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card")):
+        raise UsageError(f"{visible(str(path), 200)} is a sweep's file: give it to `harness sweep`")
 
 
 def _print_end(ran: Ran, options: RunCommand) -> int:

@@ -347,7 +347,7 @@ def test_stop_without_a_name_ends_the_only_server_that_runs() -> None:
     with launch.launch(faulty(name="ended")) as ended, launch.launch(faulty(name="runs")):
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"{ended.base_urls[0]}/die")
-        wait_until(lambda: ended.state is not None and ended.state.status == "exited", "the server ended")
+        until(lambda: ended.state is not None and ended.state.status == "exited", "the server ended")
         assert servers.stop() == (["runs"], [])
     with pytest.raises(LaunchError, match="or --all; known: none, since no server runs here"):
         servers.stop()

@@ -109,8 +109,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     track: Annotated[
         tuple[str, ...],
         Option(
-            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md); may be "
-            "repeated.",
+            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md); may be repeated.",
             under=OUTPUT,
             metavar="TOOL",
         ),

@@ -11,7 +11,6 @@ Long: every kind of fact that a file may hold stands beside the one place that r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Set
 from functools import cache
 from pathlib import Path
@@ -382,39 +381,6 @@ _CURES: Mapping[str, str] = {
 
 DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 """Fields that the option `drop` can keep out of a request."""
-
-_REJECTS = re.compile(
-    r"unsupported|not supported|does not support|doesn't support|not permitted|not allowed|unrecogni[sz]ed|unknown"
-    r"|unexpected|extra_forbidden|cannot (both )?be|can't be|invalid|deprecated|must be|must not|only the default",
-    re.IGNORECASE,
-)
-_CLIENT_ERROR = re.compile(r"\bHTTP 4(00|22)\b")
-_ORDINARY_WORDS = frozenset({"stop", "stream", "thinking", "reasoning"})
-"""Fields whose names are also English words; a message names them only if it marks them as names (quotes, a dot)."""
-
-
-def rejected_fields(message: str, names: Iterable[str]) -> list[str]:
-    """Which of these fields of a request a server's refusal (HTTP 400, 422) names."""
-    message = message[:MAX_MESSAGE_CHARS]
-    return [name for name in names if _is_named_in(message, name)] if _is_rejection(message) else []
-
-
-def _is_rejection(message: str) -> bool:
-    """Whether a failure's message says that the server does not take a request as it is written."""
-    return _CLIENT_ERROR.search(message) is not None and _REJECTS.search(message) is not None
-
-
-def _is_named_in(message: str, name: str) -> bool:
-    """Whether a server's message names the request's field `name`."""
-    # A user's field may have any name; without an underscore it may be a word of the sentence.
-    is_field = name in DROPPABLE or name in _CURES or "_" in name
-    if is_field and name not in _ORDINARY_WORDS:
-        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) is not None
-    name = re.escape(name)
-    return (
-        re.search(rf"['\"`.]{name}['\"`]|\.{name}\b|(argument|parameter|field)s?( supplied)?: {name}\b", message)
-        is not None
-    )
 
 
 def leaving_out(parameters: Iterable[str]) -> str:
