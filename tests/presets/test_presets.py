@@ -174,34 +174,6 @@ def test_a_parser_has_the_engines_own_name(name: str, engine: str, parser: str |
     assert found.of(engine) == parser
 
 
-SENT: dict[str, dict[str, float]] = {
-    "r1": {"temperature": 0.6, "top_p": 0.95},
-    "llmeval": {"temperature": 0.6, "top_p": 0.95, "top_k": 40},
-    "limo": {"temperature": 0.7, "top_p": 0.95, "max_tokens": 30720},
-    "qwen3": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0, "max_tokens": 32768},
-    "greedy": {"temperature": 0.0, "top_p": 1.0},
-    "qwq-32b": {"temperature": 0.6, "top_p": 0.95, "top_k": 40, "min_p": 0.0, "max_tokens": 32768},
-    "openthinker3": {"temperature": 0.6, "top_p": 0.95, "top_k": 40, "max_tokens": 30720},
-    "skywork-or1": {"temperature": 0.6, "top_p": 0.95, "top_k": 40, "max_tokens": 32768},
-    "deepseek-r1": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768},
-    "deepseek-r1-distill": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768},
-    "deepseek-r1-0528": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536},
-    "qwen3-thinking": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0, "max_tokens": 81920},
-    "minimax-m2": {"temperature": 1.0, "top_p": 0.95, "top_k": 40},
-    "gpt-oss": {"temperature": 1.0, "top_p": 1.0},
-    "magistral": {"temperature": 0.7, "top_p": 0.95, "max_tokens": 40960},
-}
-
-
-@pytest.mark.parametrize("name", SENT)
-def test_what_a_preset_sends_does_not_change(name: str) -> None:
-    sampling = presets.load(name).sampling
-    assert sampling is not None
-    assert type(sampling.plain) is Sampling
-    assert sampling.plain.sent() == SENT[name]
-    assert sampling.source
-
-
 def test_every_underscored_parser_of_sglang_keeps_its_name_in_either_spelling() -> None:
     for name in sglang.UNDERSCORED:
         assert sglang._parser(name) == sglang._parser(name.replace("_", "-")) == name

@@ -199,48 +199,6 @@ def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path
         assert 0 < n_tokens() - n_before <= 300, "the next command has a budget of its own"
 
 
-def test_a_judge_decides_what_the_rules_leave_undecided(questions: Path) -> None:
-    def judging(request: Request) -> Iterator[Step]:
-        yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)
-
-    with FakeServer(answering) as server:
-        run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False)
-    with FakeServer(judging) as server:
-        judge = harness.Judge(model="judge", base_url=server.base_url, scope="all", override=True)  # type: ignore[arg-type]
-        scores = harness.score(run, judge=judge, workers=1)
-    assert scores["sums"].accuracy.value == 1.0
-    assert [one.n_decided for one in scores.judge] == [4]  # also where it agrees with the rules
-    with pytest.raises(harness.UsageError, match="give the name of the model that judges"):
-        harness.Judge()
-
-
-def test_one_response_is_graded_with_its_steps() -> None:
-    right, wrong = harness.grade("1/2", r"so \boxed{0.5}"), harness.grade("1/2", r"so \boxed{0.6}")
-    assert right
-    assert not wrong
-    assert (right.outcome, right.extracted, wrong.outcome) == ("correct", "0.5", "wrong")
-    assert right.steps[-1].startswith("correct")
-
-
-def test_bounds_hold_from_python_too(tmp_path: Path) -> None:
-    with pytest.raises(harness.UsageError, match=r"^deadline=0: expected a number greater than 0"):
-        harness.grade("1", "1", deadline=0)
-    with pytest.raises(harness.UsageError, match=r"^relative_tolerance=-1: expected a number greater"):
-        harness.grade("1", "1", relative_tolerance=-1)
-    with pytest.raises(harness.UsageError, match=r"^deadline=1000000000.0: expected a number less than 3600"):
-        harness.score(tmp_path, deadline=1e9)
-    with pytest.raises(harness.UsageError, match=r"^workers=0: expected a number greater than or equal to 1"):
-        harness.score(tmp_path, workers=0)
-
-
-def test_another_tools_outputs_are_scored(questions: Path) -> None:
-    Path("outputs.jsonl").write_text('{"gen": "$5$", "right": 5}\n{"gen": "$6$", "right": 5}\n')
-    scores = harness.score("outputs.jsonl", response_key="gen", answer_key="right", repeats="questions", workers=1)
-    assert scores[0].accuracy.value == 0.5
-    with pytest.raises(harness.UsageError, match="name the column of the reference with answer_key"):
-        harness.score("outputs.jsonl", response_key="gen", workers=1)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
