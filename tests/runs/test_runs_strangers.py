@@ -436,7 +436,6 @@ NAMED = {
     "a sweep": ("sweep", "PIPE.yaml"),
     "questions": ("run", "--data", "PIPE.jsonl", "--model", "m", "--base-url", "URL"),
     "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "PIPE"),
-    "prices": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "URL", "--prices", "PIPE"),
     "variables": ("run", "--env-file", "PIPE", "--data", "own.jsonl"),
     "outputs": ("score", "PIPE.jsonl"),
     "published scores": ("verify", "intact", "--published", "PIPE.yaml"),
