@@ -248,7 +248,6 @@ COMMANDS: dict[str, Sequence[str]] = {
     "show": ("show", "r"),
     "show question": ("show", "r", "q0"),
     "audit": ("audit", "r", "--samples", "2", "--out", "to_judge"),
-    "near misses": ("grade", "--near-misses", "r"),
     "status": ("status", "r"),
     "diff": ("compare", "r", "quiet", "--samples"),
     "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
