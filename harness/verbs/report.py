@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options.finished import ReportOptions
 from harness.core import channel
 from harness.core.inert import visible
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
-from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
+from harness.reports.settings import checksum_table, failure_table, given_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
@@ -23,7 +22,7 @@ from harness.verbs.outputs import open_scored
 from harness.verbs.run_remarks import remarks
 
 
-def report(sources: Sequence[Path], options: ReportOptions) -> Report:
+def report(sources: Sequence[Path]) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
     A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. Raises
@@ -43,7 +42,6 @@ def report(sources: Sequence[Path], options: ReportOptions) -> Report:
         folders,
         published,
         repeat=lines_again,
-        ks=options.k,
         known_as=known_as,
         remarks=remarks(),
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
@@ -58,7 +56,7 @@ def run_facts(folder: RunFolder) -> dict[str, Any]:
     failures = failure_table([run])
     return {
         "tables": [
-            *(decided_table(run, benchmark) for benchmark in run.benchmarks),
+            *(given_table(run, benchmark) for benchmark in run.benchmarks),
             run_table([run]),
             *([] if failures is None else [failures]),
         ],

@@ -139,7 +139,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         _only("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
     ),
     "second grader": Campaign(_scored("--also", "sympy")),
-    "report": Campaign(_only("report", "one", "two", "--out", "reported", "--k", "2")),
+    "report": Campaign(_only("report", "one", "two", "--out", "reported")),
     "plots": Campaign(_only("report", "one", "two", "--out", "reported", "--plots", "plots"), varies=True),
     "compare": Campaign(_only("compare", "one", "two", "--json")),
     "diff": Campaign(_only("compare", "one", "two", "--samples")),
@@ -149,7 +149,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "show": Campaign(lambda _url: [["show", "one", *more] for more in ([], ["q0:1", "--reasoning"], ["--wrong"])]),
     "status": Campaign(_only("status", "one", "--json"), varies=True),
     "doctor": Campaign(_only("doctor", "one", "two")),
-    "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
+    "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["show", "one", "--near-miss"]]),
     "tables": Campaign(
         lambda _url: [
             ["benchmarks"], ["serve", "--models"], ["score", "--json-schema"], ["sweep", "--list"],

@@ -9,7 +9,7 @@ from harness.asking.options.command import CommandOptions, prints
 from harness.core.options import Kind, Option, Options
 from harness.core.plugins import extensions
 from harness.core.records import AnswerKind
-from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
+from harness.presets.grading import MAX_DEADLINE_SECONDS
 
 
 class MergeOptions(Options):
@@ -36,7 +36,7 @@ class MergeCommand(MergeOptions, CommandOptions):
     runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)]
 
 
-class ReportOptions(AnyK):
+class ReportOptions(Options):
     """The folders that a report and its plots are written to."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
@@ -55,7 +55,10 @@ class ReportCommand(ReportOptions, CommandOptions):
     harness report results/base results/tuned --out comparison
     """
 
-    refused: ClassVar = {"i_know": "a report holds no question and no reply, so nothing is withheld: leave it out"}
+    refused: ClassVar = {
+        "i_know": "a report holds no question and no reply, so nothing is withheld: leave it out",
+        "k": "the scores hold pass@k: `harness score RUN` takes the k, and a report shows it",
+    }
 
     runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
 
@@ -204,17 +207,15 @@ class GradeOptions(Options):
 class GradeCommand(GradeOptions, CommandOptions):
     """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
 
-    The last line is the verdict that `harness score` stores for a sample with this response. With --near-misses,
-    REFERENCE is a scored run folder: the wrong answers that miss by little are listed, and RESPONSE is left out.
-    With --kind program, REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
+    The last line is the verdict that `harness score` stores for a sample with this response. With --kind program,
+    REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'
-    harness grade --near-misses results/qwq-32b
     """
 
     dashed: ClassVar = True
+    refused: ClassVar = {"near_misses": "`harness show RUN --near-miss` prints the wrong answers that miss by little"}
 
     reference: Annotated[str, Option("The reference answer.", argument=True)]
-    response: Annotated[str | None, Option("The model's words.", argument=True)] = None
-    near_misses: Annotated[bool, Option("List the near misses of the scored run folder REFERENCE instead.")] = False
+    response: Annotated[str, Option("The model's words.", argument=True)]
