@@ -29,8 +29,7 @@ DECIDED_BY: Mapping[str, str] = {
     **dict.fromkeys(("fitted_max_tokens", "prefill_marks", "never_succeeds", "filled_by_server"), SERVER),
     **dict.fromkeys(("questions_made.n_all", "questions_made.origin", "questions_made.notes"), DATA),
     **dict.fromkeys(
-        ("api_key_env", "card", "data", "without_card", "selected", "outputs.read",
-         "asked_with"),  # of earlier versions; now the columns are among the recorded options
+        ("api_key_env", "card", "data", "without_card", "outputs.read"),
         OPTIONS,
     ),
     "publish_questions": "card",

@@ -148,7 +148,6 @@ SITES = {
     "harness/benchmarks/sources/parquet.py": 1,
     "harness/cli/demo.py": 1,
     "harness/cli/following.py": 1,
-    "harness/cli/sweep_processes.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "harness/verbs/sweep/scorer.py": 1,
@@ -230,12 +229,12 @@ class Player:
         write_theirs(self.folder)
         rows = [{"question": "1 + 1?", "answer": "2"}]
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), self.folder / "sums.parquet")
-        lanes = {
+        sweep = {
             "models": ["able"], "run": {"id_key": "id", "canary": False}, "score": {"workers": 1},
             "servers": [{"name": "s", "command": [sys.executable, ABLE, "--port", "{port}"]}],
-            "benchmarks": [{"data": "sums.jsonl", "samples": 1}], "slots": [["0"], ["1"]],
+            "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
         }  # fmt: skip
-        (self.folder / "lanes.yaml").write_text(json.dumps(lanes))
+        (self.folder / "sweep.yaml").write_text(json.dumps(sweep))
         self.libraries.mkdir(exist_ok=True)
         (self.libraries / "own_verifier.py").write_text("def right(answer, question): return answer == '5'\n")
 
@@ -277,7 +276,7 @@ class Player:
             other,
             codes=(0, 1),
         )
-        self("sweep", "lanes.yaml")
+        self("sweep", "sweep.yaml")
         self("run", "--data", "sums.parquet", "--dry-run", "--model", "test-model", "--base-url", self.base_urls[0])
         self("serve", "command", "--name", "kept", "--detach", *server)
         self("serve", "stop", "kept")

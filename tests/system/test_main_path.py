@@ -16,7 +16,6 @@ import pytest
 
 from harness.testing import FakeServer, Pause, Request, Step, completion, models
 from server_launchers.keeping.launch import RunningServer
-from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
 from tests.system.command import Result, harness, start
 
@@ -207,7 +206,8 @@ def test_max_tokens_over_the_context_is_refused_with_both_ways_out(tmp_path: Pat
 
 
 def test_a_set_runs_by_its_file(tmp_path: Path, toy_server: ToyServer) -> None:
-    (tmp_path / "aime24.jsonl").write_bytes(LAYOUTS["aime24.jsonl"].jsonl())
+    rows = [{"prompt": f"{n}+{n}? Put your final answer within \\boxed{{}}.", "answer": 2 * n} for n in range(3)]
+    (tmp_path / "aime24.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = harness(
         tmp_path, "run", "--data", "aime24.jsonl", "--question-key", "prompt", "--answer-key", "answer",
         "--limit", "3", "--samples", "1", "--max-tokens", "8", "--base-url", toy_server.base_urls[0],
