@@ -177,6 +177,6 @@ COMMANDS = {
     "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
     "diff": "`harness compare A B --samples` shows where two runs differ",
     "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
-    "plugins": "`harness doctor` lists and tries the plug-ins",
+    "plugins": "`harness doctor` lists and imports the plug-ins",
 }
 """Word in a command's place → what stands for it."""

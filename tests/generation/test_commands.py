@@ -87,22 +87,6 @@ def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
 
 
-@pytest.mark.parametrize(
-    ("prices", "unusual"),
-    [("0.00000055,2.19", "5.5e-07"), ("0.55,550000", "550000"), ("0,1000", None), ("0.001,2.19", None)],
-)
-def test_a_price_of_one_token_is_doubted(
-    tmp_path: Path, harness: ControlCommand, prices: str, unusual: str | None
-) -> None:
-    data = sums(tmp_path, 1)
-    with FakeServer(answering(0.5)) as server:
-        words = run_words(data, "--base-url", server.base_url, "--samples", "1")
-        done = harness(*words, "--prices", prices)
-    assert done.code == 0, done.err
-    assert ("USD per million tokens is unusual" in done.err) == (unusual is not None)
-    assert f"a price of {unusual} USD" in done.err or unusual is None
-
-
 def test_a_refused_key_names_no_other_variable(
     tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """What a session costs, what a budget in money stops, and what a limit per minute holds back.
 
-For: harness.asking.prices.
+For: harness.core.money.
 """
 
 from __future__ import annotations

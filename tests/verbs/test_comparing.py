@@ -27,7 +27,7 @@ from harness.extensions.published_records import scores_of
 from harness.presets.grading import GradingOptions
 from harness.reports.report import report
 from harness.reports.scored import read_without_grades
-from harness.reports.settings import decided_table
+from harness.reports.settings import given_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.manifest import OUTPUTS, Provenance
 from harness.runs.overrides import correct
@@ -413,10 +413,8 @@ def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bo
     star, before = " *" if differs else "", "max_tokens_before_fit"
     reported = _rows_of_report(tmp_path, "base", "tuned")
     assert (reported[f"max_tokens{star}"], reported[before]) == (["7,680", f"{given:,}"], ["32,768", "not set"])
-    rows = {
-        name: cells for name, *cells in decided_table(read_without_grades(RunFolder(tmp_path / "base")), "demo").rows
-    }
-    assert (rows["max_tokens"], rows[before]) == (["7,680", "server"], ["32,768", "not recorded"])
+    rows = {name: cells for name, *cells in given_table(read_without_grades(RunFolder(tmp_path / "base")), "demo").rows}
+    assert (rows["max_tokens"], rows[before]) == (["7,680", "server"], ["32,768", ""])
     own = OWN.format(percent=50.0).replace("4096", str(given)).replace("demo: 30", "demo: 6")
     (tmp_path / "own.yaml").write_text(own, encoding="utf-8")
     told = harness(tmp_path, "verify", "base", "--published", "own.yaml").out

@@ -157,7 +157,7 @@ def test_the_settings_of_a_curve_are_those_that_the_samples_of_a_run_share() -> 
         assert apart.keys() == ({"0"} if name in ("max_tokens", "temperature", "prompt") else set()), name
         assert name != "max_tokens" or apart["0"] == "max_tokens 32, the others 100"
     # Of all settings that a session records, none keeps steps apart.
-    for path in ("concurrency", "deadlines.idle", "neutral", "questions", *setting_names.DECIDED_BY):
+    for path in ("concurrency", "deadlines.idle", "neutral", "questions", *setting_names.CHECKSUMS):
         one, other = (BenchmarkRecord(identity={}, plan=Plan(samples=4), settings={path: value}) for value in (1, 2))
         assert path in ("neutral", "questions") or not differences_in_curve(one, other), path
 
