@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -22,10 +23,12 @@ from harness.cli.flags import command_of
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key
-from harness.exports import formats
+from harness.exports import export, formats
 from harness.foreign import outputs
 from harness.runs import Manifest, RunFolder, grades, overrides, read_samples, record
+from tests.budget import rounds
 from tests.exports.graded_runs import SYSTEM, sample, varied, write_run
+from tests.faults.snapshots import every_state, put, state_of
 
 
 @pytest.fixture(scope="module")
@@ -337,3 +340,20 @@ def test_a_frame_has_the_columns_of_the_table_of_samples_and_a_row_for_each_grad
     assert harness.frame(run, of="scores")["accuracy"].to_pylist() == [score.accuracy and score.accuracy.value]
     with pytest.raises(UsageError, match="none of samples, grades and scores"):
         harness.frame(run, of="votes")  # type: ignore[arg-type]
+
+
+FROM_THE_HUB = "math500"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("to", formats())
+def test_what_a_killed_export_left_is_removed_by_the_next(to: str, tmp_path: Path) -> None:
+    run, out = write_run(tmp_path / "run", {FROM_THE_HUB: varied(FROM_THE_HUB)}), tmp_path / "out"
+    with every_state(out) as states:
+        export(run, to, out, i_know=True)
+    torn = [state for state in states if any(name.endswith(".tmp") for name in state)]
+    assert torn, "an export was seen under way"
+    for state in random.sample(torn, min(len(torn), rounds(2))):
+        put(state, out)
+        export(run, to, out, i_know=True)
+        assert not [name for name in state_of(out) if name.endswith(".tmp")]
