@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -105,12 +106,6 @@ def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) ->
     assert "To have it again" not in Report(shown.runs).markdown()
 
 
-def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
-    shown = terminal(two_runs.terminal())
-    assert re.search(r"\[1\] base, demo: \d+ of 24 samples \(\d+\.\d%\) were cut by max_tokens", shown)
-    assert "were cut by max\\_tokens" in two_runs.markdown()
-
-
 def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:
     plain = score_benchmark(*graded(q1="cw", q2="cw"), 2)
     plain = msgspec.structs.replace(plain, accuracy=msgspec.structs.replace(plain.accuracy, question=None))
@@ -182,22 +177,18 @@ def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> N
     assert any("temperature: 0.6 here, 0.8 there" in row[-1] for row in table.rows)
 
 
-def test_a_partial_score_shows_its_bounds_instead_of_an_error(tmp_path: Path) -> None:
-    shown = report([write_run(tmp_path / "part", missing=0.6)]).tables[0].rows[0][2]
-    assert re.match(r"\d+\.\d \(bounds \d+\.\d–\d+\.\d\) \[1\]", shown)
-
-
-def test_a_few_lost_samples_leave_the_error_in_the_cell_and_a_note(tmp_path: Path) -> None:
-    nearly = report([write_run(tmp_path / "nearly", benchmarks=[("demo", 20, 50)], missing=0.003)])
-    shown = nearly.tables[0]
-    assert nearly.scores[0][2].partial
-    assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\) \[1\]", shown.rows[0][2])
-    assert "1 sample is missing" in shown.notes[0]
-
-
-def test_one_sample_a_question_shows_only_a_bound_of_the_error(tmp_path: Path) -> None:
-    shown = report([write_run(tmp_path / "single", benchmarks=[("demo", 6, 1)])]).tables[0].rows[0][2]
-    assert re.match(r"\d+\.\d \(at most \d+\.\d–\d+\.\d\)", shown)
+@pytest.mark.parametrize(
+    ("laid", "cell"),
+    [
+        ({"missing": 0.6}, r"\d+\.\d \(bounds \d+\.\d–\d+\.\d\) \[1\]"),
+        ({"missing": 0.003, "benchmarks": [("demo", 20, 50)]}, r"\d+\.\d \(\d+\.\d–\d+\.\d\) \[1\]"),  # one sample
+        ({"benchmarks": [("demo", 6, 1)]}, r"\d+\.\d \(at most \d+\.\d–\d+\.\d\) \[1\]"),
+    ],
+)
+def test_a_cell_shows_bounds_an_interval_or_at_most_one(tmp_path: Path, laid: dict[str, Any], cell: str) -> None:
+    shown = report([write_run(tmp_path / "run", **laid)]).tables[0]
+    assert re.fullmatch(cell, shown.rows[0][2])
+    assert ("missing" in shown.notes[0]) == ("missing" in laid)
 
 
 def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
