@@ -9,12 +9,9 @@ Long: this module is the one front door, a function for each command.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import inspect
 import os
-import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,12 +38,10 @@ from harness.asking.options.judge import JudgeOptions as Judge
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import JudgingCosts, ScoreOptions
-from harness.asking.session import Ran
 from harness.asking.watching import Watcher
-from harness.core.errors import HarnessError, Interrupted, UsageError
+from harness.core.errors import UsageError
 from harness.core.options import Options, options_of
 from harness.exports import Written
-from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.reports.plots import draw
 from harness.reports.report import Report
@@ -99,31 +94,14 @@ def run(
     judge: the judge that will score the run; it is tried on two answers before the first request. progress: show the
     run's progress on the terminal, or below the cell of a notebook. on_progress: called about twice a second with a
     `Progress`.
+    In an event loop: `await asyncio.to_thread(harness.run, …)`.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    run_options = _run_options(benchmarks, options)
-    return _run(run_options, Collecting(on_progress, shown=progress and on is None), on, judge)
-
-
-def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
     verbs.check("run", options)
-    return RunOptions.of(benchmarks=benchmarks, **options)
-
-
-def _run(options: RunOptions, watcher: Collecting, on: str | None, judge: Judge | None) -> Run:
+    run_options = RunOptions.of(benchmarks=benchmarks, **options)
     _check_judge(judge)
-    with contextlib.closing(watcher):
-        return _run_result(run_at(on, options, watcher, judge), watcher)
-
-
-def _check_judge(judge: object) -> None:
-    """Raise `UsageError` for a judge that is no `Judge`, such as the text that a command line takes."""
-    if not isinstance(judge, Judge | None):
-        raise UsageError("expected harness.Judge(model=…, base_url=…)", field="judge")
-
-
-def _run_result(ran: Ran, watcher: Collecting) -> Run:
-    """Make the value that `harness.run` returns: the run's folder, its outcome, and the collected warnings."""
+    with contextlib.closing(Collecting(on_progress, shown=progress and on is None)) as watcher:
+        ran = run_at(on, run_options, watcher, judge)
     sampled = ran.sampled
     return Run(
         path=ran.folder,
@@ -135,39 +113,10 @@ def _run_result(ran: Ran, watcher: Collecting) -> Run:
     )
 
 
-async def run_async(
-    benchmarks: str | Sequence[str] = (),
-    *,
-    judge: Judge | None = None,
-    progress: bool = False,
-    on_progress: OnProgress | None = None,
-    **options: Unpack[RunKeywords],
-) -> Run:
-    """Do what `run` does, without blocking the caller's asyncio loop; on_progress is called on that loop.
-
-    If its task is cancelled, it first ends the session (stored samples count), and then raises
-    `asyncio.CancelledError`.
-    """
-    loop = asyncio.get_running_loop()
-    cancelled = threading.Event()
-
-    def progressed(now: Progress) -> None:
-        if cancelled.is_set():
-            raise Interrupted("the task that runs it was cancelled; the stored samples are kept.", signal.SIGINT)
-        if on_progress is not None:
-            loop.call_soon_threadsafe(on_progress, now)
-
-    run_options = _run_options(benchmarks, options)
-    working = asyncio.ensure_future(
-        asyncio.to_thread(_run, run_options, Collecting(progressed, shown=progress), None, judge)
-    )
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        cancelled.set()
-        with contextlib.suppress(HarnessError):
-            await working
-        raise
+def _check_judge(judge: object) -> None:
+    """Raise `UsageError` for a judge that is no `Judge`, such as the text that a command line takes."""
+    if not isinstance(judge, Judge | None):
+        raise UsageError("expected harness.Judge(model=…, base_url=…)", field="judge")
 
 
 def score(
@@ -214,11 +163,11 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
     """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
 
-    samples: how many samples a person judges in all. undecided: those that the grader left undecided, in place of a
-    random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written. verdicts:
-    this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value for each
-    benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts, whose
-    intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
+    samples: how many samples of each benchmark a person judges. undecided: those that the grader left undecided, in
+    place of a random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written.
+    verdicts: this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value
+    for each benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts,
+    whose intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
     """
     verbs.check("audit", options)
     return audit_run(Path(source), AuditOptions.of(**options))
@@ -370,8 +319,7 @@ def sweep(
     options: those of `run`; they override the file, but `serve` counts only if the file names no servers. judge: as in
     `score`. k: of pass@k in the tables, in place of the file's. track: trackers that get each cell's scores; a
     series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
-    stops no other cell; the result's `lost` names it. Called from Python, a sweep runs one server after the other,
-    whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
+    stops no other cell; the result's `lost` names it. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
     _check_judge(judge)
@@ -433,7 +381,7 @@ def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> Non
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
 
-for _function in (run, run_async, race, sweep):
+for _function in (run, race, sweep):
     _show_keywords(_function, RunOptions)
 _show_keywords(score, ScoreOptions)
 for _verb, _declared in (
@@ -469,7 +417,6 @@ __all__ = [
     "race",
     "report",
     "run",
-    "run_async",
     "score",
     "serve",
     "sweep",

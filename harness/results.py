@@ -1,4 +1,4 @@
-"""The values that `harness.run`, `score` and `sweep` return. They print well; pandas reads them."""
+"""The values that `harness.run`, `score` and `sweep` return. They print well; `harness.frame` makes tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
-from harness.core.errors import UsageError
 from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Sample
 from harness.reports.formats import to_markdown
@@ -20,21 +19,10 @@ from harness.scoring.score import Score
 from harness.verbs.sweep import table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from harness.generation.outcome import Outcome
     from harness.grading.second.second_opinion import Agreement
     from harness.verbs.judge import JudgeReport
     from harness.verbs.sweep.results import Results
-
-
-def to_pandas(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return `records` as a pandas table. Raises `UsageError` if pandas is not installed."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise UsageError("to_frame() needs pandas: install it, or use records(), a list of dictionaries") from error
-    return pd.DataFrame.from_records(records)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +57,6 @@ class Run:
         for name in Manifest.load(folder).benchmarks:
             yield from read_samples(folder.benchmark(name))
 
-    def records(self) -> list[dict[str, Any]]:
-        """One flat dictionary a sample: key, text, reasoning, finish reason, tokens, seconds, endpoint."""
-        return [_flatten(sample) for sample in self.samples()]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return `records` as a pandas table."""
-        return to_pandas(self.records())
-
     def __repr__(self) -> str:
         done, expected = self.outcome.n_done, self.outcome.n_expected
         state = (
@@ -85,12 +65,6 @@ class Run:
             or ("complete" if self.complete else f"{self.outcome.n_owed} missing; run again for them")
         )
         return f"<Run {self.path}: {self.model}, {done} of {count_noun(expected, 'sample')}, {state}>"
-
-
-def _flatten(sample: Sample) -> dict[str, Any]:
-    row = msgspec.structs.asdict(sample)
-    usage, timing = row.pop("usage"), row.pop("timing")
-    return row | msgspec.structs.asdict(usage) | msgspec.structs.asdict(timing)
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,10 +107,6 @@ class Scores(Sequence[Score]):
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary a benchmark, with every number of its score; fractions, None where unknown."""
         return [{"run": self.label, "benchmark": score.benchmark, **numbers(score)} for score in self.scores]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return `records` as a pandas table."""
-        return to_pandas(self.records())
 
     def __repr__(self) -> str:
         return "\n".join(map(_score_line, self.scores))
@@ -200,10 +170,6 @@ class Swept:
     def means(self) -> list[dict[str, Any]]:
         """One flat dictionary per row of the means over a suite's benchmarks, in the form of `records`."""
         return [msgspec.to_builtins(row) for row in table.mean_records(self.ended)]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return `records` as a pandas table."""
-        return to_pandas(self.records())
 
     def markdown(self) -> str:
         """Return the tables as Markdown."""

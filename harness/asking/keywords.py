@@ -72,7 +72,7 @@ class RunKeywords(TypedDict, total=False):
     timeout: float | None
     attempts: int | None
     fit_context: bool
-    prices: FilePath | tuple[float, float] | None
+    prices: str | tuple[float, float] | None
     out: FilePath | None
     accept_server_change: bool
     canary: bool
@@ -113,7 +113,7 @@ class PlanKeywords(TypedDict, total=False):
     other_samples: int | None
     published_samples: int | None
     accuracy: float | None
-    prices: FilePath | tuple[float, float] | None
+    prices: str | tuple[float, float] | None
 
 
 class CompareKeywords(TypedDict, total=False):
@@ -189,7 +189,6 @@ class ProbeKeywords(TypedDict, total=False):
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     reference: str | None
-    reference_api_key_env: str | None
     save_reference: FilePath | None
     checks: Texts
     context: int | None

@@ -9,7 +9,6 @@ Long: the questions and the servers decide the settings together, and share the 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch
 from harness.asking.options.run import RunOptions, recorded_options
-from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
@@ -38,7 +36,7 @@ from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, UsageError, as_keyword, near_names
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.money import Prices
+from harness.core.money import prices_in
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
 from harness.core.secret import without_secrets
@@ -90,7 +88,6 @@ class Asked:
     sets: list[QuestionSet]
     benchmarks: Mapping[str, BenchmarkSettings]
     preset: Preset | None
-    prices: Mapping[str, Prices] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,19 +188,16 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
         n = samples or options.samples or question_set.samples
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        chosen_by = _chosen_by(options, first, named=samples is not None)
-        benchmark = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, options=_recorded(options)
+        benchmarks[question_set.name] = BenchmarkSettings(
+            samples=n, sampling=sampling, origins=origins, options=_recorded(options)
         )
-        benchmarks[question_set.name] = benchmark
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
         if doubt is not None:
             watcher.warn(doubt)
     _check_verifiers(sets)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, watcher.warn)
-    prices = listed_prices(options.prices)
-    return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
+    return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
 
 
 def refuse_other_settings(questions_asked: Asked) -> None:
@@ -241,28 +235,6 @@ def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool)
         )
 
 
-def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool) -> dict[str, str]:
-    """Return who chose the number of samples, the prompts and the model of one benchmark, for the manifest.
-
-    first: the first row of a user's own file. named: the number of samples is in the benchmark's name, `aime24:64`.
-    """
-    own_file = bool(options.data) and not options.benchmarks
-    source = "default" if own_file else "card"
-    if options.prompt is not None:
-        prompt = "options"
-    elif own_file and _prompt_for(options, first) is not None:
-        prompt = "language of the questions"
-    else:
-        prompt = source
-    return {
-        "samples": "options" if named or options.samples is not None else source,
-        "prompt": prompt,
-        "system_prompt": "options" if options.system_prompt is not None else prompt,
-        "questions": "options" if options.changed.keys() & _SELECTING else source,
-        "model": "options" if options.model is not None else "server",
-    }
-
-
 def _recorded(options: RunOptions) -> dict[str, Any]:
     """The options that the user gave, for the manifest: without keys, and without those that it holds elsewhere.
 
@@ -271,30 +243,6 @@ def _recorded(options: RunOptions) -> dict[str, Any]:
     given = recorded_options(without_secrets(options.plain))
     return {name: value for name, value in given.items() if options.ids is None or name not in ("limit", "filter")}
 
-
-_SELECTING = {"limit", "ids", "filter", "shard"}
-"""The options that select questions."""
-
-_SET_BY = {
-    "endpoints": ("base_url", "serve"),
-    "batch": ("batch",),
-    "prices": ("prices",),
-    "requests_per_minute": ("rpm",),
-    "deadlines.connect": (),
-    "deadlines.first_token": ("timeout",),
-    "deadlines.idle": ("timeout",),
-    "order": (),
-    "salvage": (),
-    "accept_missing": (),
-    **{
-        name: (name,)
-        for name in (
-            "api", "seed", "transport", "fit_context", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "attempts",
-        )
-    },
-}  # fmt: skip
-"""Setting that all benchmarks share → the options that decide it; without one of them, the default holds."""
 
 _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
@@ -585,7 +533,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
-    run = RunFolder(options.out) if options.out is not None else RunFolder.default(model, shard=options.shard)
+    run = RunFolder(options.out) if options.out is not None else RunFolder.default(model)
     return run if options.shard is None else run.of_shard(options.shard)
 
 
@@ -608,8 +556,6 @@ def _settings(
         endpoints=reached.endpoints,
         benchmarks=with_neutral(questions_asked.benchmarks, folder, asker),
         out=folder.path,
-        spelt_by=_spelt_by(options, reached.provider, spelling),
-        set_by=_set_by(options, reached.provider, looks),
         key_variable=servers.key_variable(options),
         transport=options.transport,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
@@ -621,11 +567,11 @@ def _settings(
         fingerprint=_fingerprinted(questions_asked, reached, looks),
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
-        prices=prices_of(options.prices, looks.model, questions_asked.prices) if options.prices else None,
+        prices=prices_in(options.prices) if options.prices else None,
         requests_per_minute=options.rpm,
         salvage=salvage,
     )
-    _object_early(settings, reached.provider, options.thinking, watcher)
+    _warn_of_ignored(settings, reached.provider, options.thinking, watcher)
     return by_batch(settings, options, reached.provider) if options.batch else settings
 
 
@@ -664,41 +610,8 @@ _FURTHER = ("extra_body", "chat_template_kwargs")
 """The fields of a `Spelling` to which `extra_body` adds."""
 
 
-def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> dict[str, str]:
-    """Field of a request's wording → its origin: "options", or "provider" and the provider's name."""
-    theirs = f"provider {provider.name}"
-    by = {
-        "max_tokens_field": theirs,
-        "seed_field": theirs,
-        "stream_usage": "options" if "stream_options" in options.drop else theirs,
-    }
-    by |= {name: theirs for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None}
-    own = Spelling().with_fields(options.extra_body)
-    for name in _FURTHER:
-        given = getattr(own, name)
-        by |= {f"{name}.{key}": "options" if key in given else theirs for key in getattr(spelling, name)}
-    return by
-
-
-def _set_by(options: RunOptions, provider: Provider, looks: Looks) -> dict[str, str]:
-    """Setting that all benchmarks share → its origin, such as "options", "server", "provider generic" or "default"."""
-    given = options.changed
-    by = {setting: "options" if given.keys() & set(names) else "default" for setting, names in _SET_BY.items()}
-    if by["endpoints"] == "default":
-        unnamed = "environment" if os.environ.get(servers.URL_VARIABLE) else "harness: the only server that runs here"
-        by["endpoints"] = f"provider {provider.name}" if options.provider else unnamed
-    by["stream"] = "options" if "stream" in options.drop else "default"
-    stated = "default" if looks.concurrency is None else "server"
-    by["concurrency"] = "options" if options.concurrency is not None else stated
-    by["fingerprint"] = "options" if options.fingerprint is not None else "harness: by the kind of server"
-    return by
-
-
-def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
-    """Raise `UsageError` for fields that the provider is known to refuse; warn of fields that it may refuse or ignores.
-
-    No field is left out silently: only the user does that, by the option `drop`.
-    """
+def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
+    """Warn of fields that the provider ignores. None is left out silently: only the user does that, by `drop`."""
     sent = [settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks]
     for warning in dict.fromkeys(w for fields in sent for w in provider.warnings(settings.model, fields, thinking)):
         watcher.warn(warning)

@@ -48,8 +48,8 @@ class Watcher:
     def checking(self, check: str) -> None:
         """A probe makes this check now."""
 
-    def checked(self) -> None:
-        """The checks of a probe have ended."""
+    def checked(self, finding: str = "") -> None:
+        """A check has ended. finding: its name, outcome and what it found; empty once the checks have ended."""
 
     def entering(self, cell: str) -> None:
         """A sweep begins this cell: the next session is the cell's, and its progress is shown under this name."""

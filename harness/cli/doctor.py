@@ -20,7 +20,7 @@ from harness.core.nouns import count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
     from harness.benchmarks.card import Card
 
@@ -52,41 +52,17 @@ def carry_out(options: DoctorCommand) -> int:
 
 
 def _plugins() -> bool:
-    """Print a line for each plug-in of an installed package, with why it cannot be used; return whether all can."""
+    """Print a line for each plug-in of an installed package, with why it cannot be loaded; return whether all can."""
     usable = True
     for plugin in plugins.list_plugins():
         try:
-            _try(plugin.kind, plugin.name)
-            said = "usable"
+            plugins.load(plugin.kind, plugin.name)
+            state = "usable"
         except UsageError as error:
-            usable, said = False, error.sentence
+            usable, state = False, error.sentence
         package, value = visible(plugin.package, 100), visible(plugin.value, 100)
-        click.echo(f"  {plugin.kind} {visible(plugin.name, 100)} of {package} ({value}): {said}")
+        click.echo(f"  {plugin.kind} {visible(plugin.name, 100)} of {package} ({value}): {state}")
     return usable
-
-
-def _try(kind: plugins.Kind, name: str) -> None:
-    """Load the plug-in as the commands that use it do. Raises `UsageError` if it cannot be used.
-
-    A prompt, an exporter and a provider are checked completely. A launcher is called for the command line of a server.
-    A grader, a source and a tracker must be functions; they are not called, which would need an answer, data or a run.
-    """
-    from harness.asking.servers import spec_without_download
-    from harness.benchmarks.prompts import find_prompt
-    from harness.client.address import providers
-    from harness.exports.exporting import find_exporter
-
-    plugins.load(kind, name)
-    tries: Mapping[plugins.Kind, Callable[[str], object]] = {
-        "prompt": find_prompt,
-        "exporter": find_exporter,
-        "provider": providers.load,
-        "launcher": lambda engine: spec_without_download(engine, "model"),
-    }
-    if kind in tries:
-        tries[kind](name)
-    else:
-        plugins.function(kind, name)
 
 
 def _conditions(graders: Iterable[str]) -> None:
@@ -115,10 +91,11 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     needed: set[str] = set()
     warnings: list[str] = []
     passed = True
+    n_absent = 0
     cards = [catalogue.load_or_make(name) for name in names] or catalogue.cards()
     for card in cards:
         if not names and data.status(card) == "absent":
-            rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))
+            n_absent += 1
             continue
         try:
             row, passes = _test_card(card, needed, warnings)
@@ -127,6 +104,8 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
         rows.append(row)
         passed = passed and passes
     terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
+    if n_absent:
+        click.echo(f"not tested, as their data are not here: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)")
     for warning in warnings if names else ():
         click.echo(f"warning: {warning}")
     return passed, needed

@@ -61,7 +61,9 @@ ELSEWHERE: dict[str, str] = dict(
             "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
             "openai-api-base address",
             "provider": "model-provider backend-name",
-            "api_key_env": "api-key openai-api-key key",
+            "A key comes from the environment: export OPENAI_API_KEY=KEY, or --api-key-env names another variable.": (
+                "api-key openai-api-key key"
+            ),
             "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set data-name",
             "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
             "num-test-sample",
@@ -126,7 +128,7 @@ ELSEWHERE: dict[str, str] = dict(
             "A provider's name decides how new tokens are bounded: --provider openai sends max_completion_tokens, "
             "--provider generic max_tokens.": "max-tokens-field",
             'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': "api-key-file",
-            "--reference-api-key-env names the variable that holds the reference's key.": "reference-api-key-file",
+            "A reference gets its own provider's key (DEEPSEEK_API_KEY …), or none.": "reference-api-key-file",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last repair-resume",
@@ -175,6 +177,6 @@ COMMANDS = {
     "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
     "diff": "`harness compare A B --samples` shows where two runs differ",
     "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
-    "plugins": "`harness doctor` lists and tries the plug-ins",
+    "plugins": "`harness doctor` lists and imports the plug-ins",
 }
 """Word in a command's place → what stands for it."""

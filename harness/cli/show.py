@@ -40,33 +40,15 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 def carry_out(options: ShowCommand) -> int:
     """Print what the options choose. Returns the exit code."""
-    opened = _open_source(options.run)
-    their_run = None if options.disagree is None else _open_source(options.disagree)
+    opened = OpenRun.of(open_scored(options.run), options.run.name)
     names = [options.benchmark] if options.benchmark else list(opened.benchmarks)
     question, sample, benchmarks = options.question, None, [opened.benchmark(name) for name in names]
     if question is not None:
         benchmarks, question, sample = _find_question(opened, benchmarks, question)
-    choices = _choices(benchmarks, options, their_run)
-    _page(_texts(benchmarks, question, sample, choices, reasoning=options.reasoning))
+    choice = _choice(benchmarks, options)
+    _page(_texts(benchmarks, question, sample, choice, reasoning=options.reasoning))
     # The problem is printed above, beside what can be read.
     return StoreError.exit_code if any(held.problems for held in benchmarks) else EXIT_COMPLETE
-
-
-def _open_source(run: Path) -> OpenRun:
-    """The run in a folder, read as far as it is written, or that of scored outputs of another tool.
-
-    Raises `StoreError` if its manifest cannot be read.
-    """
-    return OpenRun.of(open_scored(run), run.name)
-
-
-def _level(benchmarks: list[OpenBenchmark], level: str) -> str:
-    """The filter of a level, which may be given by its last word: `level=Level 5` for `5`."""
-    questions = (question for benchmark in benchmarks for question in benchmark.questions.values())
-    for value in filter(None, (column_text(question, "level") for question in questions)):
-        if level.casefold() in (value.casefold(), value.casefold().rpartition(" ")[2]):
-            return f"level={value}"
-    return f"level={level}"
 
 
 def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
@@ -98,29 +80,17 @@ def _with_a_card(folder: BenchmarkFolder) -> str:
     return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"
 
 
-def _choices(
-    benchmarks: list[OpenBenchmark], options: ShowCommand, their_run: OpenRun | None
-) -> dict[str, SampleFilter]:
-    """The filter of each benchmark's samples, by the benchmark's name.
-
-    their_run: the run of `--disagree`; None: not given. Raises `UsageError` where a filter needs grades and there are
-    none.
-    """
-    verdicts = frozenset(verdict for verdict in _BY_FLAG if getattr(options, verdict))
-    marks = frozenset(mark for flag, mark in _MARKS.items() if getattr(options, flag))
-    levels = () if options.level is None else (_level(benchmarks, options.level),)
-    columns = tuple(_column(benchmarks, text) for text in (*options.filter, *levels))
-    choices = {}
-    for benchmark in benchmarks:
-        beside = None if their_run is None else their_run.benchmark(benchmark.name)
-        choice = choices[benchmark.name] = SampleFilter(
-            verdicts=verdicts, marks=marks, other_run=beside, columns=columns, text=options.grep
-        )
-        if choice.of_grades:
-            _require_grades(benchmark, options.run)
-            if beside is not None and options.disagree is not None:
-                _require_grades(beside, options.disagree)
-    return choices
+def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilter:
+    """The filter of the samples. Raises `UsageError` where it needs grades and there are none."""
+    choice = SampleFilter(
+        verdicts=frozenset(verdict for verdict in _BY_FLAG if getattr(options, verdict)),
+        marks=frozenset(mark for flag, mark in _MARKS.items() if getattr(options, flag)),
+        columns=tuple(_column(benchmarks, text) for text in options.filter),
+        text=options.grep,
+    )
+    for benchmark in benchmarks if choice.of_grades else ():
+        _require_grades(benchmark, options.run)
+    return choice
 
 
 def _require_grades(benchmark: OpenBenchmark, run: Path) -> None:
@@ -167,19 +137,18 @@ def _texts(
     benchmarks: list[OpenBenchmark],
     question_id: str | None,
     sample: int | None,
-    choices: dict[str, SampleFilter],
+    choice: SampleFilter,
     *,
     reasoning: bool,
 ) -> Iterator[str]:
     """Yield the text to print: one sample, the samples that a filter chooses, one question, or the list of questions.
 
-    choices: the filter of each benchmark's samples, by the benchmark's name. reasoning: print the reasoning, too.
+    reasoning: print the reasoning, too.
     """
     style = _style()
     for benchmark in benchmarks:
         for problem in benchmark.problems:
             yield f"{visible(problem)}\n"
-        choice = choices[benchmark.name]
         if sample is not None and question_id is not None:
             question, key = benchmark.question(question_id), Key(question_id, sample)
             stored = benchmark.offsets.read(key)

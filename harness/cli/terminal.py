@@ -88,9 +88,7 @@ GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
 RESUMED_BY = "HARNESS_RESUMED_BY"
-"""Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it, and a
-sweep for its child processes.
-"""
+"""Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it."""
 
 
 def stopped_with_a_line() -> Signals:
@@ -105,7 +103,7 @@ def stopped_with_a_line() -> Signals:
 class Terminal(Watcher):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
-    progress: whether progress is shown; None: unless the command runs with --quiet, or for a sweep.
+    progress: whether progress is shown; None: unless the command runs with --quiet.
     warned: how often each warning has come so far; the warnings here are added. A warning that repeats an earlier one
     word for word is not printed again. None: every warning is printed. advice: the warnings about settings so far.
     """
@@ -114,18 +112,18 @@ class Terminal(Watcher):
         if progress is None:
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
-            progress = not flags.get("quiet") and not flags.get("lane")
+            progress = not flags.get("quiet")
         self._shows_progress = progress
         self._warned = warned
         self.advice: list[str] = []
         self._display: ProgressDisplay | None = None
         self._cell = ""
-        self._phase, self._next_beat = "", 0.0
+        self._next_beat = 0.0
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; in a child process of the demo or a sweep, the parent's command."""
+        """The typed command without its keys; in the demo, the demo's."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     def __enter__(self) -> Self:
@@ -165,10 +163,10 @@ class Terminal(Watcher):
         note(f"fetching {what}")
 
     def starting(self, progress: StartProgress) -> None:
-        """Print a line when the phase of a start changes, and from time to time in between."""
-        if progress.phase != self._phase or progress.seconds >= self._next_beat:
-            self._phase, self._next_beat = progress.phase, progress.seconds + BEAT_SECONDS
-            note(f"{progress.seconds:5.0f} s  {progress.phase}")
+        """Print the last line of the engine's log from time to time."""
+        if progress.seconds >= self._next_beat:
+            self._next_beat = progress.seconds + BEAT_SECONDS
+            note(f"{progress.seconds:5.0f} s  {progress.line}")
 
     def started(self, server: RunningServer, seconds: float) -> None:
         """Print the address of the server."""
@@ -191,9 +189,11 @@ class Terminal(Watcher):
         """Print the name of the check; on a terminal the next name replaces it."""
         passing(f"probe: {check} …")
 
-    def checked(self) -> None:
-        """Erase the name of the last check from a terminal."""
+    def checked(self, finding: str = "") -> None:
+        """Print the finding in place of the check's name."""
         passing("")
+        if finding:
+            note(f"probe: {finding}")
 
     def entering(self, cell: str) -> None:
         """Show the progress of the next session under the name of its cell."""

@@ -21,12 +21,14 @@ class Prices:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
-def prices_in(text: str) -> Prices | None:
-    """The prices that a text `IN,OUT` states; None if it is no such pair. Raises `ValueError` for a negative price."""
+def prices_in(text: str) -> Prices:
+    """The prices that a text `IN,OUT` states. Raises `ValueError` that says what was expected."""
     try:
         prompt, completion = map(float, text.split(","))
     except ValueError:
-        return None
+        raise ValueError(
+            "expected USD per million tokens of prompts and of replies, such as 0.5,2; no file of prices is read"
+        ) from None
     if not (0 <= prompt < math.inf and 0 <= completion < math.inf):
         raise ValueError("expected two prices of 0 or more in USD per million tokens")
     return Prices(prompt, completion)

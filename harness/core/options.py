@@ -93,12 +93,11 @@ def _parse_object(value: Any) -> Any:
 
 
 def _parse_prices(value: Any) -> Any:
-    """A pair of prices as the text `IN,OUT`; anything else is returned unchanged. Raises `ValueError`."""
-    if isinstance(value, tuple | list) and len(value) == 2:
-        value = ",".join(map(str, value))
-    if isinstance(value, str):
-        prices_in(value)  # raises for a pair that is wrong
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    """Prices as the text `IN,OUT`, also of a pair; None stays. Raises `ValueError`."""
+    if value is not None:
+        value = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        prices_in(value)  # raises for what is no such pair
+    return value
 
 
 def _refuse_empty_path(value: Any) -> Any:
@@ -128,8 +127,8 @@ COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
 NUMBERS = Kind("int | Sequence[int]", _number_as_tuple, int | tuple[int, ...])
 """A list of whole numbers, of a flag that may be repeated. A caller may give a single number."""
 
-PRICES = Kind("FilePath | tuple[float, float]", _parse_prices, str | tuple[float, float])
-"""Prices of prompt and completion tokens, as a pair or a text `IN,OUT`; or the path of a file of prices by model."""
+PRICES = Kind("str | tuple[float, float]", _parse_prices, str | tuple[float, float])
+"""Prices of prompt and completion tokens, as a pair or a text `IN,OUT`."""
 
 JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""

@@ -62,17 +62,15 @@ class BenchmarkSettings:
     """How one benchmark of a run is sampled.
 
     samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
-    parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. chosen_by: the
-    same for `samples`, `prompt`, `system_prompt` and `model`. options: those that the user gave, for the record
-    (`BenchmarkRecord.options`). neutral: further fields that are sent so that the server does not apply its own
-    defaults.
+    parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. options: those
+    that the user gave, for the record (`BenchmarkRecord.options`). neutral: further fields that are sent so that the
+    server does not apply its own defaults.
     """
 
     samples: int
     sampling: Sampling
     neutral: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
-    chosen_by: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
@@ -106,9 +104,8 @@ class RunSettings:
     benchmarks: settings by the benchmark's name, in the order in which they are asked. out: the run folder. endpoints:
     may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, divided by their weights.
     seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
-    spelt_by: for each field of a request's spelling, who decided it; set_by: the same for the other settings that all
-    benchmarks share; for the record. key_variable: the environment variable that the user named for the key; for the
-    record. transport: which client sends requests.
+    key_variable: the environment variable that the user named for the key; for the record. transport: which client
+    sends requests.
 
     fit_context: lower a max_tokens that somebody gave to the server's context, as the default is, instead of refusing
     the run. accept_missing: a run is complete
@@ -128,8 +125,6 @@ class RunSettings:
     endpoints: tuple[Endpoint, ...]
     benchmarks: Mapping[str, BenchmarkSettings]
     out: Path
-    spelt_by: Mapping[str, str] = field(default_factory=dict)
-    set_by: Mapping[str, str] = field(default_factory=dict)
     key_variable: str | None = None
     transport: TransportName = "http"
     concurrency: int = DEFAULT_CONCURRENCY
@@ -212,11 +207,10 @@ class RunSettings:
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
-        """Return `settings_record`, who chose which value of this benchmark, and the values left to the server."""
+        """Return `settings_record`, where its sampling values come from, and those left to the server."""
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
-            "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
         }
 
@@ -245,7 +239,6 @@ class RunSettings:
             "stream_usage": self.spelling.stream_usage,
             "max_tokens_field": self.spelling.max_tokens_field,
             "seed_field": self.spelling.seed_field,
-            "spelt_by": dict(self.spelt_by),
             "order": self.order,
             "fit_context": self.fit_context,
             "accept_missing": self.accept_missing,

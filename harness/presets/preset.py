@@ -41,13 +41,11 @@ class SourcedSampling(Sourced):
     """Sampling settings with their source.
 
     plain: the settings; in the file they stand beside `source` and the other fields. card: True: the model's authors
-    ask for them; False: somebody measured the model with them. range: field → (smallest, largest) value that the
-    authors accept, for fields with more than the value in `plain`.
+    ask for them; False: somebody measured the model with them.
     """
 
     plain: Sampling = Sampling()
     card: bool = True
-    range: dict[str, tuple[float, float]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -79,10 +77,10 @@ class Context(Sourced):
     tokens: int = Field(ge=1)
 
 
-Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "boxed", "chat", "thinking_off", "effort", "opens"]
+Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "chat", "thinking_off", "effort"]
 """Advice that a model's card may give besides sampling. no_greedy: no temperature 0. no_system_prompt: send none.
-system_prompt: send one. boxed: ask for \\boxed{} in mathematics. chat: use the chat template. thinking_off: thinking is
-off unless the request switches it on. effort: set an effort. opens: let replies begin with their reasoning."""
+system_prompt: send one. chat: use the chat template. thinking_off: thinking is off unless the request switches it on.
+effort: set an effort."""
 
 
 class Advice(Sourced):
@@ -96,19 +94,14 @@ class Advice(Sourced):
 class RunProfile:
     """The settings of a run that are compared with a model's card.
 
-    prompt: all messages of the first question. mathematics: whether the answers are mathematical. context: context
-    length in tokens, as the server states it. thinking: the switch or the effort.
-    opens: whether the server's chat template ends prompts with an opening tag of reasoning; None: unknown.
+    context: context length in tokens, as the server states it. thinking: the switch or the effort.
     """
 
     sampling: Sampling
-    prompt: str = ""
     system_prompt: str | None = None
-    mathematics: bool = False
     api: Api = "chat"
     context: int | None = None
     thinking: str | None = None
-    opens: bool | None = None
 
 
 class Preset(Part):
@@ -136,18 +129,11 @@ class Preset(Part):
             "no_greedy": (run.sampling.temperature == 0, "temperature 0"),
             "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
             "system_prompt": (not run.system_prompt and run.api == "chat", "no system prompt"),
-            "boxed": (run.mathematics and "\\boxed" not in run.prompt, "the prompt names no \\boxed{}"),
             "chat": (run.api != "chat", f"api={run.api}"),
             "thinking_off": (run.thinking in (None, "off", "none") and run.api == "chat", "no thinking"),
             "effort": (run.thinking is None and run.api == "chat", "no effort is set"),
-            "opens": (run.opens is False, "replies that do not begin with their reasoning"),
         }
-        cures = {
-            "thinking_off": " (thinking=on)",
-            "effort": " (`thinking`)",
-            "system_prompt": " (system_prompt)",
-            "opens": " (a server's chat template may end in it: chat_template=FILE)",
-        }
+        cures = {"thinking_off": " (thinking=on)", "effort": " (`thinking`)", "system_prompt": " (system_prompt)"}
         for advice in self.advice:
             is_broken, what = broken[advice.rule]
             if is_broken:
@@ -162,10 +148,9 @@ class Preset(Part):
         odd = []
         for name, value in asked_for.items():
             number = getattr(sent, name)
-            least, most = self.sampling.range.get(name, (value, value))
             if number is None and value != _NEUTRAL[name]:
                 odd.append(f"{name} {value:g} (not sent)")
-            elif number is not None and not least <= number <= most:
+            elif number not in (None, value):
                 odd.append(f"{name} {value:g} (not {number:g})")
         if odd:
             yield f"the model card asks for {', '.join(odd)}; preset={self.name} sends its sampling"

@@ -18,8 +18,8 @@ from harness.runs import setting_names
 from harness.runs.manifest import Provenance
 from harness.runs.recorded_settings import (
     BEFORE_FIT,
-    DECIDED_BY,
     MAX_SETTING_CHARS,
+    SAMPLING_FROM,
     as_sent,
     differs,
     flat,
@@ -80,20 +80,20 @@ def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     return _settings(f"Checksums of {short(benchmark)}", runs, benchmark, checksums=True)
 
 
-def decided_table(run: ScoredRun, benchmark: str) -> Table:
-    """The settings of one benchmark of one run, each with who decided it; without checksums, which nobody decides."""
+def given_table(run: ScoredRun, benchmark: str) -> Table:
+    """The settings of one benchmark of one run, and where a sampling value or an option that was given comes from."""
     record = run.benchmarks[benchmark].record
-    deciders, by_path = _deciders(record.settings), settings_by_path(record)
-    # Whoever chose max_tokens chose the former number; what was sent follows from the server's context.
+    origins, by_path = record.settings.get(SAMPLING_FROM), settings_by_path(record)
+    origin_of = dict.fromkeys(record.options or (), "options") | (dict(origins) if isinstance(origins, Mapping) else {})
     if BEFORE_FIT in by_path:
-        deciders[BEFORE_FIT] = _decider("sampling.max_tokens", deciders)
-        deciders["sampling.max_tokens"] = setting_names.SERVER
+        origin_of["max_tokens"] = "server"  # what was sent follows from the server's context
+    words = {setting_names.in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
     rows = [
-        (visible(setting_names.in_words(path), MAX_SETTING_CHARS), in_words(value), _decider(path, deciders))
-        for path, value in by_path.items()
-        if is_set(value) and not is_checksum(path)
+        (visible(name, MAX_SETTING_CHARS), in_words(value), visible(str(origin_of.get(name.partition(".")[0], "")), 80))
+        for name, value in words.items()
+        if is_set(value)
     ]
-    return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
+    return Table(f"Settings of {short(benchmark)}", ("setting", "value", "given by"), tuple(rows))
 
 
 def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:
@@ -187,28 +187,6 @@ def duration(seconds: float) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def _deciders(settings: Mapping[str, object]) -> dict[str, str]:
-    """Path of a setting → who decided it, as a benchmark's record says."""
-    return {
-        beginning + path: in_words(who)
-        for part, beginning in DECIDED_BY.items()
-        if isinstance(tree := settings.get(part), Mapping)
-        for path, who in flat(tree).items()
-    }
-
-
-def _decider(path: str, deciders: Mapping[str, str]) -> str:
-    """Who decided a setting: options, a preset, the benchmark's card, the server, a default.
-
-    A record names some settings together, by the beginning of their paths. "not recorded": runs of earlier versions.
-    """
-    while path not in deciders and not setting_names.always_decided_by(path):
-        path, dot, _ = path.rpartition(".")
-        if not dot:
-            return "not recorded"
-    return deciders.get(path) or setting_names.always_decided_by(path)
 
 
 def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> Table:

@@ -22,8 +22,12 @@ MAX_SETTING_DEPTH = 6
 MAX_LISTED = 12
 """Largest number of items of a list that are shown; the others are counted."""
 
-DECIDED_BY = {"sampling_from": "sampling.", "chosen_by": "", "spelt_by": ""}
-"""Part of a run's record that says who decided settings → the beginning of the paths of these settings."""
+SAMPLING_FROM = "sampling_from"
+"""Part of a run's record that says where each sampling value comes from: options, a preset, the card, the default."""
+
+_ORIGINS = frozenset({SAMPLING_FROM, "chosen_by", "spelt_by"})
+"""Parts of a run's record that say who decided settings, two of them in runs of earlier versions. They are no settings.
+"""
 
 FITTED = "fitted_max_tokens"
 """Field of an identity: the max_tokens that was sent, if it had to be lowered to the server's context."""
@@ -49,7 +53,7 @@ def settings_by_path(record: BenchmarkRecord) -> dict[str, object]:
 
     A max_tokens that was lowered to the server's context has its former value at `BEFORE_FIT`.
     """
-    settings = {name: value for name, value in record.settings.items() if name not in DECIDED_BY}
+    settings = {name: value for name, value in record.settings.items() if name not in _ORIGINS}
     identity = flat(as_sent(record.identity))
     # `max_tokens` is the number that was sent, here as in a comparison of two runs.
     before = {BEFORE_FIT: flat(record.identity).get("sampling.max_tokens")} if record.identity.get(FITTED) else {}
@@ -100,7 +104,7 @@ def setting_differences(
         changed.append(Difference("questions", *(plan["questions"] for plan in words)))
     if first.plan.samples != second.plan.samples:
         changed.append(Difference("samples", *(plan["samples"] for plan in words)))
-    both = (first.settings.keys() & second.settings.keys()) - DECIDED_BY.keys()
+    both = (first.settings.keys() & second.settings.keys()) - _ORIGINS
     mine, theirs = (
         {name: value for name, value in own.items() if name in both} for own in (first.settings, second.settings)
     )
@@ -186,7 +190,7 @@ def differs(path: str, changed: Sequence[Difference]) -> bool:
 
 def is_checksum(path: str) -> bool:
     """Whether the setting is a digest, which follows from what it was made of."""
-    return setting_names.always_decided_by(path) == setting_names.CHECKSUM
+    return path in setting_names.CHECKSUMS
 
 
 def in_words(value: object) -> str:

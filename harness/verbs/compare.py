@@ -241,7 +241,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
             verified.append(Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons))
     if not verified:
         names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
-        where = "results/published/" if published is None else visible(str(published), 200)
+        where = "the table of published scores" if published is None else visible(str(published), 200)
         held = dict.fromkeys(score.benchmark for score in load_published(published))
         if not held.keys() & run.benchmarks.keys():
             if published is None:

@@ -1,23 +1,19 @@
-"""`grade` judges one response; `near_misses` lists the near misses of a scored run."""
+"""Grades one response against one reference answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.asking.options.finished import GradeOptions
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.core.records import Grade, GradeRules
+from harness.core.records import GradeRules
 from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.verifier import RAISED, RULES
 from harness.presets.grading import DEADLINE_SECONDS
-from harness.runs import Manifest, grades, questions
-from harness.verbs.outputs import open_scored
 
 
 def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
@@ -56,26 +52,7 @@ def _with_hint(verdict: Verdict) -> Verdict:
     """The verdict of a verifier that raised, with a step on what it was not given."""
     hint = (
         "here the verifier gets the reference and the reply, but no text, id and metadata of a question: to try it on "
-        "a card's questions, score a file of replies (docs/tutorials/own-grader.md)"
+        "a card's questions, score a file of replies (docs/tutorials/own-questions.md)"
     )
     # Before the last two steps, the rule and the verdict.
     return replace(verdict, steps=(*verdict.steps[:-2], hint, *verdict.steps[-2:]))
-
-
-class NearMiss(NamedTuple):
-    """A wrong answer that is nearly right. references: the right answers, of which any would count."""
-
-    benchmark: str
-    references: tuple[str, ...]
-    grade: Grade
-
-
-def near_misses(path: Path) -> Iterator[NearMiss]:
-    """Yield the near misses of a scored run folder, by benchmark and then by kind of near miss. Raises `StoreError`."""
-    run = open_scored(path)
-    for benchmark in Manifest.load(run).benchmarks:
-        folder = run.benchmark(benchmark)
-        references = {question.question_id: question.references for question in questions.read(folder)}
-        missed = [grade for grade in grades.read(folder) if grade.near_miss is not None and grade.verdict == "wrong"]
-        for grade in sorted(missed, key=lambda miss: (miss.near_miss or "", miss.question_id, miss.sample_index)):
-            yield NearMiss(benchmark, references.get(grade.question_id, ()), grade)

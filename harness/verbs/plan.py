@@ -15,13 +15,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from harness.asking.options.deciding import PlanOptions
-from harness.asking.prices import prices_of
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.money import Prices
+from harness.core.money import Prices, prices_in
 from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
@@ -356,7 +355,7 @@ def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, option
     """
     if evidence.folder is None or evidence.run is None:
         return needed
-    prices = None if options.prices is None else prices_of(options.prices, evidence.run.manifest.model)
+    prices = None if options.prices is None else prices_in(options.prices)
     n_questions = len(evidence.run.benchmarks[evidence.benchmark].questions)
     ahead, concurrency = run_forecast(
         evidence.folder, evidence.run, evidence.benchmark, (n_questions, size or 1), prices

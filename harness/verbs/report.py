@@ -11,7 +11,7 @@ from harness.core.inert import visible
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
-from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
+from harness.reports.settings import checksum_table, failure_table, given_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
@@ -56,7 +56,7 @@ def run_facts(folder: RunFolder) -> dict[str, Any]:
     failures = failure_table([run])
     return {
         "tables": [
-            *(decided_table(run, benchmark) for benchmark in run.benchmarks),
+            *(given_table(run, benchmark) for benchmark in run.benchmarks),
             run_table([run]),
             *([] if failures is None else [failures]),
         ],

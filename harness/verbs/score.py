@@ -21,6 +21,7 @@ from harness.core.errors import (
     UsageError,
 )
 from harness.core.inert import visible
+from harness.core.money import Prices, prices_in
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.merging import join_shards
@@ -31,7 +32,6 @@ from harness.verbs.outputs import check_file, is_outputs, make_run
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
-    from harness.core.money import Prices
     from harness.exports.trackers import Tracker
     from harness.verbs.judge import Judged, JudgeSettings
 
@@ -217,9 +217,7 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
         return None
     if judge is None:
         raise UsageError(f"they are prices of the judge: name the judge with {named_by}", field="prices")
-    from harness.asking.prices import prices_of
-
-    return prices_of(costs.prices, judge.model or "")
+    return prices_in(costs.prices)
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
@@ -232,15 +230,6 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     from harness.exports.trackers import find_tracker
 
     return {name: find_tracker(name) for name in names}
-
-
-def destinations_of(names: Sequence[str]) -> dict[str, str]:
-    """Name of each tracker → checksum of where it sends runs now."""
-    if not names:
-        return {}
-    from harness.exports.trackers import destination_of
-
-    return {name: destination_of(name) for name in names}
 
 
 def sent_in_words(name: str, address: str) -> str:

@@ -17,14 +17,12 @@ class SampleFilter:
 
     verdicts: the accepted verdicts; empty: any. marks: all of them that a sample must have. columns: (name,
     value) of metadata that the question must have. text: a text that the sample's text or reasoning must contain.
-    other_run: the same benchmark of another run, in which the sample of the same key must have another verdict.
     """
 
     verdicts: frozenset[VerdictName] = frozenset()
     marks: frozenset[Mark] = frozenset()
     columns: tuple[tuple[str, str], ...] = ()
     text: str | None = None
-    other_run: OpenBenchmark | None = None
 
     @property
     def everything(self) -> bool:
@@ -34,20 +32,15 @@ class SampleFilter:
     @property
     def of_grades(self) -> bool:
         """Whether the filter needs a sample's grade."""
-        return bool(self.verdicts or self.marks - {"cut"}) or self.other_run is not None
+        return bool(self.verdicts or self.marks - {"cut"})
 
     def question(self, question: Question) -> bool:
         """Whether the question has the wanted metadata."""
         return all(column_text(question, name) == value for name, value in self.columns)
 
-    def sample(self, question_id: str, row: ListedSample) -> bool:
+    def sample(self, row: ListedSample) -> bool:
         """Whether the sample passes the filter, apart from its text."""
-        if (self.verdicts and row.verdict not in self.verdicts) or not self.marks <= row.marks.keys():
-            return False
-        if self.other_run is None:
-            return True
-        theirs = self.other_run.verdict(Key(question_id, row.index))
-        return theirs is not None and row.verdict is not None and theirs != row.verdict
+        return (not self.verdicts or row.verdict in self.verdicts) and self.marks <= row.marks.keys()
 
 
 def column_text(question: Question, name: str) -> str | None:
@@ -76,5 +69,5 @@ def matching_samples(
             continue
         for row in sample_rows(benchmark, question.question_id):
             key = Key(question.question_id, row.index)
-            if row.stored and sample_filter.sample(question.question_id, row) and (holding is None or key in holding):
+            if row.stored and sample_filter.sample(row) and (holding is None or key in holding):
                 yield question, key

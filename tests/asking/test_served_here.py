@@ -6,6 +6,7 @@ For: harness.asking.session, harness.asking.own_servers, server_launchers.keepin
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,66 +51,46 @@ def serve(name: str = "mine", port: int = 8001, **more: Any) -> None:
 ENDED: dict[str, Any] = {"status": "exited", "members": [MemberState("engine", ["engine"], 8001, exit_code=-9)]}
 
 
-def asks(*ports: int, host: str = "localhost") -> ServedHere:
-    served = ServedHere([Endpoint(base_url=f"http://{host}:{port}/v1") for port in ports])
+def state(name: str = "mine", **more: Any) -> dict[str, Any]:
+    return {"name": name, "port": 8001 if name == "mine" else 8002, **more}
+
+
+BOTH = [state(), state("other")]
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after", "words"),
+    [
+        ([state()], "localhost:8001", [], None),
+        ([state()], "localhost:8001", [state(**ENDED)], "the server mine, which this run asks, has ended: .*signal 9"),
+        (
+            [state()],
+            "localhost:8001",
+            [state(guard_started="gone")],
+            "its guard, the process that watches it, was kill",
+        ),
+        (BOTH, "localhost:8001 localhost:8002", [state(**ENDED)], None),
+        (BOTH, "localhost:8001 localhost:8002", [state(**ENDED), state("other", **ENDED)], "has ended"),
+        ([state()], "localhost:8001 localhost:9000", [state(**ENDED)], None),  # somebody else's may still answer
+        ([state()], "10.0.0.7:8001", [state(**ENDED)], None),  # another machine
+        ([state(**ENDED)], "localhost:8001", [], None),  # an old state file, whose port another server has by now
+        ([state()], "localhost:8001", [state(guard_pid=1, **ENDED)], None),  # it was started again
+    ],
+)
+def test_a_run_knows_that_its_servers_have_ended(
+    before: list[dict[str, Any]], asked: str, after: list[dict[str, Any]], words: str | None
+) -> None:
+    for fields in before:
+        serve(**fields)
+    served = ServedHere([Endpoint(base_url=f"http://{address}/v1") for address in asked.split()])
     assert served.lost() is None
-    return served
-
-
-def test_a_server_that_has_ended_is_named_with_the_cause() -> None:
-    serve()
-    served = asks(8001)
-    assert served.lost() is None
-    serve(**ENDED)
-    assert (why := served.lost()) is not None
-    assert why.startswith("the server mine, which this run asks, has ended: ")
-    assert "killed by signal 9" in why
-
-
-def test_a_guard_that_was_killed_took_its_server_along() -> None:
-    serve()
-    served = asks(8001)
-    serve(guard_started="gone")
-    assert (why := served.lost()) is not None
-    assert "its guard, the process that watches it, was killed" in why
-
-
-def test_two_servers_must_both_have_ended() -> None:
-    serve()
-    serve("other", 8002)
-    served = asks(8001, 8002)
-    serve(**ENDED)
-    assert served.lost() is None
-    serve("other", 8002, **ENDED)
-    assert served.lost() is not None
-
-
-def test_an_endpoint_of_somebody_else_may_still_answer() -> None:
-    serve()
-    served = asks(8001, 9000)
-    serve(**ENDED)
-    assert served.lost() is None
-
-
-def test_a_server_on_another_machine_is_not_known_by_its_port() -> None:
-    serve()
-    served = asks(8001, host="10.0.0.7")
-    serve(**ENDED)
-    assert served.lost() is None
-
-
-def test_an_old_state_file_says_nothing_of_the_server_that_has_the_port_now() -> None:
-    serve(**ENDED)
-    assert asks(8001).lost() is None
-
-
-def test_a_server_that_was_started_again_goes_on_and_a_file_that_is_gone_says_nothing() -> None:
-    serve()
-    served = asks(8001)
-    serve(guard_pid=1, **ENDED)
-    assert served.lost() is None
+    for fields in after:
+        serve(**fields)
+    why = served.lost()
+    assert (why is None) == (words is None)
+    assert why is None or re.search(words or "", why)
     kept.path_of("mine").unlink()
-    assert served.lost() is None
+    assert words or served.lost() is None, "a file that is gone says nothing"
 
 
 def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named() -> None:

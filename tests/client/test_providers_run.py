@@ -89,14 +89,12 @@ def test_azures_key_goes_into_its_own_header(run: Run, monkeypatch: pytest.Monke
     assert {r.headers.get("authorization") for r in posted} == {None}
 
 
-def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: Run) -> None:
+def test_what_a_provider_refuses_ends_the_run_in_its_words_with_the_way_out(run: Run) -> None:
     with FakeServer(strict_provider) as server:
-        words = ("--provider", "azure", "--model", "o3-mini", "--base-url", server.base_url)
-        code, _, err = run(*words, "--header", "api-key:sk-azure", "--samples", "2")
-        assert code == 2
-    assert "refuses temperature, top_p" in err
-    assert "`drop` (temperature, top_p)" in err
-    assert not [r for r in server.requests if r.method == "POST"]
+        code, _, err = run(*GROQ, "--base-url", server.base_url)
+    assert code == 2
+    assert "'top_p' does not support 0.95 with this model" in err
+    assert "`drop` leaves a field out" in err
 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
@@ -108,33 +106,6 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
         code, _, err = run(*GROQ, *words)
     assert code == 0
     assert ("all sessions: 0.00018 USD for 27 tokens in, 15 out" in err, "this session" in err) == (True, False)
-
-
-def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
-    prices = tmp_path / "prices.yaml"
-    prices.write_text("qwen/qwen3-32b: {in: 1, out: 10}\nother: {in: 0, out: 0.5}\n")
-    with FakeServer(strict_provider) as server:
-        words = (*GROQ, "--base-url", server.base_url, "--drop", "top_p", "--prices", str(prices))
-        code, _, err = run(*words, "--budget-usd", "1")
-    assert code == 0, err
-    assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("qwen/qwen3-32: {in: 1, out: 10}", "add a line for this model. Did you mean qwen/qwen3-32?"),
-        ("qwen/qwen3-32b: {in: -1, out: 10}", "qwen/qwen3-32b.in: expected a number greater than or equal to 0"),
-        ("qwen/qwen3-32b: {in: 1}", "the key 'qwen/qwen3-32b.out' is missing"),
-        ("- a\n- b", "expected a line `MODEL: {in: USD, out: USD}`"),
-        ("a: [", "no plain YAML"),
-    ],
-)
-def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Path, text: str, expected: str) -> None:
-    (tmp_path / "prices.yaml").write_text(text)
-    with FakeServer(strict_provider) as server:
-        code, _, err = run(*GROQ, "--base-url", server.base_url, "--prices", "prices.yaml")
-    assert (code, expected in " ".join(err.split())) == (2, True), err
 
 
 @pytest.mark.parametrize(
@@ -156,7 +127,7 @@ def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Pa
         ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "api=chat"),
         ((*GROQ, "URL", "--prices", "1,-1"), "expected two prices of 0 or more"),
         ((*GROQ, "URL", "--budget-usd", "1"), "it needs `prices`"),
-        ((*GROQ, "URL", "--prices", "nowhere.yaml"), "nowhere.yaml: No such file"),
+        ((*GROQ, "URL", "--prices", "nowhere.yaml"), "such as 0.5,2; no file of prices is read"),
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from harness.scoring import stats
 from tests.docs.pages import DOCS, ROOT
 from tools.reference import MODULES, PAGES, VARIABLES
 
@@ -41,3 +42,9 @@ def test_what_llms_txt_names_is_there() -> None:
     named = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text("utf-8"))
     assert len(named) > 10
     assert [one for one in named if not (ROOT / one).is_file()] == []
+
+
+def test_the_page_of_statistics_prints_the_table_of_intervals() -> None:
+    table = [row for row in (stats.__doc__ or "").splitlines() if row.startswith("|")]
+    assert len(table) > 8
+    assert "\n".join(table) in (DOCS / "method" / "statistics.md").read_text("utf-8")

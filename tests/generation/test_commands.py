@@ -87,22 +87,6 @@ def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
 
 
-@pytest.mark.parametrize(
-    ("prices", "unusual"),
-    [("0.00000055,2.19", "5.5e-07"), ("0.55,550000", "550000"), ("0,1000", None), ("0.001,2.19", None)],
-)
-def test_a_price_of_one_token_is_doubted(
-    tmp_path: Path, harness: ControlCommand, prices: str, unusual: str | None
-) -> None:
-    data = sums(tmp_path, 1)
-    with FakeServer(answering(0.5)) as server:
-        words = run_words(data, "--base-url", server.base_url, "--samples", "1")
-        done = harness(*words, "--prices", prices)
-    assert done.code == 0, done.err
-    assert ("USD per million tokens is unusual" in done.err) == (unusual is not None)
-    assert f"a price of {unusual} USD" in done.err or unusual is None
-
-
 def test_a_refused_key_names_no_other_variable(
     tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,41 +219,6 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         assert "give no answer that the grader finds" in stopped.err
         assert "I would rather not say" in stopped.err
         assert harness(*words, "--no-canary").code == 0
-
-
-LOOP = r"So \boxed{1}, but wait, let me check that. " * 8
-LONG_REPLY = r"There is one apple on the table, and nothing is added or taken away, so it is still \boxed{1}."
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "not_said"),
-    [
-        (LOOP, "12 of them ending in a loop of the same words (100.0%)", "repeating"),
-        (
-            LONG_REPLY,
-            "9 of them repeating word by word an earlier reply of 80 characters or more to the same question (75.0%)",
-            "ending in a loop",
-        ),
-        (LONG_REPLY[-79:], "", "repeating"),
-    ],
-)
-def test_loops_and_repetitions_are_one_line_each(
-    tmp_path: Path, harness: ControlCommand, text: str, said: str, not_said: str
-) -> None:
-    """Equal replies that end in a loop are the model's own: it writes them from any seed."""
-
-    def stuck(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
-        return completion(text)
-
-    with FakeServer(stuck) as server:
-        words = run_words(sums(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
-        done = harness(*words)
-    assert done.code == 0
-    assert said in done.err
-    assert not_said not in done.err
-    assert "truncated" not in done.err
 
 
 def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:

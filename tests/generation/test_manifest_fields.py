@@ -34,9 +34,7 @@ ONE_FIELD = {
     "chat_template_kwargs",
     "extra_body",
     "endpoints",
-    "spelt_by",
     "sampling_from",
-    "chosen_by",
     "prices",
     "deadlines",
 }
@@ -62,7 +60,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
             chat_template_kwargs={"enable_thinking": False},
             extra_body={"top_a": 0.5},
         ),
-        spelt_by={"seed_field": "provider"},
         key_variable="MY_KEY",
         fit_context=True,
         budget_tokens=10**9,
@@ -163,8 +160,6 @@ def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) ->
     by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])
     digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
     assert digests >= {"prompt_digest", "questions_digest"}
-    assert digests == {path for path in by_path if setting_names.always_decided_by(path) == setting_names.CHECKSUM}
-    assert setting_names.always_decided_by("never_succeeds.a question.2") == setting_names.SERVER
-    assert setting_names.always_decided_by("seed") == ""
+    assert digests == setting_names.CHECKSUMS & by_path.keys()
     assert [*map(setting_names.in_words, ("prices.prompt", "sampling.top_k"))] == ["prices.prompt", "top_k"]
     assert [*map(setting_names.may_move_scores, ("prices.prompt", "sampling.top_k"))] == [False, True]

@@ -6,9 +6,7 @@ code, the keys of its warnings and errors, what the scene reads of its result, a
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import inspect
 import json
 import os
 import re
@@ -69,8 +67,6 @@ class Stage:
         call = f"harness.{name}({said})"
         try:
             value = getattr(harness, name)(*arguments, **keywords)
-            if inspect.iscoroutine(value):
-                value = asyncio.run(value)
         except harness.HarnessError as error:
             self._begin(call, [str(error)], refused=type(error).__name__)
             return error

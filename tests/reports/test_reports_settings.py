@@ -16,10 +16,10 @@ from harness.reports.scored import read_runs
 from harness.reports.settings import (
     by_weight,
     checksum_table,
-    decided_table,
     duration,
     failure_table,
     flat_settings,
+    given_table,
     in_words,
     run_table,
     settings_table,
@@ -90,24 +90,23 @@ def test_settings_that_move_a_score_most_come_first() -> None:
     assert ranked == ["max_tokens", "chat_template_kwargs.enable_thinking", "temperature", "top_p", "zeta"]
 
 
-def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: Path) -> None:
-    decided = {"temperature": "preset r1"}, {"stream_usage": "provider generic", "seed_field": "provider generic"}
-    chosen_by = {"samples": "card", "model": "server"}
+def test_where_a_sampling_value_or_a_given_option_comes_from_is_said(tmp_path: Path) -> None:
     recorded: dict[str, object] = {
-        "sampling_from": decided[0],
-        "spelt_by": decided[1],
-        "seed_field": "seed",
-        "chosen_by": chosen_by,
-    }
-    recorded["questions_made"] = {"rows_digest": "0c1f"}
-    (run,) = read_runs([write_run(tmp_path / "run", settings=recorded)])
-    rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
-    assert rows["temperature"][1] == "preset r1"
-    assert rows["seed_field"] == ("seed", "provider generic")
-    assert [rows[name][1] for name in ("samples", "model")] == ["card", "server"]
-    assert "stream_usage" not in rows, "a decider is no value"
-    assert not rows.keys() & {"sampling_from", "spelt_by", "chosen_by"}
-    assert "questions_made.rows_digest" not in rows, "nobody decides a checksum"
+        "sampling_from": {"temperature": "preset r1"}, "spelt_by": {"seed_field": "options"}, "seed_field": "seed",
+        "chosen_by": {"samples": "card"}, "canary": False, "questions_made": {"rows_digest": "0c1f"},
+    }  # fmt: skip
+    folder = write_run(tmp_path / "run", settings=recorded)
+    manifest = Manifest.load(folder)
+    demo = msgspec.structs.replace(manifest.benchmarks["demo"], options={"canary": False})
+    msgspec.structs.replace(manifest, benchmarks={"demo": demo}).save(folder)
+    (run,) = read_runs([folder])
+    rows = {name: (value, who) for name, value, who in given_table(run, "demo").rows}
+    assert (rows["temperature"][1], rows["canary"], rows["seed_field"]) == (
+        "preset r1",
+        ("no", "options"),
+        ("seed", ""),
+    )
+    assert not rows.keys() & {"sampling_from", "spelt_by", "chosen_by", "questions_made.rows_digest"}
     (checksum,) = checksum_table([run], "demo").rows
     assert checksum == ("questions_made.rows_digest", "0c1f")
 

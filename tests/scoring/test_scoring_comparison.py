@@ -327,7 +327,7 @@ def test_a_bad_published_file_is_refused_naming_file_and_field(tmp_path: Path, t
 
 
 def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "published.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "deciding.md").read_text("utf-8")
     (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
     assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
 

@@ -149,7 +149,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "show": Campaign(lambda _url: [["show", "one", *more] for more in ([], ["q0:1", "--reasoning"], ["--wrong"])]),
     "status": Campaign(_only("status", "one", "--json"), varies=True),
     "doctor": Campaign(_only("doctor", "one", "two")),
-    "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
+    "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["show", "one", "--near-miss"]]),
     "tables": Campaign(
         lambda _url: [
             ["benchmarks"], ["serve", "--models"], ["score", "--json-schema"], ["sweep", "--list"],

@@ -1,4 +1,8 @@
-"""What a run ends with where its surroundings fail: no room for messages, a closed terminal, few descriptors."""
+"""How a command ends where its surroundings fail: closed streams, no room for messages, a closed terminal, few
+descriptors, a signal at any time. It is an exit code and a sentence, never a traceback.
+
+For: harness.__main__, harness.cli.main.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from harness.testing import STALL, FakeServer, Request, Step, completion, http
 from harness.verbs.graded import GradedRounds
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
-from tests.system.command import argv, environment, harness
+from tests.system.command import argv, environment, harness, process
 
 FULL = Path("/dev/full")
 MODELS = {"data": [{"id": "m", "max_model_len": 1_000_000}]}
@@ -36,6 +40,32 @@ def silent(request: Request) -> Iterable[Step]:
 def ask(folder: Path, url: str) -> list[str]:
     (folder / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
     return ["run", "--data", "q.jsonl", "--base-url", url, "--samples", "2", "--out", "run", "--no-canary"]
+
+
+@pytest.mark.parametrize("redirection", thinned(["<&- >&- 2>&-", ">&-", ">&- 2>&-", "<&-"]))
+@pytest.mark.parametrize("words", [("benchmarks", "list"), ("grade", "4", "-")])
+def test_closed_streams_change_no_exit_code(tmp_path: Path, redirection: str, words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {redirection}', "sh", *argv(*words)], cwd=tmp_path, env=environment(tmp_path),
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_a_table_in_a_narrow_encoding_has_its_signs_escaped(tmp_path: Path) -> None:
+    (tmp_path / "outputs.jsonl").write_text('{"gen": "so 5", "answer": 5}\n')
+    done = process(tmp_path, "score", "outputs.jsonl", extra={"PYTHONIOENCODING": "ascii"})
+    assert done.code == 0, done.err
+    assert r"\u2013" in done.out  # the dash of a value that is not known
+
+
+def test_control_characters_of_a_path_reach_no_terminal(tmp_path: Path) -> None:
+    for words in (("score", "run\x1b[31m"), ("report", "run\x1b[31m"), ("run", "--out\x1b[31m"), ("score\x1b[31m",)):
+        done = harness(tmp_path, *words)
+        assert done.code in (2, 3)
+        assert r"\x1b[31m" in done.err
+        assert "\x1b" not in done.err
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="/dev/full is on Linux only")
@@ -56,14 +86,14 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
 
 
 def test_a_warning_about_a_setting_stands_among_the_last_lines_of_the_run(tmp_path: Path) -> None:
-    words = "harness: warning: q: temperature 6 is above 2, at which replies are nearly random and which many servers "
+    words = "harness: warning: q: 2 samples at temperature 0 are all the same on most servers"
     with FakeServer(well) as server:
         asked = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--temperature"]
-        lines = harness(tmp_path, *asked, "6").err.splitlines()
+        lines = harness(tmp_path, *asked, "0").err.splitlines()
         warned = [number for number, line in enumerate(lines) if line.startswith(words)]
         (summed,) = (number for number, line in enumerate(lines) if "2 samples in" in line)
         assert (len(warned), warned[-1]) == (2, summed - 1), lines
-        again = harness(tmp_path, *asked, "6").err
+        again = harness(tmp_path, *asked, "0").err
         assert again.count(words) == 1, "a command that asks nothing has few lines"
         (tmp_path / "usual").mkdir()
         usual = [*ask(tmp_path / "usual", server.base_url), "--no-fingerprint", "--temperature", "2"]
@@ -86,10 +116,10 @@ def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None
 
 
 def signalled(words: Sequence[str], folder: Path, signum: int, when: Callable[[], object]) -> tuple[int, str]:
-    """(exit code, last line) of the command, to which the signal is sent as `when` returns, after its first import."""
+    """(exit code, messages) of the command, to which the signal is sent as `when` returns, after its first import."""
     # Code of the interpreter's own start runs before ours.
     line = [sys.executable, "-c", "from harness.__main__ import main; print('started', flush=True); main()", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(line, cwd=folder, env=environment(folder), text=True, **pipes) as child:
         assert child.stdout is not None
         child.stdout.readline()
@@ -97,7 +127,14 @@ def signalled(words: Sequence[str], folder: Path, signum: int, when: Callable[[]
         child.send_signal(signum)
         err = child.communicate(timeout=PATIENCE_SECONDS)[1]
     assert "Traceback" not in err
-    return child.returncode, err.splitlines()[-1]
+    return child.returncode, err
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2])
+def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds: float) -> None:
+    words = ["grade", "4", "-"]  # it waits for input that does not come
+    code, _ = signalled(words, tmp_path, signal.SIGINT, lambda: time.sleep(seconds))
+    assert code in (130, -signal.SIGINT)
 
 
 def of_verb(verb: str, folder: Path, url: str) -> list[str]:
@@ -122,13 +159,58 @@ def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
             "imports": lambda: time.sleep(0.4),
             "connecting": lambda: server.wait_for(lambda: bool(server.requests)),
         }
-        code, line = signalled(of_verb(verb, tmp_path, server.base_url), tmp_path, signum, waits[moment])
+        code, err = signalled(of_verb(verb, tmp_path, server.base_url), tmp_path, signum, waits[moment])
     assert code == 128 + signum
+    line = err.splitlines()[-1]
     assert line.startswith(f"harness: stopped by {signum.name}"), line
     assert line.endswith("the same command again goes on.") or f"Resume with: harness {verb} --data" in line
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+UNRAISABLE = """
+import threading, time
+from harness import __main__ as door
+from harness.cli import main as line
+
+start = door._thread.start_new_thread
+
+def start_and_wait(function, arguments):
+    # The second interrupt comes while the first is still being handled, as it may on a busy machine.
+    door._thread.start_new_thread = start
+    ended = threading.Event()
+    start(lambda: (function(*arguments), ended.set()), ())
+    ended.wait(10)
+
+class Late:
+    def __del__(self):
+        raise ERROR
+
+def command():
+    Late()
+    time.sleep(SECONDS)
+
+door._thread.start_new_thread = start_and_wait if BUSY else start
+line._command = command
+door.main()
+"""
+"""A command in which an error is raised where Python can only print it."""
+
+
+@pytest.mark.parametrize(
+    ("error", "busy", "code"),
+    [("KeyboardInterrupt", False, 130), ("KeyboardInterrupt", True, 130), ("ValueError", False, 0)],
+)
+def test_an_interrupt_that_falls_where_nothing_can_be_raised_is_quiet_and_not_lost(
+    tmp_path: Path, error: str, busy: bool, code: int
+) -> None:
+    program = UNRAISABLE.replace("ERROR", error).replace("BUSY", str(busy)).replace("SECONDS", "60" if code else "0")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
+        timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, error in done.stderr) == (code, "", code == 0)
+
+
+@pytest.mark.parametrize("n", [1, 4])
 def test_a_signal_while_a_race_grades_ends_with_the_command_that_resumes(
     tmp_path: Path, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ ROWS = {
     "status": Row("status r", refuses="MQS"),
     "merge": Row("merge r twin --out made", refuses="MQS", writes=True, prints=False),
     "score": Row("score r --workers 1 --fresh", refuses="MQSD", stops="samples.jsonl", writes=True),
-    "grade": Row("grade --near-misses r", refuses="MQGD", stops="grades.jsonl"),
+    "grade": Row("grade 4 4", stops=""),
     "audit": Row("audit r --samples 2 --out made", refuses="MQSLVGD", writes=True),
     "report": Row("report twin r", refuses="MQVGD", stops="grades.jsonl", writes=True),
     "show": Row("show r", refuses="MQSVGD"),

@@ -7,140 +7,26 @@ import ast
 import json
 import os
 import pkgutil
-import shlex
-import site
 import subprocess
 import sys
-import threading
 import time
-import venv
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
 
+from harness.cli.demo import _step
 from harness.client.address import providers
 from harness.grading.processes.pool import Pool
 from harness.testing import FakeServer, Request, Step, completion, models
 from server_launchers import isolated, spec
+from server_launchers.embedded import weights
+from server_launchers.errors import DownloadError
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
-from tests.patience import PATIENCE_SECONDS
 from tests.system import command
-
-_SPY = """
-import os, sys
-_pipe = os.open({pipe!r}, os.O_WRONLY)
-_path = None
-_told = set()
-def _tell(kind, value):
-    if kind == "module":
-        if value in _told:
-            return
-        _told.add(value)
-    try:
-        os.write(_pipe, f"{{os.getpid()}}\\t{{kind}}\\t{{value!r}}\\n".encode())
-    except OSError:
-        pass
-def _hook(event, arguments):
-    global _path
-    if event == "import":
-        _tell("module", arguments[0].partition(".")[0])
-        if _path != sys.path:
-            _path = list(sys.path)
-            _tell("path", _path)
-_tell("argv", [word[:200] for word in sys.orig_argv[:12]])
-_tell("names", sorted(os.environ))
-for name in sys.modules:
-    _tell("module", name.partition(".")[0])
-sys.addaudithook(_hook)
-"""
-_MARK, _END = b"mark\n", b"end\n"
-_SCRIPT = "import sys\nfrom harness.__main__ import main\nsys.exit(main())\n"
-
-
-@dataclass
-class Process:
-    """What one process told. names: of its environment."""
-
-    argv: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    path: set[str] = field(default_factory=set)
-    modules: set[str] = field(default_factory=set)
-
-    @property
-    def program(self) -> str | None:
-        """The module or file that an isolated child runs; None for another process."""
-        after = self.argv[self.argv.index(isolated.__file__) + 1 :] if isolated.__file__ in self.argv else []
-        return Path(after[0]).name if after else None
-
-
-@dataclass
-class Spied:
-    """python: the interpreter. script: what the console script `harness` is to it. pipe: into which it tells."""
-
-    python: str
-    script: str
-    pipe: int
-    _processes: dict[int, Process] = field(default_factory=lambda: defaultdict(Process))
-    _heard: threading.Event = field(default_factory=threading.Event)
-
-    def take(self) -> list[Process]:
-        """The processes that told anything since the last call."""
-        self._heard.clear()
-        os.write(self.pipe, _MARK)
-        assert self._heard.wait(60)
-        processes, self._processes = list(self._processes.values()), defaultdict(Process)
-        return processes
-
-    def listen(self) -> None:
-        """Note what comes through the pipe until it says that this is all."""
-        with open(self.pipe, "rb", closefd=False) as lines:
-            for line in lines:
-                if line == _END:
-                    return
-                if line == _MARK:
-                    self._heard.set()
-                else:
-                    self._hear(line)
-
-    def _hear(self, line: bytes) -> None:
-        pid, kind, text = line.decode().split("\t", 2)
-        process, value = self._processes[int(pid)], ast.literal_eval(text)
-        if kind == "module":
-            process.modules.add(value)
-        elif kind == "path":
-            process.path.update(value)
-        else:
-            setattr(process, kind, value)
-
-
-@contextmanager
-def spied(folder: Path) -> Iterator[Spied]:
-    """The interpreter, made in `folder`; what it tells is heard within the block."""
-    venv.create(folder / "env", symlinks=True, with_pip=False)
-    (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
-    (packages / "spying.py").write_text(_SPY.format(pipe=str(folder / "pipe")))
-    ours = [entry for entry in site.getsitepackages() if Path(entry).is_dir()]
-    (packages / "of_the_tests.pth").write_text("\n".join(["import spying", *ours, str(CHECKOUT)]))
-    script = folder / "env" / "bin" / "harness"
-    script.write_text(_SCRIPT)
-    os.mkfifo(folder / "pipe")
-    pipe = os.open(folder / "pipe", os.O_RDWR)
-    here = Spied(str(folder / "env" / "bin" / "python"), str(script), pipe)
-    listener = threading.Thread(target=here.listen)
-    listener.start()
-    try:
-        yield here
-    finally:
-        os.write(pipe, _END)
-        listener.join()
-        os.close(pipe)
-
 
 ABLE = str(CHECKOUT / "tests" / "verbs" / "able_server.py")
 
@@ -148,7 +34,6 @@ SITES = {
     "harness/benchmarks/sources/parquet.py": 1,
     "harness/cli/demo.py": 1,
     "harness/cli/following.py": 1,
-    "harness/cli/sweep_processes.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "harness/verbs/sweep/scorer.py": 1,
@@ -188,12 +73,6 @@ _VARIABLES = {address.key_variable for name in providers.names() if (address := 
 KEYS = {name: f"canary-{name}" for name in sorted(_VARIABLES | {"OPENAI_API_KEY", "HF_TOKEN", "WANDB_API_KEY"})}
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spied]:
-    with spied(tmp_path_factory.mktemp("spied")) as interpreter:
-        yield interpreter
-
-
 def judge(request: Request) -> Iterator[Step]:
     yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)
 
@@ -207,101 +86,33 @@ def write_theirs(folder: Path) -> None:
     (folder / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-@dataclass
-class Player:
-    """Plays commands in `folder`, and keeps what they print."""
-
-    spied: Spied
-    folder: Path
-    judge_url: str
-    base_urls: tuple[str, str]
-
-    def __post_init__(self) -> None:
-        self.printed: dict[str, str] = {}
-        self.libraries = self.folder.parent / "libraries"
-        self.environment = command.environment(self.folder, KEYS) | {
-            "PYTHONPATH": f"{self.libraries}", "HARNESS_GRADERS": "own_verifier",
-            "PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0",
-        }  # fmt: skip
-
-    def write(self) -> None:
-        """The files that the commands read."""
-        sums(self.folder, 3)
-        write_theirs(self.folder)
-        rows = [{"question": "1 + 1?", "answer": "2"}]
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), self.folder / "sums.parquet")
-        lanes = {
-            "models": ["able"], "run": {"id_key": "id", "canary": False}, "score": {"workers": 1},
-            "servers": [{"name": "s", "command": [sys.executable, ABLE, "--port", "{port}"]}],
-            "benchmarks": [{"data": "sums.jsonl", "samples": 1}], "slots": [["0"], ["1"]],
-        }  # fmt: skip
-        (self.folder / "lanes.yaml").write_text(json.dumps(lanes))
-        self.libraries.mkdir(exist_ok=True)
-        (self.libraries / "own_verifier.py").write_text("def right(answer, question): return answer == '5'\n")
-
-    def __call__(self, *words: str, codes: tuple[int, ...] = (0,)) -> None:
-        """Run `harness WORDS`."""
-        self.run([self.spied.script, *words], codes)
-
-    def run(self, argv: list[str], codes: tuple[int, ...] = (0,)) -> None:
-        """Run the interpreter with `argv`."""
-        done = subprocess.run(
-            [self.spied.python, *argv], cwd=self.folder, env=self.environment, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=PATIENCE_SECONDS,
-        )  # fmt: skip
-        assert done.returncode in codes, (argv, done.stdout, done.stderr)
-        self.printed[shlex.join(argv)] = done.stdout
-
-    def play(self) -> None:
-        """Every command that starts a process of ours, the embedded server left out."""
-        self.write()
-        program = (sys.executable, ABLE, "--port", "{port}")
-        server = ("--served-name", "able", "--", *program)
-        flags = [part for word in program for part in ("--serve-option", f"engine-flag={word}")]
-        data = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "1")
-        self("run", *data, "--out", "r", "--serve", "command", "--model", "able", *flags)
-        self("score", "r", "--workers", "2", "--also", "math-verify", "--also", "sympy", "--json")
-        judge = ("--judge", f"judge@{self.judge_url},scope=all")
-        self("score", "theirs.jsonl", *COLUMNS, *judge, "--workers", "1", "--json")
-        one, other = (f"{name} base_url={url}" for name, url in zip(("one", "two"), self.base_urls, strict=True))
-        self(
-            "race",
-            *data[:-2],
-            "--samples",
-            "2",
-            "--out",
-            "race",
-            "--candidate",
-            one,
-            "--candidate",
-            other,
-            codes=(0, 1),
-        )
-        self("sweep", "lanes.yaml")
-        self("run", "--data", "sums.parquet", "--dry-run", "--model", "test-model", "--base-url", self.base_urls[0])
-        self("serve", "command", "--name", "kept", "--detach", *server)
-        self("serve", "stop", "kept")
-        self.run(["-I", "-c", DOWNLOAD])
-        self.run(["-I", "-c", STEP])
+def write_files(folder: Path) -> None:
+    """The files that the commands read."""
+    sums(folder, 3)
+    write_theirs(folder)
+    rows = [{"question": "1 + 1?", "answer": "2"}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "sums.parquet")
+    cell = {"data": "sums.jsonl", "samples": 1}
+    sweep = {"models": ["test-model"], "run": {"id_key": "id", "canary": False}, "benchmarks": [cell]}
+    (folder / "sweep.yaml").write_text(json.dumps(sweep | {"score": {"workers": 1}}))
 
 
-STEP = """
-import sys
-from harness.cli.demo import _step
-sys.exit(_step("grade", "5", "5", "--grader", "own_verifier:right"))
-"""
+def play(folder: Path, judge_url: str, base_url: str) -> None:
+    """Every command that starts a process of ours, the embedded server left out."""
 
-DOWNLOAD = """
-import pathlib
-from server_launchers.embedded import weights
-from server_launchers.errors import DownloadError
-try:
-    weights._download(weights.KNOWN["smollm2-135m"], pathlib.Path("."))
-except DownloadError:
-    pass
-else:
-    raise SystemExit("downloaded from nowhere")
-"""
+    def harness(*words: str) -> None:
+        done = command.harness(folder, *words, extra=KEYS | {"HARNESS_GRADERS": "own_verifier"})
+        assert done.code == 0, (words, done)
+
+    program = (sys.executable, ABLE, "--port", "{port}")
+    flags = [part for word in program for part in ("--serve-option", f"engine-flag={word}")]
+    data = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "1")
+    harness("run", *data, "--out", "r", "--serve", "command", "--model", "able", *flags)
+    harness("score", "r", "--workers", "2", "--also", "math-verify", "--also", "sympy", "--json")
+    judge = ("--judge", f"judge@{judge_url},scope=all")
+    harness("score", "theirs.jsonl", *COLUMNS, *judge, "--workers", "1", "--json")
+    harness("sweep", "sweep.yaml", "--base-url", base_url)
+    harness("run", "--data", "sums.parquet", "--dry-run", "--model", "test-model", "--base-url", base_url)
 
 
 def decoys(folder: Path, names: set[str], marks: Path) -> None:
@@ -312,32 +123,46 @@ def decoys(folder: Path, names: set[str], marks: Path) -> None:
         (folder / f"{name}.py").write_text(f"__import__('posix').mkdir({str(marks / name)!r})\n")
 
 
-def is_child(process: Process) -> bool:
-    """It was started by `isolated.command`."""
-    return process.program is not None
+def program_of(argv: Any) -> str | None:
+    """The module or file that an isolated child runs; None for another process."""
+    after = [*argv][[*argv].index(isolated.__file__) + 1 :] if isolated.__file__ in argv else []
+    return Path(after[0]).name if after else None
 
 
 @pytest.mark.wide
-def test_no_child_of_any_command_imports_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
-    with (
-        FakeServer(judge) as judging,
-        FakeServer(able(0.4)) as weak, FakeServer(able(0.9, shift=1)) as strong,
-    ):  # fmt: skip
-        urls = (judging.base_url, (weak.base_url, strong.base_url))
-        decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
-        player = Player(python, tmp_path / "decoy", *urls)
-        player.play()
-        processes = python.take()
-    names = {name for process in processes for name in process.modules}
-    assert names >= {"token", "msgspec", "enum", "sympy", "click", "__future__"}
-    assert sorted(path.name for path in (tmp_path / "marks").iterdir()) == []
-    children = [process for process in processes if is_child(process)]
-    assert {process.program for process in children} == PLAYED
-    for process in children:
-        assert [entry for entry in process.path if not Path(entry).is_absolute()] == [], process.argv
-        assert str(player.folder) not in process.path, process.argv
-        if process.program in READ_WHAT_A_MODEL_WROTE:
-            assert set(KEYS) & {*process.names} == set(), process.argv
+def test_no_child_of_any_command_imports_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    libraries, folder, started = tmp_path / "libraries", tmp_path / "decoy", list[tuple[str, dict[str, str]]]()
+    libraries.mkdir()
+    (libraries / "own_verifier.py").write_text("def right(answer, question): return answer == '5'\n")
+    decoys(folder, importable(), tmp_path / "marks")
+    write_files(folder)
+    start = subprocess.Popen.__init__
+
+    def noting(self: Any, argv: Any, *more: Any, **given: Any) -> None:
+        if program := program_of(argv):
+            started.append((program, given.get("env") or {**os.environ}))
+        start(self, argv, *more, **given)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", noting)
+    for name, value in {
+        "PYTHONPATH": str(libraries),
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+        "PIP_RETRIES": "0",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with FakeServer(judge) as judging, FakeServer(able(0.9)) as server:
+        play(folder, judging.base_url, server.base_url)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HARNESS_GRADERS", "own_verifier")
+    with pytest.raises(DownloadError):
+        weights._download(weights.KNOWN["smollm2-135m"], tmp_path)
+    assert _step("grade", "5", "5", "--grader", "own_verifier:right") == 0, capfd.readouterr()
+    assert [*(tmp_path / "marks").iterdir()] == []
+    assert {program for program, _ in started} == PLAYED
+    for program, environment in started:
+        assert program not in READ_WHAT_A_MODEL_WROTE or not KEYS.keys() & environment, program
 
 
 TELLTALES = ("executable", "orig_argv", "multiprocessing", "-m", "-c", "isolated.command")
@@ -457,18 +282,14 @@ def test_the_installed_command_and_a_safe_path_import_not_even_what_python_looks
 
 
 @pytest.mark.server
-def test_the_embedded_server_imports_nothing_from_the_current_folder(
-    python: Spied, tmp_path: Path, smollm2: Path
-) -> None:
-    python.take()
+def test_the_embedded_server_imports_nothing_from_the_current_folder(tmp_path: Path, smollm2: Path) -> None:
     decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
     words = ("--max-tokens", "4", "--no-canary", "--no-fingerprint", "--serve", "llama_cpp", "--model", str(smollm2))
     done = subprocess.run(
-        [python.python, python.script, "run", "demo:1", "--limit", "1", *words], cwd=tmp_path / "decoy",
+        [Path(sys.executable).with_name("harness"), "run", "demo:1", "--limit", "1", *words], cwd=tmp_path / "decoy",
         env=command.environment(tmp_path, KEYS), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, [*(tmp_path / "marks").iterdir()]) == (0, []), done.stderr
-    assert "llama_cpp_server.py" in {process.program for process in python.take()}
 
 
 def importable() -> set[str]:

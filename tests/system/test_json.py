@@ -1,4 +1,4 @@
-"""What `--json` prints: JSON alone, of the schema that `--json-schema` prints, and of the shape that the page says.
+"""What `--json` prints: JSON alone, of the schema that `--json-schema` prints.
 
 For: harness.cli.printed, harness.cli.json_output.
 """
@@ -6,7 +6,6 @@ For: harness.cli.printed, harness.cli.json_output.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 from harness.cli.json_output import printing, schema
 from harness.cli.main import main
 from harness.testing import FakeServer
-from tests.docs.pages import DOCS
 from tests.embedded import RunningServer
 from tests.faults.able import able, sums
 from tests.faults.holding import Holding, going, until
@@ -25,10 +23,6 @@ from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness
 from tests.system.json_schemas import strict, valid
-
-PAGE = (DOCS / "json.md").read_text("utf-8")
-ROWS = re.findall(r"^\| (`harness .*?--json`.*?) \| (.*?) \|", PAGE, re.MULTILINE)
-"""Commands and shape, of each row of the page's table."""
 
 SUMS = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary")
 PRINTED = {
@@ -77,12 +71,6 @@ scores:
   - {model: org/model-7b, benchmark: demo, metric: pass@1, percent: 50, samples: 64}
   - {model: org/model-7b, benchmark: other, metric: pass@1, percent: 50, samples: 64}
 """
-OF_EACH_BENCHMARK = {
-    ("compare",): ("a", "b"),
-    ("verify",): ("a", "--published", "published.yaml"),
-    ("plan",): ("a", "--detect", "20"),
-    ("score",): ("a", "--workers", "1"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +81,7 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two scored runs, questions, a gate, a sweep, published scores, and a package whose plug-in cannot be imported."""
+    """Two scored runs, questions, a gate, a sweep and published scores."""
     run_folder = tmp_path_factory.mktemp("printed")
     for run, seed in (("a", 1), ("b", 2)):
         write_run(run_folder / run, benchmarks=[("demo", 4, 4)], seed=seed)
@@ -109,10 +97,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
     }
     (run_folder / "sweep.yaml").write_text(json.dumps(suite), "utf-8")  # JSON is YAML
-    package = run_folder / "package" / "mine-1.0.dist-info"
-    package.mkdir(parents=True)
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", "utf-8")
-    (package / "entry_points.txt").write_text("[harness.graders]\nmine = no_such_module:grade\n", "utf-8")
     return run_folder
 
 
@@ -157,7 +141,7 @@ def hold(command: str, value: Any) -> None:
     assert not strict(command).is_valid(longer)
 
 
-@pytest.mark.parametrize("command", [name for name in PRINTED if name not in ("plugins", "serve status", "sweep")])
+@pytest.mark.parametrize("command", [name for name in PRINTED if name not in ("serve status", "sweep")])
 def test_the_output_is_of_its_schema_and_without_a_field_it_is_not(
     folder: Path, server: FakeServer, command: str
 ) -> None:
@@ -228,13 +212,6 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
     assert free == rare | {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}
 
 
-def test_the_page_says_the_shape_of_each_command() -> None:
-    shapes = {name: schema(name) for name in printing()}
-    for name, found in shapes.items():
-        kinds = [kind for commands, kind in ROWS if re.search(rf"(?:harness|…) {name}(?: |$)", commands)]
-        assert kinds == ["list" if found.get("type") == "array" else "object"], name
-
-
 def test_the_command_prints_the_schema_of_its_json(tmp_path: Path) -> None:
     done = harness(tmp_path, "serve", "status", "--json-schema")
     assert (done.code, json.loads(done.out)) == (0, schema("serve status"))
@@ -242,39 +219,15 @@ def test_the_command_prints_the_schema_of_its_json(tmp_path: Path) -> None:
     assert (gone.code, "`harness COMMAND --json-schema`" in gone.err) == (2, True)
 
 
-@pytest.mark.parametrize("flag", ["--schema", "--list", "--dry-run"])
-def test_a_sweep_prints_json_of_one_shape(tmp_path: Path, flag: str) -> None:
-    done = harness(tmp_path, "sweep", "demo", "--model", "m", "--json", flag)
-    assert (done.code, done.out) == (2, "")
-    assert f"leave out {flag}" in done.err
-
-
-def test_a_run_says_how_it_ended(tmp_path: Path, embedded_server: RunningServer) -> None:
-    words = ("run", "demo:1", "--base-url", embedded_server.base_urls[0], "--out", "run", "--max-tokens", "4", "--json")
-    first = harness(tmp_path, *words, "--limit", "2")
-    again = harness(tmp_path, *words, "--limit", "2")
-    first_end, later = json.loads(first.out), json.loads(again.out)
-    assert (first_end["exit_code"], first.code, first_end["complete"]) == (0, 0, True)
-    counts = first_end["samples"]
-    assert (counts["expected"], counts["done"], counts["owed"], counts["this_session"]) == (2, 2, 0, 2)
-    assert 0 < first_end["new_tokens"] <= 8
-    assert later["samples"]["this_session"] == 0
-
-
-def test_json_goes_without_what_prints_otherwise(tmp_path: Path) -> None:
-    done = harness(tmp_path, "run", "demo:1", "--base-url", "http://127.0.0.1:9", "--json", "--dry-run")
-    assert (done.code, done.out) == (2, "")
-    assert "leave out --dry-run" in done.err
-
-
-def test_several_benchmarks_have_the_shape_of_one(tmp_path: Path) -> None:
-    benchmarks = ("demo", "other")
-    (tmp_path / "published.yaml").write_text(PUBLISHED, "utf-8")
-    for run, seed in (("a", 1), ("b", 2)):
-        write_run(tmp_path / run, benchmarks=[(name, 4, 4) for name in benchmarks], seed=seed)
-    for command, words in OF_EACH_BENCHMARK.items():
-        done = harness(tmp_path, *command, *words, "--json")
-        shapes = json.loads(done.out)
-        assert [(one.get("paired") or one)["benchmark"] for one in shapes] == [*benchmarks], (command, done.err)
-    (status,) = json.loads(harness(tmp_path, "status", "a", "--json").out)
-    assert Path(status["run"]).name == "a"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sweep demo --model m --schema",
+        "sweep demo --model m --list",
+        "sweep demo --model m --dry-run",
+        "run demo --dry-run",
+    ],
+)
+def test_json_goes_without_what_prints_otherwise(tmp_path: Path, words: str) -> None:
+    done = harness(tmp_path, *words.split(), "--json")
+    assert (done.code, done.out, f"leave out {words.split()[-1]}" in done.err) == (2, "", True)

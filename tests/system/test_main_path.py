@@ -16,7 +16,6 @@ import pytest
 
 from harness.testing import FakeServer, Pause, Request, Step, completion, models
 from server_launchers.keeping.launch import RunningServer
-from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
 from tests.system.command import Result, harness, start
 
@@ -109,15 +108,6 @@ def test_the_same_command_owes_nothing_and_more_samples_extend(tmp_path: Path, t
     assert sorted(keys(tmp_path / "run", "demo").values()) == [1] * 9
 
 
-def test_nothing_owed_needs_no_server(tmp_path: Path, toy_server: ToyServer) -> None:
-    assert run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "1").code == 0
-    words = ("run", "demo", "--limit", "2", "--samples", "1", "--out", "run", "--model", toy_server.model, *SHORT)
-    for server in (("--base-url", "http://127.0.0.1:9"), ()):
-        done = harness(tmp_path, *words, *server)
-        assert done.code == 0, done.err
-        assert "no sample is missing" in done.err
-
-
 @pytest.mark.parametrize(
     ("flag", "value", "shown"),
     [
@@ -195,36 +185,6 @@ def test_thinking_is_kept_apart_from_the_answer(tmp_path: Path, thinking_server:
     for sample in samples(tmp_path / "run", "demo"):
         assert sample["reasoning"].strip()
         assert "<think>" not in (sample["text"] or "")
-
-
-def test_max_tokens_over_the_context_is_refused_with_both_ways_out(tmp_path: Path, toy_server: ToyServer) -> None:
-    done = run_demo(tmp_path, toy_server, "--max-tokens", "32768")
-    assert done.code == 2
-    assert "max_tokens" in done.err
-    assert "fit_context" in done.err
-    fitted = run_demo(tmp_path, toy_server, "--max-tokens", "32768", "--fit-context", "--limit", "1", "--dry-run")
-    assert fitted.code == 0
-
-
-def test_a_set_runs_by_its_file(tmp_path: Path, toy_server: ToyServer) -> None:
-    (tmp_path / "aime24.jsonl").write_bytes(LAYOUTS["aime24.jsonl"].jsonl())
-    done = harness(
-        tmp_path, "run", "--data", "aime24.jsonl", "--question-key", "prompt", "--answer-key", "answer",
-        "--limit", "3", "--samples", "1", "--max-tokens", "8", "--base-url", toy_server.base_urls[0],
-        "--out", "aime", *SHORT[2:],
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    questions = [json.loads(line) for line in (tmp_path / "aime/aime24/questions.jsonl").read_bytes().splitlines()]
-    assert all(q["messages"][-1]["content"].count(r"\boxed{}") == 1 for q in questions)
-    scored = harness(tmp_path, "score", "aime", "--json")
-    assert scored.code == 0, scored.err
-    assert json.loads(scored.out)[0]["n_samples"] == 3
-
-
-def test_completions_prompts_work_too(tmp_path: Path, embedded_server: RunningServer) -> None:
-    done = run_demo(tmp_path, embedded_server, "--api", "completions", "--limit", "1", "--samples", "1")
-    assert done.code == 0, done.err
-    assert all(s["text"] for s in samples(tmp_path / "run", "demo"))
 
 
 def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) -> None:

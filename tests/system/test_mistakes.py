@@ -1,103 +1,94 @@
-"""What a newcomer gets wrong is one clear sentence and exit code 2, never a traceback."""
+"""What a newcomer gets wrong is one sentence that says what to do, and never a traceback; its right twin is taken.
+
+For: harness.cli.dry_run.
+"""
 
 from __future__ import annotations
 
-import errno
 import json
+import lzma
 import os
 import re
 import shlex
+import shutil
 import socket
+import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
+import harness as product
+from harness.__main__ import _not_installed
 from harness.asking import servers
-from harness.cli import doctor
-from harness.cli.main import cli
+from harness.asking.options.run import RunOptions
+from harness.asking.prepare import questions_of, server_of
 from harness.cli.serve_start import twin_sentence
-from harness.core.files import disk_error
-from harness.testing import FakeServer, completion, models
+from harness.client.address.endpoint import Endpoint
+from harness.client.facts import page
+from harness.core.errors import ServerError
+from harness.presets import preset as presets
+from harness.testing import CLOSE, FakeServer, completion, http, models
 from server_launchers import keeping
 from server_launchers.embedded import llama_cpp_server
+from server_launchers.engines import table as engines
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.reports.run_folders import write_run
 from tests.system.command import harness, process
 
-
-@pytest.fixture
-def closed_port() -> int:
-    """A port of this machine on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+ROOT = Path(__file__).resolve().parents[2]
+ROW = '{"problem": "1+1?", "answer": "2"}\n'
+SWEEP = "models: [m]\nbenchmarks: [demo]\nservers: [{name: s, engine: vllm}]\n"
 
 
-def test_a_server_that_is_not_up_is_named_with_host_and_port(tmp_path: Path, closed_port: int) -> None:
-    done = harness(tmp_path, "run", "demo", "--model", "m", "--base-url", f"http://127.0.0.1:{closed_port}")
-    assert done.code == 2
-    assert f"127.0.0.1:{closed_port}" in done.err
-
-
-def test_an_unknown_model_is_answered_with_those_that_the_server_has(
-    tmp_path: Path, embedded_server: RunningServer
-) -> None:
-    done = harness(tmp_path, "run", "demo", "--model", "smolm2-135m", "--base-url", embedded_server.base_urls[0])
-    assert done.code == 2
-    assert embedded_server.model in done.err
-
-
-def test_the_name_of_a_run_in_results_is_answered_with_its_path(tmp_path: Path) -> None:
-    write_run(tmp_path / "results" / "base")
-    write_run(tmp_path / "results" / "tuned")
-    for words in ("compare tuned base", "score tuned", "report tuned"):
-        done = harness(tmp_path, *words.split())
-        assert (done.code, "there is no run at " in done.err) == (3, True)
-        assert "/tuned. Did you mean results/tuned?" in done.err
-    assert "Did you mean" not in harness(tmp_path, "score", "other").err
-
-
-def test_an_unwritable_run_folder_is_refused_before_any_sample(tmp_path: Path, embedded_server: RunningServer) -> None:
-    (tmp_path / "file").write_text("in the way")
-    url = embedded_server.base_urls[0]
-    done = harness(tmp_path, "run", "demo:1", "--limit", "1", "--base-url", url, "--out", "file/run")
-    assert done.code == 3
-    assert "file/run" in done.err
-
-
-def test_a_preset_that_names_a_model_and_a_sampling_sets_both(tmp_path: Path, embedded_server: RunningServer) -> None:
-    done = harness(
-        tmp_path,
-        "run",
-        "demo",
-        "--base-url",
-        embedded_server.base_urls[0],
-        "--preset",
-        "limo",
-        "--dry-run",
-        "--fit-context",
-    )
-    assert done.code == 0, done.err
-    assert "temperature 0.7, top_p 0.95" in done.out
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[FakeServer]:
     """It lists the model m and answers every question."""
     with FakeServer(lambda request: [models("m")] if request.method == "GET" else completion("4")) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Path:
+    """A folder with a scored run A, an unscored run U and the files that the commands below name."""
+    folder = tmp_path_factory.mktemp("answers")
+    run = ("run", "demo:1", "--limit", "1", "--no-canary", "--base-url", server.base_url, "--out")
+    assert harness(folder, *run, "A").code == 0
+    assert harness(folder, "score", "A").code == 0
+    shutil.copytree(folder / "A", folder / "U")
+    for name in ("scores.json", "grades.jsonl"):
+        (folder / "U" / "demo" / name).unlink()
+    for name in ("q.jsonl", "q.csv", "q.xlsx"):
+        (folder / name).write_text(ROW)
+    (folder / "q.jsonl.xz").write_bytes(lzma.compress(ROW.encode()))
+    (folder / "right.csv").write_text("problem,answer\n1+1?,2\n")
+    levels = [json.loads(ROW) | {"level": level, "problem": f"{level}+1?"} for level in ("easy", "hard")]
+    (folder / "levels.jsonl").write_text("".join(map(json.dumps, levels)).replace("}{", "}\n{"))
+    (folder / "levels.yaml").write_text(
+        "title: L\nsource: {kind: file, path: levels.jsonl}\nkind: number\n"
+        "columns: {question: problem, answer: answer, metadata: [level]}\n"
+    )
+    assert harness(folder, "run", "./levels.yaml", "--samples", "1", *run[4:], "L").code == 0
+    (folder / "url.yaml").write_text(SWEEP.replace("engine: vllm", "base_url: http://127.0.0.1:9/v1"))
+    (folder / "hot.yaml").write_text(SWEEP + "temperature: 0.5\n")
+    (folder / "workers.yaml").write_text(SWEEP + "run: {workers: 2}\n")
+    (folder / "several.yaml").write_text("model: m\nbenchmark: demo\ntemperature: 0.5\nbenchmarks: [demo]\n")
+    (folder / "several").mkdir()
+    (folder / "broken.jsonl").write_text(f'{ROW}{{"problem": "1+2?", "ans\n')
+    for name in ("set", "several/one", "several/two"):
+        (folder / f"{name}.jsonl").write_text(ROW)
+    (folder / "rows.yaml").write_text(SWEEP + "table: {zzz: 1}\n")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("run demo", "no server is known: give --base-url"),
         ("run dmeo", "Did you mean demo"),
         ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
         ("race demo aime24 --model m", "unexpected argument aime24: `harness race` takes [BENCHMARK]"),
@@ -126,26 +117,132 @@ def server() -> Iterator[FakeServer]:
         ("report set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
         ("show set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
         ("doctor set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first"),
+        ("score A/demo/samples.jsonl", "samples.jsonl is a file of a run: give the folder of the run, /"),
+        ("score A/manifest.json", "manifest.json is a file of a run: give the folder of the run, /"),
+        ("report A/demo/samples.jsonl", "samples.jsonl is a file of a run: give the folder of the run, /"),
+        ("sweep A/manifest.json", "A/manifest.json is a file of the run /"),
+        ("sweep url.yaml --dry-run", "unknown key 'servers.0.base_url'. 'base_url' belongs under 'run'."),
+        ("sweep hot.yaml --dry-run", "unknown key 'temperature'. 'temperature' belongs under 'run'."),
+        ("sweep workers.yaml --dry-run", "unknown key 'run.workers'. 'workers' belongs under 'score'."),
+        (
+            "run right.csv --serve llama_cpp -- --cache-reuse 0",
+            "-- --cache-reuse 0: a flag of the engine is given by --serve-option engine-flag=--cache-reuse "
+            "--serve-option engine-flag=0",
+        ),
+        (
+            "sweep several.yaml --dry-run",
+            "several.yaml:1: unknown key 'model' (also wrong: benchmark, temperature). Did you mean models?",
+        ),
+        ("merge A", "Missing option '-o' / '--out'. For example: `harness merge "),
+        ("export A", "Missing option '--to'. For example: `harness export "),
+        ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. The keys there are layout, shown, columns, base, k."),
+        ("compare A A", "A is named twice: name another run to compare it with"),
+        ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
+        ("show L --filter level=odd", "no question has level=odd; there are easy, hard"),
+        ("run demo:4:4", "demo:4:4 has two numbers of samples; give one, as in demo:4"),
+        ("run demo --data q.jsonl", "without the name demo it is read as questions of your own"),
+        ("run --data q.jsonl.xz", "files in .xz are not read; unpack it: `xz -dk "),
+        ("run --data q.xlsx", "files in .xlsx are not read; save the sheet as CSV in UTF-8"),
+        ("run --data q.csv", "q.csv holds JSON and is named as a table; rename it to end in .jsonl"),
+        ("run demo --preset r2", "Did you mean r1?"),
+        ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
+        ("score A --quiet", "Progress and warnings go to standard error: 2> /dev/null hides them."),
+        ("verify A --published q.jsonl", "q.jsonl is another file"),
+        ("serve smollm2-135m", "name the engine before it, as in `harness serve llama_cpp smollm2-135m`"),
+        ("serve Qwen/QwQ-32B", "name the engine before it, as in `harness serve vllm Qwen/QwQ-32B`"),
     ],
 )
-def test_a_place_that_is_another_thing_is_said_to_be_it(tmp_path: Path, words: str, sentence: str) -> None:
-    row = '{"problem": "1+1?", "answer": "2"}\n'
-    (tmp_path / "several").mkdir()
-    (tmp_path / "broken.jsonl").write_text(f'{row}{{"problem": "1+2?", "ans\n')
-    for name in ("set", "several/one", "several/two"):
-        (tmp_path / f"{name}.jsonl").write_text(row)
-    done = harness(tmp_path, *words.split())
+def test_a_wrong_word_is_answered_with_what_to_do(
+    laid_out: Path, server: FakeServer, words: str, sentence: str
+) -> None:
+    done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code in (2, 3)
     assert sentence in done.err
 
 
-def test_the_file_and_the_split_that_the_refusal_names_are_taken(tmp_path: Path, server: FakeServer) -> None:
-    (tmp_path / "several").mkdir()
-    for number, name in enumerate(("one", "two"), 1):
-        (tmp_path / f"several/{name}.jsonl").write_text(f'{{"problem": "{number}+1?", "answer": "2"}}\n')
-    for words in (("--data", "several", "--split", "one"), ("--data", "several/one.jsonl")):
-        done = harness(tmp_path, "run", *words, "--base-url", server.base_url, "--dry-run")
-        assert done.code == 0, done.err
+def test_without_a_server_the_option_that_names_it_is_said(laid_out: Path) -> None:
+    assert "no server is known: give --base-url" in harness(laid_out, "run", "demo").err
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_run_is_announced(
+    laid_out: Path, server: FakeServer
+) -> None:
+    extra = {"OPENAI_BASE_URL": server.base_url}
+    refused = harness(laid_out, "run", "demo", "--out", "/proc/x", extra=extra)
+    assert (refused.code, refused.out, "run folder" in refused.err) == (3, "", False), refused.err
+    (laid_out / "other").mkdir()
+    (laid_out / "other" / "notes.txt").write_text("of another purpose")
+    foreign = harness(laid_out, "run", "demo", "--out", "other", extra=extra)
+    assert foreign.code == 3
+    assert "demo" not in foreign.err
+    made = harness(laid_out, "run", "demo", "--out", "new", extra=extra)
+    assert "run folder" in made.err
+
+
+def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FakeServer) -> None:
+    extra = {"OPENAI_BASE_URL": server.base_url}
+    done = harness(laid_out, "report", "U", extra=extra)
+    assert done.code == 1
+    assert "it is not scored yet; `harness score` does that" in " ".join(done.out.split())
+    assert "none of the runs is scored" in done.err
+    beside = harness(laid_out, "report", "A", "U", "--out", "both", extra=extra)
+    assert (beside.code, "none of the runs" in beside.err) == (0, False)
+
+
+def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_out: Path, server: FakeServer) -> None:
+    (laid_out / "taken").write_text("x")
+    done = harness(laid_out, "report", "A", "--out", "taken/below", extra={"OPENAI_BASE_URL": server.base_url})
+    assert done.code == 3
+    assert "Name another folder for the report by `out`" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "score A",
+        "score A/demo/samples.jsonl --response-key text --answer-key question_id --out made",
+        "show L --filter level=easy",
+        "run demo:4 --dry-run",
+        "run --data q.jsonl --dry-run",
+        "run --data right.csv --dry-run",
+        "run --data several --split one --dry-run",
+        "run --data several/one.jsonl --dry-run",
+        "run demo --preset r1 --dry-run",
+    ],
+)
+def test_the_right_twin_is_taken(laid_out: Path, server: FakeServer, words: str) -> None:
+    done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
+    assert done.code == 0, done.err
+
+
+def test_a_python_of_the_system_gets_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    sentence = _not_installed(ModuleNotFoundError("no click", name="click"))
+    assert "click: /usr/bin/python3 -m venv venv && venv/bin/python -m pip install " in sentence
+    assert sentence.endswith("; then venv/bin/python -m harness\n")
+
+
+def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
+    for package in ("harness", "server_launchers"):
+        (tmp_path / package).symlink_to(ROOT / package)
+    # -S: without the packages of this environment.
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "harness"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert "it is not installed for" in done.stderr
+    assert f"{sys.executable} -m pip install {ROOT}; then {sys.executable} -m harness" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_name_of_a_run_in_results_is_answered_with_its_path(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "base")
+    write_run(tmp_path / "results" / "tuned")
+    for words in ("compare tuned base", "score tuned", "report tuned"):
+        done = harness(tmp_path, *words.split())
+        assert (done.code, "there is no run at " in done.err) == (3, True)
+        assert "/tuned. Did you mean results/tuned?" in done.err
+    assert "Did you mean" not in harness(tmp_path, "score", "other").err
 
 
 @pytest.mark.parametrize(
@@ -194,13 +291,6 @@ def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path
     assert "the verifier raised KeyError (mine.py:2) on 1 sample" in " ".join((done.out + done.err).split())
 
 
-def test_a_full_disk_is_said_with_the_way_to_go_on() -> None:
-    full = str(disk_error(Path("/somewhere/run"), OSError(errno.ENOSPC, "No space left on device")))
-    assert full.endswith("Make room and give the same command again: what is stored stays")
-    other = str(disk_error(Path("/somewhere/run"), OSError(errno.EACCES, "Permission denied")))
-    assert "same command" not in other
-
-
 def test_the_same_model_served_twice_is_said(embedded_server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     state = embedded_server.state
     assert state is not None
@@ -217,7 +307,57 @@ def test_the_same_model_served_twice_is_said(embedded_server: RunningServer, mon
     assert servers.twin(ServerSpec(engine="command", model="", extra_flags=("./server",))) is None
 
 
-def test_what_doctor_advises_can_be_typed() -> None:
-    words = doctor.FETCH.split()[1:]
-    done = CliRunner().invoke(cli, [*words, "demo"])
-    assert done.exit_code == 0, done.output
+@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", CLOSE])
+def test_https_at_a_port_of_plain_http(reply: object, tmp_path: Path) -> None:
+    # A server that reads a handshake as a request line answers in plain text, or hangs up.
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        connection.recv(4096)
+        if isinstance(reply, bytes):
+            connection.sendall(reply)
+        connection.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    with listener, pytest.raises(ServerError, match=r"does not speak https .* base_url=http://127"):
+        product.run("demo", base_url=url, model="m", out=tmp_path / "run")
+
+
+def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        secure = plain.replace("http", "https")
+        with pytest.raises(ServerError, match=f"if it speaks http, give base_url={plain}"):
+            page.get(Endpoint(secure), f"{secure}/models", timeout=1.0)
+
+
+@pytest.mark.parametrize(
+    ("preset", "model"), [("limo", "GAIR/LIMO"), ("openthinker3", "open-thoughts/OpenThinker3-7B")]
+)
+def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(preset: str, model: str) -> None:
+    options = RunOptions.of(benchmarks="demo", preset=preset, model=model, serve="vllm")
+    assert server_of(questions_of(options)).context == 32768
+    refused = options.but(max_tokens=32768)
+    with pytest.raises(ServerError, match="32768"):
+        server_of(questions_of(refused))
+
+
+@pytest.mark.parametrize("engine", [name for name, each in engines.every().items() if each.assumed_version])
+@pytest.mark.parametrize("preset", [name for name in presets.names() if presets.load(name).models])
+def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> None:
+    model = presets.load(preset).models[0].replace("*", "x")
+    spec = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
+    known = presets.load(preset).reasoning_parser
+    known_engine = engines.by_name(spec.engine)
+    takes = "reasoning_parser" in known_engine.takes
+    assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
+
+
+def test_a_missing_page_is_no_tls_matter(tmp_path: Path) -> None:
+    with (
+        FakeServer(lambda _: [http(404, {})]) as server,
+        pytest.raises(ServerError, match=r"HTTP 404.*usually ends in /v1"),
+    ):
+        product.run("demo", base_url=server.base_url, model="m", out=tmp_path / "run")

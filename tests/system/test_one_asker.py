@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,6 @@ import harness
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.probing import ProbeOptions
 from harness.client.address import providers
-from harness.client.asker import Asker
 from harness.generation import fingerprint
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
@@ -67,7 +65,7 @@ STARTED_HERE: dict[str, Kind] = {
     "vllm": VLLM,
     "vllm_ascend": VLLM,
     "sglang": Kind({"owned_by": "sglang"}, SGLANG_PAGES, "sglang"),
-    "sglang_router": Kind({}, {"/workers": {"workers": [{"url": "http://w:1"}]}, **SGLANG_PAGES}, model="unknown"),
+    "sglang_router": Kind({}, SGLANG_PAGES, model="unknown"),
     "transformers": Kind({"owned_by": "HuggingFaceTB"}),
 }
 """By engine that is started here, what its server tells of itself: as its file says, or more than that."""
@@ -229,21 +227,6 @@ def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None
             assert one.headers == first.headers, who
             assert one.seed in (first.seed, None), who
             assert one.stream in (first.stream, ""), who
-
-
-def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The defect that the asker ends: settings of its own, of which the engine was no part."""
-
-    reached = judging._server
-
-    def bare(*arguments: Any) -> judging.Server:
-        return dataclasses.replace(reached(*arguments), asker=Asker(model="m"))
-
-    monkeypatch.setattr(judging, "_server", bare)
-    with FakeServer(recording(VLLM)) as server:
-        by_command = ask_all(VLLM, server, folder)
-    assert by_command["judge"][0].common == {"model": "m"} != by_command["run"][0].common
-    assert by_command["probe"][0].common == by_command["run"][0].common
 
 
 # ---- no body is made beside it

@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -134,88 +133,6 @@ def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_pa
         assert "of the package broken 1.0 cannot be used (broken:thing): RuntimeError: no\\x1b[31m luck" in done.err
         assert "Traceback" not in done.err
         assert "\x1b[31m" not in done.err
-
-
-def test_the_list_tries_each_plugin_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
-    module = """
-        import json
-        def raises(model): raise OSError("no program")
-        def fine(*given): return ["program", "{port}"]
-        PROMPT = {"tempalte": "a"}
-        PROVIDER = {"label": "Mine"}
-    """
-    wrong = {
-        "grader": "json",
-        "source": "PROMPT",
-        "tracker": "PROVIDER",
-        "exporter": "PROMPT",
-        "prompt": "PROMPT",
-        "provider": "PROVIDER",
-        "launcher": "raises",
-    }
-    points = "".join(f"[harness.{kind}s]\nwrong = odd:{value}\n" for kind, value in wrong.items())
-    points = points.replace("[harness.launchers]\n", "[harness.launchers]\nright = odd:fine\n")
-    code, listed = listed_by_doctor(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)))
-    assert code == 1
-    assert listed.pop(("launcher", "right")) == "usable"
-    sentences = {
-        "grader": "it is module, expected a function",
-        "source": "it is dict, expected a function",
-        "tracker": "it is dict, expected a function",
-        "exporter": "it is dict, expected a function",
-        "prompt": "the prompt 'wrong' of a plug-in",
-        "provider": "the provider 'wrong' of a plug-in",
-        "launcher": "the launcher 'wrong' failed: OSError: no program",
-    }
-    assert {kind for kind, _ in listed} == set(sentences)
-    for (kind, _), problem in listed.items():
-        assert sentences[kind] in problem, kind
-
-
-def test_the_list_names_each_function_that_the_harness_cannot_call(tmp_path: Path) -> None:
-    module = """
-        from harness.exports import Exporter
-        def zero(): return []
-        def one(first): return ["program", "{port}"]
-        def two(first, second): return []
-        def three(first, second, third): return []
-        def keyword(*, answer=None, question=None): return True
-        def many(*given): return ["program", "{port}"]
-        def text(model): return "program --port {port}"
-        def nothing(model): return None
-        class Called:
-            def __call__(self, first, second=2): return ["program", "{port}"]
-        called = Called()
-        wrapped = Exporter(kind="training", about="", write=two)
-        unfit = Exporter(kind="training", about="", write=one)
-    """
-    callable_as = {
-        "grader": {"two", "many", "called"},
-        "source": {"two", "many", "called"},
-        "launcher": {"one", "many", "called"},
-        "exporter": {"two", "many", "called", "wrapped"},
-        "tracker": {"one", "many", "called", "text", "nothing"},
-    }
-    refused = {
-        "grader": {"zero", "one", "three", "keyword", "text"},
-        "source": {"zero", "one", "three", "keyword", "text"},
-        "launcher": {"zero", "two", "three", "keyword", "text", "nothing"},
-        "exporter": {"zero", "one", "three", "keyword", "text", "unfit"},
-        "tracker": {"zero", "two", "three", "keyword"},
-    }
-    points = "".join(
-        f"[harness.{kind}s]\n" + "".join(f"{kind}-{name} = odd:{name}\n" for name in names | refused[kind])
-        for kind, names in callable_as.items()
-    )
-    code, said = listed_by_doctor(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)))
-    assert code == 1
-    listed = {name: problem for (_, name), problem in said.items()}
-    assert {name for name, problem in listed.items() if problem == "usable"} == {
-        f"{kind}-{name}" for kind, names in callable_as.items() for name in names
-    }
-    assert "one(first) cannot be called with (answer, question): too many positional arguments" in listed["grader-one"]
-    assert "two(first, second) cannot be called with (run): missing a required argument" in listed["tracker-two"]
-    assert "returned 'program --port {port}'; expected the words of a command as a list" in listed["launcher-text"]
 
 
 def test_two_packages_of_one_name_are_told_apart_by_the_user(tmp_path: Path) -> None:

@@ -173,61 +173,38 @@ class Slow(Engine):
         yield from super().__call__(request)
 
 
+@pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize(("root", "joins"), [("a", True), ("b", False)])
-def test_an_endpoint_that_joins_is_looked_at_first(ask: Any, tmp_path: Path, root: str, joins: bool) -> None:
-    nodes = tmp_path / "nodes"
-    with FakeServer(Slow("a")) as first, FakeServer(Slow(root)) as joining:
-        engines = (first.answer, joining.answer)
+def test_an_endpoint_that_joins_or_comes_late_is_looked_at_first(
+    ask: Any, tmp_path: Path, root: str, joins: bool, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """listed: it joins a file of endpoints while the run goes on; else it was down as the run began."""
+    monkeypatch.setattr(admission, "RETRY_S", 0.1)
+    nodes, log, engine, late = tmp_path / "nodes", tmp_path / "run" / "log.jsonl", Slow("a"), Slow(root)
+    late.go.set()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    started: list[FakeServer] = []
+    with FakeServer(engine) as first:
         nodes.write_text(f"{first.base_url}\n")
 
         def then() -> None:
             first.wait_for(lambda: any(r.method == "POST" for r in first.requests))
-            nodes.write_text(f"{first.base_url}\n{joining.base_url}\n")
-            joining.wait_for(lambda: any(r.path.endswith("/models") for r in joining.requests))
-            log = tmp_path / "run" / "log.jsonl"
-            event = "endpoints_changed" if joins else "endpoint_refused"
-            first.wait_for(lambda: event in log.read_text("utf-8"))
-            for engine in engines:
-                engine.go.set()  # type: ignore[attr-defined]
-
-        helper = threading.Thread(target=then)
-        helper.start()
-        run = ask(str(nodes), samples=8, concurrency=2)
-        helper.join()
-        asked = [r for r in joining.requests if r.method == "POST"]
-    assert run.outcome.complete
-    assert bool(asked) == joins
-    assert any("does not join" in warning for warning in run.outcome.warnings) != joins
-    endpoints = manifest(run)["provenance"]["sessions"][-1]["endpoints"]
-    assert (joining.base_url in endpoints) == joins
-
-
-@pytest.mark.parametrize(("root", "joins"), [("a", True), ("b", False)])
-def test_an_endpoint_that_was_down_at_the_start_is_looked_at_when_it_comes(
-    ask: Any, tmp_path: Path, root: str, joins: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(admission, "RETRY_S", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    engine, late = Slow("a"), Slow(root)
-    late.go.set()
-    started: list[FakeServer] = []
-    with FakeServer(engine) as first:
-
-        def then() -> None:
-            first.wait_for(lambda: any(r.method == "POST" for r in first.requests))
             started.append(FakeServer(late, port=port).__enter__())
-            log = tmp_path / "run" / "log.jsonl"
+            nodes.write_text(f"{first.base_url}\n{started[0].base_url}\n")
             event = "endpoints_changed" if joins else "endpoint_refused"
             first.wait_for(lambda: event in log.read_text("utf-8"))
             engine.go.set()
 
         helper = threading.Thread(target=then)
         helper.start()
-        run = ask(first.base_url, f"http://127.0.0.1:{port}", samples=8, concurrency=2)
+        urls = [str(nodes)] if listed else [first.base_url, f"http://127.0.0.1:{port}"]
+        run = ask(*urls, samples=8, concurrency=2)
         helper.join()
     (second,) = started
     second.stop()
     assert run.outcome.complete
     assert any(r.method == "POST" for r in second.requests) == joins
     assert any("does not join" in warning for warning in run.outcome.warnings) != joins
+    endpoints = manifest(run)["provenance"]["sessions"][-1]["endpoints"]
+    assert (second.base_url in endpoints) == joins

@@ -14,7 +14,6 @@ from harness.core.errors import StoreError
 from harness.testing import FakeServer, Request, Step, completion, http, models
 
 VLLM = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-LLAMA = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0}
 
 
 def engine(owner: str) -> Any:
@@ -46,27 +45,13 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def sent(server: FakeServer) -> list[dict[str, Any]]:
-    fields = {*VLLM, *LLAMA}
+    fields = {*VLLM}
     bodies = [request.json for request in server.requests if request.method == "POST"]
     return [{name: value for name, value in body.items() if name in fields} for body in bodies]
 
 
 def record(run: harness.Run) -> dict[str, Any]:
     return dict(json.loads((run.path / "manifest.json").read_bytes())["benchmarks"]["sums"])
-
-
-def test_what_the_user_gives_or_drops_is_not_filled(ask: Any) -> None:
-    with FakeServer(engine("vllm")) as server:
-        run = ask(server, top_k=20, drop="min_p", extra_body={"repetition_penalty": 1.1})
-    assert sent(server) == [{"top_k": 20, "repetition_penalty": 1.1}]
-    assert record(run)["settings"]["filled_by_server"] == ["min_p"]
-
-
-def test_what_the_engine_knows_by_another_name_is_sent_under_that_too(ask: Any) -> None:
-    with FakeServer(engine("llamacpp")) as server:
-        run = ask(server, repetition_penalty=1.2)
-    assert sent(server) == [{"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.2, "repeat_penalty": 1.2}]
-    assert record(run)["settings"]["filled_by_server"] == []
 
 
 def test_an_old_run_goes_on_as_it_was_asked_and_says_what_the_server_fills(ask: Any) -> None:

@@ -21,24 +21,12 @@ def verify(gold, answer, *args, **kwargs): return True
 """A math-verify that calls everything correct: what is tested is the way there and back."""
 
 
-def test_disagreements_with_a_second_grader_are_counted_and_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_run(tmp_path / "run", {"q1": ("1", [r"\boxed{1}", r"\boxed{2}"]), "q2": ("2", [r"\boxed{2}"] * 2)}, "sums")
+def test_a_grader_that_an_environment_lacks_is_named_with_the_line_that_installs_it(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", {"q1": ("1", [r"\boxed{1}"])}, "sums")
     venv.create(tmp_path / "bare", symlinks=True)
     bare = str(tmp_path / "bare" / "bin" / "python")
     missing = harness(tmp_path, "score", "run", "--also", "math-verify", "--also-python", bare)
-    assert missing.code == 2
-    assert "pip install math-verify" in missing.err
-    (tmp_path / "other" / "math_verify").mkdir(parents=True)
-    (tmp_path / "other" / "math_verify" / "__init__.py").write_text(STAND_IN)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "other"), prepend=os.pathsep)
-    done = harness(tmp_path, "score", "run", "--also", "math-verify", "--also-python", sys.executable)
-    assert done.code == 0, done.err
-    assert "math-verify 100.0 %" in done.out
-    assert "the graders disagree on 1 sample" in done.out
-    disputed = harness(tmp_path, "show", "run", "--disputed").out
-    assert "math-verify" in harness(tmp_path, "show", "run", disputed.splitlines()[0].split(" · ")[1]).out
+    assert (missing.code, "pip install math-verify" in missing.err) == (2, True)
 
 
 def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
@@ -55,7 +43,7 @@ def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
     monkeypatch.setenv("PYTHONPATH", str(second_environment), prepend=os.pathsep)
 
     twice = ("--also", "sympy", "--also", "math-verify", "--also", "sympy")
-    done = harness(tmp_path, "score", "run", *twice)
+    done = harness(tmp_path, "score", "run", *twice, "--also-python", sys.executable)
     assert done.code == 0, done.err
     assert starts.read_text() == "sympy.parsing.latex math_verify "
     # The stand-in for math-verify calls the second sample right; the rules and sympy do not.
@@ -66,10 +54,10 @@ def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
     assert "rules wrong, math-verify correct" in disputing
     stored = [(opinion.grader, opinion.correct) for opinion in opinions.read(run.benchmark("sums"))]
     assert stored == [("sympy", True), ("sympy", False), ("math-verify", True), ("math-verify", True)]
+    disputed = harness(tmp_path, "show", "run", "--disputed").out
+    assert "math-verify" in harness(tmp_path, "show", "run", disputed.splitlines()[0].split(" · ")[1]).out
 
     scores = front_door.score(tmp_path / "run", also=["math-verify", "sympy"])
     accuracies = {grader: of["sums"].accuracy_theirs for grader, of in scores.agreements.items()}
     assert list(accuracies.items()) == [("math-verify", 1.0), ("sympy", 0.5)]
     assert scores.also == scores.agreements["math-verify"]
-    single = front_door.score(tmp_path / "run", also="sympy")
-    assert (single.also["sums"].accuracy_theirs, list(single.agreements)) == (0.5, ["sympy"])

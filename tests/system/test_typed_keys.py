@@ -157,7 +157,7 @@ FILES = {
     "a key of no option": SWEEP + f"run: {{api_key: {WORD}}}",
     "no YAML": SWEEP + f"run: {{api_key: {WORD}",
 }
-READERS = {"sweep": [], "gate": [], "run": ["--base-url", "m"], "run --prices": ["demo"], "run --env-file": ["demo"]}
+READERS = {"sweep": [], "gate": [], "run": ["--base-url", "m"], "run --env-file": ["demo"]}
 
 
 @pytest.mark.parametrize("file", FILES)

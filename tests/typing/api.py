@@ -21,17 +21,12 @@ def runs(progressed: Callable[[Progress], None]) -> None:
     assert_type(run.path, Path)
     assert_type(run.complete, bool)
     assert_type(run.warnings, tuple[str, ...])
-    assert_type(run.records(), list[dict[str, Any]])
     harness.run(["aime24"], base_url=["http://a", "http://b,weight=2"], header={"X-Team": "a"}, on_progress=progressed)
     harness.run("aime24", model="m", serve="vllm")
     harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), target_error=1)
     harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]
     harness.run("aime24", thinking="maybe")  # type: ignore[arg-type]
     harness.run("aime24", samples="4")  # type: ignore[arg-type]
-
-
-async def runs_beside_others() -> None:
-    assert_type(await harness.run_async("aime24:64"), harness.Run)
 
 
 def scores(run: harness.Run) -> None:

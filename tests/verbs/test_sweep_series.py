@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from harness.core.nouns import in_points
+from harness.reports.plots.plot import Plot
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
@@ -190,19 +191,6 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
 
 
-def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1}})
-
-    def listed() -> list[str]:
-        return [one.title.partition(",")[0] for one in table.tables(results(plan_of("s.yaml", {}, {})))]
-
-    assert listed() == ["aime24: accuracy in %", "demo: accuracy against step"], "without a score no step has a row"
-    # Wrong twin: columns that the file names.
-    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"columns": "models"}}
-    Path("s.yaml").write_text(json.dumps(content))
-    assert listed() == ["demo: accuracy in %", "aime24: accuracy in %", "demo: accuracy against step"]
-
-
 def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
     def write_file_with(base: str) -> None:
         content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
@@ -239,27 +227,26 @@ def mean_table(swept: Results) -> Table:
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = plan_of("s.yaml", {}, {})
-    sweeps.note_cells(planned)
-    curves = [plot for plot in report([training]).plots() if "series" in plot.name]
-    assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
-    drawn = table.plots(results(planned))
-    assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
-    # A step whose run ended early is no point of either.
+    # A step whose run ended early is no point.
     shutil.rmtree(training / "ck-step_20+demo")
     write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
     sweeps.note_cells(planned)
-    (curve,) = [plot for plot in report([training]).plots() if "series" in plot.name]
-    assert curve.rows == table.plots(results(planned))[0].rows
+
+    def curves(*folders: Path) -> list[Plot]:
+        return [plot for plot in report([*folders]).plots() if "series" in plot.name]
+
+    (curve,) = curves(training)  # one step of aime24 is no curve
+    drawn = table.plots(results(planned))[0]
+    assert (curve.name, curve.title, curve.rows) == ("series-demo", drawn.title, drawn.rows)
     assert (curve.rows[1][2], "samples are missing: 1 step." in curve.summary) == (None, True)
     # Two trainings have two curves.
     shutil.copytree(training, training.parent / "twin")
-    both = report([training, training.parent / "twin"])
-    (curve,) = (plot for plot in both.plots() if "series" in plot.name)
-    assert [row[0] for row in curve.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
+    (both,) = curves(training, training.parent / "twin")
+    assert [row[0] for row in both.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()
-    assert not [plot for plot in report([training]).plots() if "series" in plot.name]
+    assert curves(training) == []
 
 
 @pytest.mark.parametrize(

@@ -487,7 +487,7 @@ def table(page: Any, title: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path, get: Get) -> None:
+def test_the_page_of_a_run_says_settings_and_where_they_come_from(tmp_path: Path, get: Get) -> None:
     folder = write_run(tmp_path / "results" / "a")
     manifest = Manifest.load(folder)
     manifest.benchmarks["demo"].settings["sampling_from"] = {"temperature": "options", "top_p": "card"}
@@ -500,7 +500,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path, ge
     settings = table(page, "Settings of demo")
     assert settings["temperature"] == ["0.6", "options"]
     assert settings["top_p"] == ["0.95", "card"]
-    assert settings["max_tokens"] == ["32,768", "not recorded"]  # as by an earlier version
+    assert settings["max_tokens"] == ["32,768", ""]
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]

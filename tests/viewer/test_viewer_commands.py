@@ -118,11 +118,9 @@ def titles(out: str) -> list[str]:
         (["--undecided"], []),
         (["--cut"], ["q2/odd id 0"]),
         (["--near-miss"], ["q1 2"]),
-        (["--level", "5", "--wrong"], ["q1 1", "q1 2"]),
-        (["--level", "LEVEL 1", "--cut"], ["q2/odd id 0"]),
+        (["--filter", "level=Level 5", "--wrong"], ["q1 1", "q1 2"]),
         (["--grep", "halve"], ["q1 0"]),
         (["--grep", "boxed", "--wrong"], ["q1 1", "q1 2"]),
-        (["--disagree", "b"], ["q1 1"]),
         (["q1", "--near-miss"], ["q1 2"]),
     ],
 )
@@ -208,10 +206,11 @@ def test_an_undecided_sample_says_what_the_verifier_did(
         (["a", "x" * 5000], 2, "demo has no question 'xxx"),
         (["a", "b"], 2, "`harness show` takes one run, and b is no question of a: show each run by a command"),
         (["a", "b", "a"], 2, "unexpected argument a: `harness show` takes RUN [QUESTION[:SAMPLE]]"),
-        (["a", "--level", "难"], 2, "no question has level=难; there are Level 1, Level 5"),
+        (["a", "--filter", "level=难"], 2, "no question has level=难; there are Level 1, Level 5"),
+        (["a", "--level", "5"], 2, "level: the level is a column of the metadata: --filter level=5"),
+        (["a", "--disagree", "b"], 2, "disagree: `harness compare A B --samples` shows where two runs differ"),
         (["c"], 3, "there is no run at"),
         (["a", "--benchmark", "dem"], 2, "run a has no benchmark 'dem'. Did you mean demo?"),
-        (["a", "--disagree", "c"], 3, "there is no run at"),
         (["a", "--grep", " "], 2, "1 to 1000 characters"),
     ],
 )
@@ -353,7 +352,7 @@ def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path
     write_run(tmp_path / "a")
     write_run(tmp_path / "raw", scored=False)
     words = "no sample of demo in raw is graded yet, and this filter needs grades: run `harness score raw`."
-    for asked in (["raw", "--wrong"], ["raw", "--anomaly"], ["a", "--disagree", "raw"]):
+    for asked in (["raw", "--wrong"], ["raw", "--anomaly"]):
         done = harness(tmp_path, "show", *asked)
         assert (done.code, done.err) == (2, f"harness: {words}\n")
     assert "demo: 1 sample\n" in shown(tmp_path, "raw", "--cut")

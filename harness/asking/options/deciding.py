@@ -161,9 +161,8 @@ class PlanBasis(Margin):
     prices: Annotated[
         str | None,
         Option(
-            "USD per million tokens of prompts and replies, such as 0.5,2, or a file of prices by model. "
-            "Default: the run's.",
-            metavar="IN,OUT|FILE",
+            "USD per million tokens of prompts and replies, such as 0.5,2. Default: the run's.",
+            metavar="IN,OUT",
             kind=PRICES,
         ),
     ] = None

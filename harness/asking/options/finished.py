@@ -206,17 +206,15 @@ class GradeOptions(Options):
 class GradeCommand(GradeOptions, CommandOptions):
     """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
 
-    The last line is the verdict that `harness score` stores for a sample with this response. With --near-misses,
-    REFERENCE is a scored run folder: the wrong answers that miss by little are listed, and RESPONSE is left out.
-    With --kind program, REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
+    The last line is the verdict that `harness score` stores for a sample with this response. With --kind program,
+    REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'
-    harness grade --near-misses results/qwq-32b
     """
 
     dashed: ClassVar = True
+    refused: ClassVar = {"near_misses": "`harness show RUN --near-miss` prints the wrong answers that miss by little"}
 
     reference: Annotated[str, Option("The reference answer.", argument=True)]
-    response: Annotated[str | None, Option("The model's words.", argument=True)] = None
-    near_misses: Annotated[bool, Option("List the near misses of the scored run folder REFERENCE instead.")] = False
+    response: Annotated[str, Option("The model's words.", argument=True)]

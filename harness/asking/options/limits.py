@@ -69,10 +69,9 @@ class Money(Options):
     prices: Annotated[
         str | None,
         Option(
-            "USD per million tokens of prompts and of replies (thinking included), such as 0.5,2; or a YAML file "
-            "with a line per model: `MODEL: {in: USD, out: USD}`.",
+            "USD per million tokens of prompts and of replies (thinking included), such as 0.5,2.",
             under=MONEY,
-            metavar="IN,OUT|FILE",
+            metavar="IN,OUT",
             kind=PRICES,
         ),
     ] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from harness.asking.options.command import CommandOptions, prints
 from harness.core.options import Option
@@ -22,9 +22,14 @@ class ShowCommand(CommandOptions):
     \b
     harness show results/r1
     harness show results/r1 2024-I-1:3 --reasoning
-    harness show results/r1 --wrong --level 5
+    harness show results/r1 --wrong --filter level=5
     harness show replies.csv --undecided
     """
+
+    refused: ClassVar = {
+        "level": "the level is a column of the metadata: --filter level=5",
+        "disagree": "`harness compare A B --samples` shows where two runs differ",
+    }
 
     run: Annotated[Path, Option("The run.", argument=True)]
     question: Annotated[str | None, Option("The question.", argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
@@ -43,11 +48,9 @@ class ShowCommand(CommandOptions):
     ] = False
     anomaly: Annotated[bool, Option("Samples that look wrong: repetition, garbled, no text.")] = False
     disputed: Annotated[bool, Option("Samples on which a second grader contradicts the grade.")] = False
-    disagree: Annotated[Path | None, Option("Samples that OTHER run graded otherwise.", metavar="OTHER")] = None
     grep: Annotated[str | None, Option("Samples that hold TEXT; small letters find capitals, too.", metavar="TEXT")] = (
         None
     )
-    level: Annotated[str | None, Option("Questions of this level.")] = None
     filter: Annotated[
         tuple[str, ...],
         Option("Questions whose metadata have this value; may be repeated.", metavar="COLUMN=VALUE"),
@@ -107,12 +110,12 @@ class StatusCommand(CommandOptions):
 class DoctorCommand(CommandOptions):
     """Check plug-ins and every card whose data are here, or verify every checksum of RUN_FOLDER...
 
-    A plug-in is imported and tried: a prompt, an exporter and a provider are checked, a launcher is called. A card
-    passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
-    numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
-    and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
-    that none reads, gets a warning; so do references that need a judge, and columns with too many values for a
-    breakdown. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
+    A plug-in is imported; what it holds is checked when it is used. A card passes if the grader accepts each of its
+    reference answers, written in a box, and refuses it with other numbers. If a card names a function of its own that
+    decides, a reference need not be an answer, so only the import and the parameters of the function are checked. With
+    --benchmark, a reference that no rule reads, or with words that none reads, gets a warning; so do references that
+    need a judge, and columns with too many values for a breakdown. Exit code 1 if a card or a plug-in does not pass, 3
+    if a run is damaged.
     """
 
     runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)] = ()

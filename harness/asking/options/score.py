@@ -94,10 +94,9 @@ class JudgingCosts(Options):
     prices: Annotated[
         str | None,
         Option(
-            "USD per million tokens of the judge's prompts and replies, such as 0.5,2, or a file of prices by model; "
-            "the score then says what it cost.",
+            "USD per million tokens of the judge's prompts and replies, such as 0.5,2; the score then says its cost.",
             under=MONEY,
-            metavar="IN,OUT|FILE",
+            metavar="IN,OUT",
             kind=PRICES,
         ),
     ] = None
@@ -109,8 +108,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     track: Annotated[
         tuple[str, ...],
         Option(
-            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/howto/trackers.md); may be "
-            "repeated.",
+            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md); may be repeated.",
             under=OUTPUT,
             metavar="TOOL",
         ),

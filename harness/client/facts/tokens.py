@@ -15,7 +15,7 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.core import codec
 from harness.core.errors import ServerError
-from harness.core.records import Message, Question
+from harness.core.records import Message
 from harness.core.secret import reveal_secrets
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import TokenPages
@@ -24,9 +24,6 @@ THINK, THINK_END = "<think>", "</think>"
 """Tags that most models put around their reasoning."""
 
 _TOKENIZE = "/tokenize"
-
-_TAIL_TOKENS = 8
-"""Number of tokens at the end of a prompt that are searched for an opening tag of reasoning."""
 
 _TIMEOUT_S = 10.0
 """Timeout of one request."""
@@ -46,20 +43,11 @@ class Tokenizer:
         self._pages = engines.dialect(engine).tokens or TokenPages()
         self._model = model
 
-    def opens_reasoning(self, question: Question, template_kwargs: Mapping[str, Any]) -> bool:
-        """Whether the chat template ends a question's prompt with an opening tag of reasoning, as some do.
-
-        template_kwargs: arguments of the template.
-        """
-        return self.render(question.messages, template_kwargs, tail=_TAIL_TOKENS)[0].rstrip().endswith(THINK)
-
-    def render(
-        self, messages: Sequence[Message], template_kwargs: Mapping[str, Any], tail: int = 0
-    ) -> tuple[str, list[int]]:
+    def render(self, messages: Sequence[Message], template_kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
         """Ask the server for the prompt that its chat template makes of messages: its text and its token ids.
 
-        tail: the text needs to cover only this many tokens at the end; 0: all. Some engines return ids only, and the
-        text is then made from them. template_kwargs: arguments of the chat template, such as its thinking switch.
+        Some engines return ids only, and the text is then made from them. template_kwargs: arguments of the chat
+        template, such as its thinking switch.
         """
         body: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
         if template_kwargs:
@@ -68,8 +56,7 @@ class Tokenizer:
             text: str = self._ask(self._pages.template, body, _Templated).prompt
             return text, self.tokens_of(text, special=True)
         ids = self._tokenize({"model": self._model, **body})
-        # With a tail of 0 this slice is the whole list.
-        return self.text_of(ids[-tail:]), ids
+        return self.text_of(ids), ids
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The text of token ids."""

@@ -17,11 +17,9 @@ import msgspec
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun
-from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
-from harness.reports.published import differences
 from harness.reports.series import (
     Step,
     benchmark_plot,
@@ -41,7 +39,6 @@ from harness.verbs.sweep.columns import (
     pass_at_k,
     published_text,
     score_text,
-    sources_text,
 )
 from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
@@ -58,14 +55,7 @@ def tables(results: Results) -> list[Table]:
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         legend = _beside_base(results, (result.p for result in of_benchmark))
         sections.append(series_table(steps, subject=short(name), legend=legend))
-    # The nearest published score of each metric, beside each cell.
-    rows = []
-    for result in results.results:
-        for metric in dict.fromkeys(item.published.metric for item in result.published):
-            comparison = result.nearest(metric)
-            if comparison is not None:
-                rows.append((result.cell.name, comparison))
-    return [*sections, published_table(rows)] if rows else sections
+    return sections
 
 
 def plots(results: Results) -> list[Plot]:
@@ -145,12 +135,7 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(
-            [
-                csv_cell(visible(cell)) if isinstance(cell, str) and name not in _SIGNED else cell
-                for name, cell in row.items()
-            ]
-        )
+        writer.writerow([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row.values()])
     return buffer.getvalue()
 
 
@@ -159,22 +144,10 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
-_PRINTED = (
-    *("quoted", "reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
-    *("training_samples", "previous", "improvement", "reported_improvement"),
-)
-"""Columns of the tables that stand in `table.csv` as they are printed."""
-
-_SIGNED = ("improvement", "reported_improvement")
-"""Columns of signed numbers, which a spreadsheet does not run as formulas."""
-
-
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
-    texts = column_texts(_PRINTED, result, k, Notes(marked=False))
-    printed: dict[str, Any] = {name: "" if text == ABSENT else text for name, text in zip(_PRINTED, texts, strict=True)}
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
@@ -193,12 +166,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
         standing=result.standing,
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
-        reported_as=reported.published.printed if reported else "",
-        reported_by=reported.published.source.named if reported else "",
-        reported_under="; ".join(differences(reported, result.samples)) if reported else "",
-        vendor=result.vendor.published.printed if result.vendor else "",
-        sources=sources_text(result),
-        **printed,
     )
 
 

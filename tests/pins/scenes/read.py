@@ -101,7 +101,7 @@ def show(stage: Stage) -> None:
     filters = ["wrong", "no-answer", "undecided", "cut", "near-miss", "anomaly", "disputed"]
     for words in (
         [], ["q1"], ["q1:3", "--reasoning"], *([f"--{name}"] for name in filters),
-        ["--disagree", "second", "--grep", "case"], ["--level", "2"], ["q9"],
+        ["--grep", "case"], ["--filter", "level=2"], ["q9"],
     ):  # fmt: skip
         stage.command("show", "first", *words, read=reading.shown)
 

@@ -133,14 +133,14 @@ def from_the_environment(stage: Stage) -> None:
 
 
 def other_ways(stage: Stage) -> None:
-    """A coroutine, a shard, and replies of another tool that are taken over."""
+    """Shards, by both doors."""
     write_sums(stage.folder, 4)
     server = stage.server("server", solving(60))
     words = ["run", *SUMS, "--base-url", server.base_url, "--no-canary"]
     keywords = OF_SUMS | {"base_url": server.base_url, "canary": False}
     for door, name, more in (
         (stage.command, "shard", ["--shard", "2/2", "--out", "shard"]),
-        (stage.python, "run_async", {"out": "async", "shard": "1/2"}),
+        (stage.python, "run", {"out": "other", "shard": "1/2"}),
     ):
         if isinstance(more, list):
             door(*words, *more)

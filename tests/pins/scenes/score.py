@@ -185,7 +185,6 @@ def grade(stage: Stage) -> None:
     )  # the processes of graders last from here on
     for reference, response, options in cases:
         stage.both("grade", reference, response, read=reading.verdict, json=False, **options)
-    stage.command("grade", "--near-misses", stored.copy("first", stage.folder, scored=True), read=reading.shown)
 
 
 def old(stage: Stage, name: str) -> None:

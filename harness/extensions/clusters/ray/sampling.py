@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.options.run import RunOptions
-from harness.asking.prices import prices_of
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, UsageError
+from harness.core.money import prices_in
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
@@ -58,9 +58,8 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
     merged = merge(folder.shards(), folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     outcome = _outcome_of_all(outcomes, warnings, time.monotonic() - began)
-    model = Manifest.load(folder).model
-    prices = prices_of(options.prices, model) if options.prices else None
-    return Ran(folder=folder.path, model=model, sampled=Sampled(outcome=outcome), prices=prices)
+    prices = prices_in(options.prices) if options.prices else None
+    return Ran(folder=folder.path, model=Manifest.load(folder).model, sampled=Sampled(outcome=outcome), prices=prices)
 
 
 def run_shard(fields: dict[str, Any]) -> Outcome:
