@@ -28,7 +28,7 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer
 from harness.verbs.audit import Audit
-from tests.scoring.test_scoring_salvaged import folder as salvaged_run
+from tests.scoring.test_scoring_observed import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
 from tests.viewer.running import viewing
