@@ -71,7 +71,7 @@ class GateCommand(CommandOptions):
     """Say whether a model still reaches the floors of POLICY, a YAML file, within a promised rate of false alarms.
 
     Without RUN the benchmarks are sampled in rounds until each is decided or has used its samples; with RUN, scored
-    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the run chart) are written, and
+    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the runs so far) are written, and
     a line is added to the policy's history. Exit code 0: pass. 1: a critical benchmark fails. 4: undecided, or samples
     are missing.
 
