@@ -627,10 +627,9 @@ def _apply(
         cost=cost,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
-    # Beside the settings: these decide no verdict, and two scores do not differ in them.
-    if errors is not None:
-        beside = {"key_variable": judge.key_variable, "rubric_file": judge.prompt.file}
-        errors = msgspec.structs.replace(errors, **{name: value for name, value in beside.items() if value})
+    # Beside the settings: it decides no verdict, and two scores do not differ in it.
+    if errors is not None and judge.key_variable is not None:
+        errors = msgspec.structs.replace(errors, key_variable=judge.key_variable)
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))
     judged = dataclasses.replace(
         graded,
