@@ -25,7 +25,7 @@ ELSEWHERE: dict[str, str] = dict(
             "completions-save-dir result-file raw-result-file result-path",
             "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
             "judge-provider",
-            "An option of the judge stands behind its name: --judge MODEL,scope=wrong,votes=3 (docs/judge.md).": (
+            "An option of the judge stands behind its name: --judge MODEL,scope=wrong (docs/judge.md).": (
                 "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency "
                 "judge-prompt judge-api-key-env"
             ),

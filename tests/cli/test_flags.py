@@ -95,10 +95,10 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
     ],
 )
 def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
-    for keys, votes in (("", 1), (",votes=3,prompt=limo", 3)):
+    for keys, scope in (("", "undecided"), (",scope=all,prompt=limo", "all")):
         judge = judge_of(f"{typed}{keys}")
         assert judge is not None
-        assert (judge.model, judge.base_url, judge.votes) == (model, address, votes)
+        assert (judge.model, judge.base_url, judge.scope) == (model, address, scope)
 
 
 def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(

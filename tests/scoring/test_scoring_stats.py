@@ -26,8 +26,6 @@ from harness.scoring.stats_differences import (
     detection,
     fewest,
     holm,
-    least_question_difference,
-    least_questions,
     least_variance,
     mean_difference_limits,
     planned_detection,
@@ -147,7 +145,6 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
     smoothed = [smoothed_variance(np.asarray(0.75), np.asarray(v), np.asarray(40.0)) for v in (0.001, math.nan, 1)]
     yield "smoothed variance", list(map(float, smoothed)), [share * 31 / 42 * 11 / 42] + [31 / 42 * 11 / 42] * 2
-    yield "least difference", least_question_difference(30), t_factor(29) * math.sqrt(0.5) / 30
     yield "least variance", [least_variance(0.98, 30), least_variance(0.25, 2)], [0.4 * 0.6 / 30, 0.25 / 2]
     growing = planned_detection(SampleSpread(30, 0.8, 0.16), 64).growth * 1920
     yield "growth of equally hard questions", round(float(growing), 3), 0.6
@@ -355,9 +352,6 @@ def test_the_fewest_samples_that_are_enough() -> None:
         d = Detection(np.asarray(0.001), np.asarray(0.01)).smallest(tests)
         assert d * d == pytest.approx(power_factor(tests) ** 2 * (0.001 + 0.01 * d))
     assert smallest_difference(9.0) == 1.0
-    for points in (1, 2, 5, 10):
-        n_questions = least_questions(points / 100)
-        assert least_question_difference(n_questions) <= points / 100 < least_question_difference(n_questions - 1)
 
 
 @pytest.mark.parametrize("accuracy", [0.03, 0.3, 0.5, 0.95])
