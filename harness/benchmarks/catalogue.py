@@ -182,8 +182,8 @@ def cards() -> list[Card]:
 def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """Whether a run's questions, answers and samples of this benchmark may be shown in public.
 
-    settings: the settings that the run recorded. A run of an earlier version did not record this; then the card of that
-    name decides.
+    settings: the settings that the run recorded. Both the run's settings and the cards of that name, as they are now,
+    must allow it: a run of an earlier version recorded nothing.
     """
     if settings.get("publish_questions") is False:
         return False

@@ -454,18 +454,18 @@ def _original(card: Card, row: Row) -> dict[str, str]:
 
 
 def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
-    """Read a row that asks for a program: the question's text, and a reference that holds the tests. text: its cell.
+    """Read a row that asks for a program: the question's text, and a reference that holds the tests.
 
-    Raises `UsageError`.
+    text: the cell of the question. Raises `UsageError`.
     """
     programs = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
         raise UsageError(f"the card {card.name!r} asks for programs, and the extension that runs them is not there")
     try:
-        asked, reference = programs.read(card.program.model_dump(), text, row.value)
+        question_text, reference = programs.read(card.program.model_dump(), text, row.value)
     except ValueError as error:
         raise UsageError(f"{row.where} {error}") from error
-    return asked, reference
+    return question_text, reference
 
 
 def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:

@@ -517,7 +517,7 @@ async def _look_up(host: str, port: int) -> _Addresses:
 
 
 class _Tunnel(asyncio.Protocol):
-    """A connection to a proxy until it has opened a tunnel."""
+    """A connection to a proxy until it has opened a tunnel. `_answer`: the status of the proxy's reply, in text."""
 
     transport: asyncio.Transport
 
@@ -527,8 +527,10 @@ class _Tunnel(asyncio.Protocol):
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
+        """Collect the head of the proxy's reply to CONNECT; once it is whole, its status is the answer."""
         self._head += data
         if b"\r\n\r\n" in self._head or len(self._head) > MAX_HEAD_BYTES:
+            # "HTTP/1.1 200 …": the status stands behind the first 8 bytes.
             self._settle(self._head[8:13].decode("latin-1").strip())
 
     def connection_lost(self, _exc: Exception | None) -> None:

@@ -259,24 +259,27 @@ class SamplingSession:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
         takes_all = len(question_set.selection) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
+        settings = self._settings.benchmark_record(name)
+        settings[_MISSING] = former.settings.get(_MISSING, {}) if former is not None else {}
+        if not question_set.publish:
+            settings["publish_questions"] = False
+        if question_set.card_file is not None:
+            settings[CARD] = question_set.card_file
+        if question_set.given_data is not None:
+            settings[DATA] = question_set.given_data
+        if question_set.without_card:
+            settings[WITHOUT_CARD] = True
+        if question_set.data_file is not None:
+            settings[stored_questions.MADE] = {
+                "origin": question_set.data_file,
+                "rows_digest": question_set.rows_digest,
+            }
         return BenchmarkRecord(
             identity=self._settings.identity(question_set, self._fitted[name]),
             plan=self._settings.benchmarks[name].plan(
                 None if takes_all else [q.question_id for q in question_set.selection]
             ),
-            settings={
-                **self._settings.benchmark_record(name),
-                _MISSING: former.settings.get(_MISSING, {}) if former is not None else {},
-                **({} if question_set.publish else {"publish_questions": False}),
-                **({} if question_set.card_file is None else {CARD: question_set.card_file}),
-                **({} if question_set.given_data is None else {DATA: question_set.given_data}),
-                **({WITHOUT_CARD: True} if question_set.without_card else {}),
-                **(
-                    {stored_questions.MADE: {"origin": file, "rows_digest": question_set.rows_digest}}
-                    if (file := question_set.data_file) is not None
-                    else {}
-                ),
-            },
+            settings=settings,
             options=dict(self._settings.benchmarks[name].options),
         )
 

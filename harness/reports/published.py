@@ -85,8 +85,9 @@ def differences(comparison: PublishedComparison, samples: int | None) -> list[st
 
 
 def settings_in_words(comparison: PublishedComparison) -> list[str]:
-    """What the settings have to do with a difference from a published score: each that differs, and that the source
-    states none. A source that agrees needs none.
+    """The settings that may explain a difference from a published score, a phrase for each that differs.
+
+    If the verdict is "not compatible", a source that states no settings gets a phrase that says so.
     """
     words = differing_in_words(comparison.differing)
     published = comparison.published

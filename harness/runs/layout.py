@@ -249,9 +249,9 @@ class RunFolder:
 
     @property
     def source(self) -> Path:
-        """The name that a person uses for the folder: of scored outputs, the file's."""
+        """The path that a person uses for the run: that of the outputs if it is `<outputs>.scored`, else its own."""
         outputs = self.path.with_name(self.path.name.removesuffix(SCORED))
-        # A run of any other origin may have such a name, too.
+        # A run may be named `<another run>.scored` by a person: that one has a manifest, outputs have none.
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
     @property

@@ -261,16 +261,17 @@ def _in_order(
 ) -> Graded:
     """Both kinds of grades in the order of questions and sample indices.
 
-    former: the grades of the samples in `reused`. graded: those of the samples in `new`.
+    former: the grades of the samples in `reused`, in its order. graded: those of the samples in `new`, likewise.
     """
     # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
+    # `+` copies both arrays, so it is left out if no grade is reused.
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
     index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
 
-    def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
+    def sorted_grades() -> Iterator[Grade]:
         for i in range(len(order)):
             source, row = int(order[i]), int(rows[i])
             grade = former[source] if source < len(reused) else graded[source - len(reused)]
@@ -281,7 +282,7 @@ def _in_order(
             yield grade
 
     return Graded(
-        grades=Packed(Grade, in_order()),
+        grades=Packed(Grade, sorted_grades()),
         question=question,
         index=index,
         rows=rows,

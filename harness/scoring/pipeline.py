@@ -87,8 +87,8 @@ class GradedBenchmark:
     judged_failures: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def counts(self) -> Rows:
-        """Positions of the grades that the score counts."""
+    def counted_positions(self) -> Rows:
+        """Indices in `grades` of those that the score counts."""
         return (
             np.arange(len(self.grades))
             if self.grading.salvaged
@@ -97,7 +97,7 @@ class GradedBenchmark:
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
         """Return those of `grades` that the score counts. grades: in the order of the benchmark's grades."""
-        return grades if self.grading.salvaged else Picked(grades, array("q", self.counts.tobytes()))
+        return grades if self.grading.salvaged else Picked(grades, array("q", self.counted_positions.tobytes()))
 
     @cached_property
     def tallied(self) -> Sequence[QuestionTally]:
@@ -236,7 +236,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
     grading, observed = graded.grading, graded.observed
     counted = graded.counted(graded.grades)
-    rows = graded.rows if grading.salvaged else graded.rows[graded.counts]
+    rows = graded.rows if grading.salvaged else graded.rows[graded.counted_positions]
     thought, limit = observed.reasoning_tokens, hidden_limit(observed, graded.planned_rows)
     score = score_benchmark(
         graded.questions,

@@ -235,7 +235,11 @@ def _bare_argument(p: Parser) -> Node:
 
 
 def _big_operator(p: Parser) -> Node:
-    """Parse a sum, product, limit or integral with its limits and its body, which is one term."""
+    """Parse a sum, product, limit or integral with its limits and its body, which is one term.
+
+    The node of a sum is `fn(name, index, start, end, body)`, of a limit the same without `end`, of an integral
+    `fn(name, limits…, body)`. Raises `Unreadable` for a sum, product or limit without limits.
+    """
     name = p.peek(-1).text
     below: Node | None = None
     above: Node | None = None
@@ -249,11 +253,12 @@ def _big_operator(p: Parser) -> Node:
         return Node("fn", (name, *(part for part in (below, above) if part is not None), body))
     if below is None or below.op != "rel" or (name != "lim" and (above is None or below.args[1] != ("=",))):
         raise Unreadable(f"a {name} without limits")
-    variable, start = below.args[0][:2]
+    variable, start = below.args[0][:2]  # the sides of k = 1 or x → 0
     index = sym(f"k_sum {len(bound_letters(body)) + 1}")  # an integer, whose own letter means nothing outside
     subscripts = [here.args[0].partition("_")[2] for here in walk(body) if here.op in ("sym", "text", "apply")]
-    if any(str(variable.args[0]) in name and not name.startswith("sum ") for name in subscripts):
-        index = variable  # a_k is read as one name, which would keep its k
+    # a_k is read as one name, which would keep its k. The subscript "sum 1" is the index of an inner sum.
+    if any(str(variable.args[0]) in text and not text.startswith("sum ") for text in subscripts):
+        index = variable
     limits = (index, start) if name == "lim" else (index, start, above)
     return Node("fn", (name, *limits, substitute(body, variable, index)))
 
@@ -374,15 +379,18 @@ def _sign(p: Parser) -> Node:
 
 
 def _environment(p: Parser) -> Node:
-    """Parse the rows of an environment: a matrix, cases, or lines, which become a list."""
-    name, rows, closing = p.peek(-1).text, list[list[Node]]([[]]), ""
-    while closing != "end":
-        if not (closing := p.accept("&", "row", "end")):
+    """Parse the rows of an environment: a matrix, cases, or lines, which become a list. Raises `Unreadable`."""
+    name, rows = p.peek(-1).text, list[list[Node]]([[]])
+    delimiter = ""  # the kind of the token that ended the latest cell
+    while delimiter != "end":
+        delimiter = p.accept("&", "row", "end")  # behind an empty cell
+        if not delimiter:
+            # The word of a condition, as in "x & \text{if } x > 0", is no part of it.
             if name == "cases" and rows[-1] and p.peek().kind == "text" and p.peek().text.lower() in _CONDITIONAL:
                 p.take()
             rows[-1].append(p.inside("&", "row", "end"))
-            closing = p.peek(-1).kind
-        if closing == "row":
+            delimiter = p.peek(-1).kind
+        if delimiter == "row":
             rows.append([])
     if p.peek(-1).text != name:
         raise Unreadable("an environment that does not end")

@@ -117,8 +117,8 @@ class WhichServer(Options):
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in the clear, as values for a worker process of ours."""
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
-        opening: dict[str, Any] = reveal_secrets(plain)
-        return opening
+        revealed: dict[str, Any] = reveal_secrets(plain)
+        return revealed
 
     def _check(self) -> None:
         """Raise `UsageError` if the server is named in two ways, has an empty address, or lacks a model to serve."""

@@ -87,8 +87,12 @@ def _choose_described(
 
 
 def _matches(file: str, pattern: str) -> bool:
-    """Whether a path matches a pattern of the hub: `*` stays inside a folder, `**` crosses folders."""
+    """Whether a path matches a pattern of the hub: `*` stays inside a folder, `**` crosses folders.
+
+    In a pattern with `**` each `*` crosses folders.
+    """
     pattern = pattern.removeprefix("./")
+    # The `*` of fnmatch crosses folders, so a pattern without `**` also needs as many folders as the path.
     if "**" in pattern:
         return fnmatchcase(file, pattern.replace("**/", "*").replace("**", "*"))
     return file.count("/") == pattern.count("/") and fnmatchcase(file, pattern)

@@ -75,9 +75,9 @@ class Arrivals:
 
     @property
     def rate_now(self) -> float | None:
-        """Recent tokens per second; None before the first token."""
+        """Tokens per second over about the last `NOW_S` seconds; None before the first token."""
         (then, _, tokens_then), (now, _, tokens_now) = self._looks[0], self._looks[-1]
-        # Fewer tokens than at the last look are a correction of the count.
+        # `finished` may lower the count, when the server states fewer tokens than were counted; no rate is below 0.
         return max(0.0, tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
 
     @property

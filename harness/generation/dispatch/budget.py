@@ -269,7 +269,7 @@ class Budget:
         self._round_sizes: Mapping[int, int] = Counter(index for row in counted for index in row.indices)
         self._round = 0
         self._run = self._account.of(settings.out) if self._limits else RunCosts()
-        self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.
+        self._first_open: set[Task] = set()  # Those of the first `KNOWN` samples begun that may still finish.
         self._flights = flights
         self.holds_round = False
         """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
@@ -280,10 +280,13 @@ class Budget:
     # ---- what happens
 
     def sent(self, task: Task, attempt: int) -> None:
-        """Count a request for `task` that is sent. attempt: its number among the requests for this sample, from 1."""
+        """Note that a request for `task` is sent: if its sample is one of the first `KNOWN`, wait for its length.
+
+        attempt: the request's number among those for this sample, from 1.
+        """
         if self._limits and attempt == 1 and self._run.n_begun < KNOWN:
             self._run.n_begun += 1
-            self._first.add(task)
+            self._first_open.add(task)
 
     def failed(self, billed: Spent | None) -> None:
         """Count a request that ended without a sample. billed: the most that it can cost; None if it was free."""
@@ -300,7 +303,7 @@ class Budget:
         if not self._limits:
             return
         self.holds_round = False
-        self._first.discard(task)
+        self._first_open.discard(task)
         self._run.n_finished += 1
         self._run.longest = max(self._run.longest, billed.completion_tokens)
         self._run.spent = self._run.spent.plus(billed)
@@ -308,7 +311,7 @@ class Budget:
 
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not asked again in this session."""
-        self._first.discard(task)
+        self._first_open.discard(task)
 
     # ---- what fits
 
@@ -384,7 +387,7 @@ class Budget:
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
         """What `n_requests` are expected to use of `limit`, if room for the last one must be there when it is sent."""
         reserve, run = self._reserve(limit), self._run
-        has_mean = run.n_finished >= KNOWN and not self._first
+        has_mean = run.n_finished >= KNOWN and not self._first_open
         total = limit.cost(run.spent.prompt_tokens, run.spent.completion_tokens)
         mean = total / run.n_finished if has_mean else reserve
         return (n_requests - 1) * mean + reserve

@@ -307,7 +307,7 @@ class _Keeper:
     def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
         self._keep, self._pool, self._waiting = keep, pool, waiting
         self._recent: list[Grade] = []
-        self._handed: set[Key] = set()  # of the samples that are still waiting
+        self._handed: set[Key] = set()  # Handed over already, and not yet yielded.
         self._due = time.monotonic() + KEEP_SECONDS
 
     def __enter__(self) -> _Keeper:
@@ -320,7 +320,10 @@ class _Keeper:
             self._hand_over()
 
     def note(self, grade: Grade) -> Grade:
-        """Take a grade that is to be yielded next; return it."""
+        """Take a grade that is to be yielded next, to hand it over unless it was before; return it.
+
+        Beyond `MAX_KEPT` grades none is added: `_hand_over` then hands over none of them.
+        """
         if self._keep is not None:
             if grade.key in self._handed:
                 self._handed.remove(grade.key)

@@ -66,6 +66,7 @@ def check(grader: str) -> None:
         checked = Checked(identity=verifier.identity(grader))
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
         module = grader.partition(":")[0]
+        # The module or a package around it, not one that it imports.
         not_found = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         checked = Checked(error=verifier.describe(error), not_found=not_found)
     reply.write(codec.encode(checked))
@@ -83,7 +84,7 @@ def main(deadline: float) -> None:
     for module in ("canonical", "equivalence"):  # imported before the first deadline runs
         importlib.import_module(f"harness.grading.compare.{module}")
     _limit()
-    replies.write(codec.frame(GradingReply("", None)))
+    replies.write(codec.frame(GradingReply("", None)))  # ready: the parent starts the first deadline
     question: Question | None = None
     imported = {verifier.RULES}
     while (body := codec.read_frame(requests, MAX_FRAME_BYTES)) is not None:

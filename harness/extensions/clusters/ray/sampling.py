@@ -40,7 +40,8 @@ _ONE_CLIENT = (
 def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
-    There are as many shards as in the earlier session, or one for each node in the first one. Raises `UsageError`, and
+    on: the cluster, as in `Cluster`. There are as many shards as in the earlier session, or one for each node in the
+    first one. Raises `UsageError`, and
     the errors of a shard or the merge.
     """
     options = check(options)
