@@ -15,7 +15,6 @@ EngineName = Literal[
     "vllm",
     "vllm_ascend",
     "sglang",
-    "sglang_router",
     "transformers",
     "command",
 ]

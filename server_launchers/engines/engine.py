@@ -47,8 +47,8 @@ class Engine:
     """Whether the engine itself can run several replicas (`dp_mode` engine)."""
     router: Router = SGLANG_ROUTER
     """The router that fits this engine's workers."""
-    always_routed = False
-    """Whether a router always stands before the replicas, whatever the spec says."""
+    router_dialect: Dialect | None = None
+    """The dialect of this engine's router where that hides what its workers are."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
     """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, or for
@@ -107,7 +107,7 @@ class Engine:
 
     def routed(self, spec: ServerSpec) -> bool:
         """Whether this spec gets a router before its replicas."""
-        return self.always_routed or (spec.dp_mode == "router" and spec.dp > 1)
+        return spec.dp_mode == "router" and spec.dp > 1
 
     def runs_on(self, spec: ServerSpec) -> Accelerator:
         """The kind of accelerator that the engine computes on."""

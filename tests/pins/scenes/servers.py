@@ -20,7 +20,6 @@ VERSIONS = {
     "sglang": "0.5.23",
     "vllm_ascend": "0.18.0",
     "transformers": "5.23.0",
-    "sglang_router": "0.3.2",
 }
 """Engine → the version it is started as: what is installed changes no pin."""
 OPTIONS = (
