@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
 """Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
 ROUTED = STARTED | {"router_python"}
-PACKAGED = ROUTED | {"python", "uvx", "engine_version", "devices"}
+PACKAGED = ROUTED | {"python", "engine_version", "devices"}
 """Fields of the spec that every engine accepts that is a Python package."""
 NODES = frozenset({"nodes", "node_rank", "head_address", "head_port", "interface", "node_address"})
 

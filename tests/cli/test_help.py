@@ -109,6 +109,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["score", "x", "--cache_path", "y"], "Verdicts are kept in the run's folder, always."),
         (["sweep", "x", "--token_budget", "2048"], "belong to its server"),
         (["serve", "vllm", "m", "--swap-space", "4"], "Newer vLLM has none"),
+        (["serve", "vllm", "m", "--uvx", "vllm"], "An environment is made by hand: `uv venv ENV"),
         (["run", "--data-path", "x"], "That is --data here."),
         (["run", "--input_file", "x"], "That is --data here."),
         (["run", "--tp-size", "8"], "That is --serve-option tp=VALUE here."),
