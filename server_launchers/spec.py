@@ -15,7 +15,6 @@ EngineName = Literal[
     "vllm",
     "vllm_ascend",
     "sglang",
-    "sglang_router",
     "transformers",
     "command",
 ]
@@ -134,9 +133,6 @@ class ServerSpec(Options):
         str | None, Option("Write flags for this version instead of asking the installed engine.")
     ] = None
     python: Annotated[Path | None, Option("The engine's Python interpreter.")] = None
-    uvx: Annotated[
-        str | None, Option("Let uv install and run the engine, e.g. vllm==0.32.0.", metavar="REQUIREMENT")
-    ] = None
     docker: Annotated[str | None, Option("Run the engine in this image.", metavar="IMAGE")] = None
     router_python: Annotated[
         Path | None, Option("The router's Python interpreter. Default: this one, or the engine's.")
@@ -162,9 +158,8 @@ class ServerSpec(Options):
             )
         if self.chat_template is not None and not self.chat_template.expanduser().is_file():
             raise UsageError("there is no such file", field="chat_template", value=self.chat_template)
-        ways = [way for way in ("python", "uvx", "docker") if getattr(self, way) is not None]
-        if len(ways) > 1:
-            raise UsageError("python, uvx and docker are three ways to find the engine: give one", field=ways[1])
+        if self.python is not None and self.docker is not None:
+            raise UsageError("python and docker are two ways to find the engine: give one", field="docker")
         if self.node_rank >= self.nodes:
             raise UsageError(
                 f"it is too large: nodes count from 0, so with nodes={self.nodes} at most {self.nodes - 1}",

@@ -88,6 +88,8 @@ ELSEWHERE: dict[str, str] = dict(
                 "token-budget attention-implementation sparsity-method threshold block-size sliding-window-size "
                 "start-layer profile-sparsity use-fused-kernel use-batch-exist"
             ),
+            "An environment is made by hand: `uv venv ENV && uv pip install --python ENV/bin/python vllm`, then "
+            "--python ENV/bin/python.": "uvx",
             "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
                 "swap-space"
             ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -117,17 +117,7 @@ def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
     return "text" if identity.content and earlier.content and identity.content != earlier.content else ""
 
 
-class RowIds:
-    """The question id of each row of a file, in order. ids: each once. numbers: of each row, its id's number there."""
-
-    def __init__(self, ids: list[str], numbers: array[int]) -> None:
-        self._ids, self._numbers = ids, numbers
-
-    def __iter__(self) -> Iterator[str]:
-        return map(self._ids.__getitem__, self._numbers)
-
-
-def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> RowIds:
+def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> list[str]:
     """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
 
     Ids in a column that the user did not name count if they are the questions': one id for each question, one question
@@ -140,9 +130,11 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
     if seen.all_named:
         if seen.conflict is not None:
             raise seen.conflict
-        return RowIds([str(identity.named) for identity in seen.distinct], seen.rows)
+        named = [str(identity.named) for identity in seen.distinct]
+        return [named[number] for number in seen.rows]
     if _are_of_questions(seen.distinct):
-        return RowIds([str(identity.usual) for identity in seen.distinct], seen.rows)
+        usual_ids = [str(identity.usual) for identity in seen.distinct]
+        return [usual_ids[number] for number in seen.rows]
     identities = [*seen.distinct]
     sizes: Counter[str] = Counter()
     for number, times in Counter(seen.rows).items():
@@ -156,8 +148,7 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
     elif repeats == "auto" and (listed or usual == 1):
         n_questions = {content: max(1, round(size / usual)) for content, size in sizes.items()}
     before: Counter[str] = Counter()
-    ids: dict[str, int] = {}
-    numbers = array("I")
+    ids = []
     for position, number in enumerate(seen.rows, 1):
         key = identities[number].content
         question_id = f"row-{position}"
@@ -166,8 +157,8 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
             ordinal = before[key] * n_questions[key] // sizes[key]
             before[key] += identities[number].n_responses
             question_id = f"{key}-{ordinal + 1}" if ordinal else key
-        numbers.append(ids.setdefault(question_id, len(ids)))
-    return RowIds([*ids], numbers)
+        ids.append(question_id)
+    return ids
 
 
 def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:

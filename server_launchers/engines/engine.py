@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
 """Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
 ROUTED = STARTED | {"router_python"}
-PACKAGED = ROUTED | {"python", "uvx", "engine_version", "devices"}
+PACKAGED = ROUTED | {"python", "engine_version", "devices"}
 """Fields of the spec that every engine accepts that is a Python package."""
 NODES = frozenset({"nodes", "node_rank", "head_address", "head_port", "interface", "node_address"})
 
@@ -47,8 +47,8 @@ class Engine:
     """Whether the engine itself can run several replicas (`dp_mode` engine)."""
     router: Router = SGLANG_ROUTER
     """The router that fits this engine's workers."""
-    always_routed = False
-    """Whether a router always stands before the replicas, whatever the spec says."""
+    router_dialect: Dialect | None = None
+    """The dialect of this engine's router where that hides what its workers are."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
     """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, or for
@@ -107,7 +107,7 @@ class Engine:
 
     def routed(self, spec: ServerSpec) -> bool:
         """Whether this spec gets a router before its replicas."""
-        return self.always_routed or (spec.dp_mode == "router" and spec.dp > 1)
+        return spec.dp_mode == "router" and spec.dp > 1
 
     def runs_on(self, spec: ServerSpec) -> Accelerator:
         """The kind of accelerator that the engine computes on."""

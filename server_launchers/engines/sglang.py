@@ -192,6 +192,13 @@ class SGLang(Engine):
     spreads = True
     causes = CAUSES
     dialect = DIALECT
+    router_dialect = Dialect(
+        name="router",
+        source="sglang_router 0.3.2 and vllm-router 0.1.17: the pages of SGLang, seen on both",
+        hides_behind="unknown",  # unless its workers are SGLang servers
+        facts=DIALECT.facts,
+        context=DIALECT.context,
+    )
     parsers = "sglang"
     neutral_words = NEUTRAL_WORDS
     model_flags = (

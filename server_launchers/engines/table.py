@@ -68,9 +68,8 @@ def accelerator(spec: ServerSpec) -> Accelerator:
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """All known dialects, each once."""
-    return tuple(
-        {engine.dialect.name: engine.dialect for engine in every().values() if engine.dialect is not None}.values()
-    )
+    spoken = (one for engine in every().values() for one in (engine.dialect, engine.router_dialect))
+    return tuple({one.name: one for one in spoken if one is not None}.values())
 
 
 def our_names() -> dict[str, str]:
@@ -120,7 +119,7 @@ def check(spec: ServerSpec) -> None:
             "over a process per replica) or router (a router does)",
             field="dp_mode",
         )
-    if spec.router_python is not None and not engine.always_routed and spec.dp_mode != "router":
+    if spec.router_python is not None and spec.dp_mode != "router":
         raise UsageError(
             "no router is started: give --dp-mode router, or leave the router's interpreter out", field="router_python"
         )

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.33.0"
-INSTALL = install_hint(
-    f"vllm=={TESTED_VERSION}", f"--uvx vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}"
-)
+INSTALL = install_hint(f"vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}")
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 SERVES_SINCE = CACHES_PREFIXES_SINCE = (0, 8)

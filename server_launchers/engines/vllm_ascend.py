@@ -59,8 +59,8 @@ class VllmAscend(vllm.Vllm):
         as unhealthy.
         """
         installed = facts.versions.get(vllm.PROGRAM.package)
-        # In a container, or in the environment that uv makes, nothing can be asked before the start.
-        if installed is None or spec.docker is not None or spec.uvx is not None:
+        # In a container nothing can be asked before the start.
+        if installed is None or spec.docker is not None:
             return facts
         from server_launchers.machine import accelerators, environments
 

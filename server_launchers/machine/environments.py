@@ -1,9 +1,8 @@
-"""Where an engine's program comes from: PATH, another interpreter, `uvx`, or a container image.
+"""Where an engine's program comes from: PATH, another interpreter, or a container image.
 
     spec         the words before the program's own arguments      its version is that of
     (none)       vllm                                              the script's own environment
     --python P   P's folder/vllm, or P -m MODULE                   P's environment
-    --uvx R      uvx --from R vllm                                 the requirement R
     --docker I   docker run … --entrypoint vllm I                  none is known: --engine-version, or the newest
 
 A path keeps its spelling, since resolving a venv's interpreter would leave the venv. No secret stands in a command
@@ -41,11 +40,7 @@ _ASCEND_MOUNTS = (
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
-    """The words before the program's own arguments, such as `uvx --from R vllm`; not for containers."""
-    if spec.uvx is not None:
-        if program.script is not None:
-            return ("uvx", "--from", spec.uvx, program.script)
-        return ("uvx", "--from", spec.uvx, "python", *program.module)
+    """The words before the program's own arguments, such as `P -m MODULE`; not for containers."""
     if spec.python is not None:
         python = spec.python.expanduser()
         # A path keeps its own spelling: resolving a venv's interpreter would leave the venv.
@@ -61,7 +56,7 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
 def whole_command(
     spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
 ) -> ProcessCommand:
-    """The whole command that runs `program`: from PATH, by another Python, by `uvx`, or in a container.
+    """The whole command that runs `program`: from PATH, by another Python, or in a container.
 
     A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
     own path. command: its `argv` are the program's arguments. port: the engine's port, which names the container.
@@ -119,11 +114,6 @@ def find_program(argv: Sequence[str], install: str) -> str:
     if path is None:
         raise LaunchError(f"{argv[0]} is not installed; {install}")
     return path
-
-
-def required_version(spec: ServerSpec) -> str | None:
-    """The version in `--uvx vllm==0.32.0`; None where no version is named."""
-    return (spec.uvx or "").partition("==")[2].strip() or None
 
 
 def installed_version(argv: Sequence[str], program: Program) -> str | None:

@@ -50,11 +50,11 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
             versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(used.names).items())
     facts = replace(facts, device_ids=machine.ids, versions=versions)
 
-    # An image, or the environment that uv makes, cannot be asked before the start: the version is what the spec names.
-    if spec.docker is not None or spec.uvx is not None:
-        environments.find_program(("docker",) if spec.docker is not None else ("uvx",), program.install)
-        version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)
-        return replace(facts, version=version, versions={**versions, package: version}) if version else facts
+    # An image cannot be asked before the start: the version is what the spec names.
+    if spec.docker is not None:
+        environments.find_program(("docker",), program.install)
+        stated = spec.engine_version
+        return replace(facts, versions={**versions, package: stated}) if stated else facts
 
     # An installed engine states its version itself.
     installed = environments.installed_version(environments.prefix(spec, program), program)
@@ -65,9 +65,3 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
             raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
         facts = replace(facts, version=installed)
     return replace(facts, versions={**versions, package: installed})
-
-
-def _tag_version(image: str | None) -> str | None:
-    """The version in the tag of an image, such as `0.33.0` of `vllm/vllm-openai:v0.33.0`; None for another tag."""
-    tag = (image or "").rpartition(":")[2].removeprefix("v")
-    return tag if len(version_key(tag)) >= 2 else None

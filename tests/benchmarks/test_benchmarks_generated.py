@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from harness.benchmarks import catalogue, data, questions
 from harness.benchmarks.sources import gym
 from harness.core.errors import UsageError
 from harness.core.records import Sample
+from tests.grading import given as made
 from tests.runs import recorded
 
 
@@ -49,6 +51,14 @@ def test_the_tasks_own_verifier_decides_from_the_stored_question_alone() -> None
     grades = {g.key: g.verdict for g in pool.grade_all(stored, given, workers=1, deadline_s=60.0)}
     assert all(verdict == ("correct" if key.sample_index == 0 else "wrong") for key, verdict in grades.items())
     assert gym.verify(built.questions[0].references[0], built.questions[0])
+
+
+def test_a_part_of_the_points_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = SimpleNamespace(get_score_answer_fn=lambda _task: lambda answer, _entry: float(answer))
+    monkeypatch.setattr(gym, "_library", lambda: library)
+    asked = made.question("1")
+    asked.metadata.update(task="t", entry={})
+    assert [gym.verify(answer, asked) for answer in ("0.5", "0.99", "1")] == [False, False, True]
 
 
 def test_an_unknown_task_or_option_is_one_sentence() -> None:

@@ -51,7 +51,8 @@ def ids(built: questions.QuestionSet) -> list[str]:
 )
 def test_the_usual_layouts_are_read_whole_and_once(hub: Hub, files: dict[str, bytes]) -> None:
     publish(hub, files)
-    assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
+    built = questions.build(card())
+    assert (ids(built), built.data_file) == (["q0", "q1", "q2", "q3"], None)
 
 
 def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> None:

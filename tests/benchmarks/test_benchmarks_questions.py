@@ -403,7 +403,7 @@ def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: W
 
 # Selection
 
-LEVELS = [{"q": f"p{n}", "a": n, "id": f"q{n}", "level": n % 3} for n in range(9)]
+LEVELS = [{"q": f"p{n}", "a": n, "id": f"q{n}", "level": n % 3} for n in range(12)]
 
 
 def levels(path: Path) -> Card:
@@ -414,9 +414,9 @@ def levels(path: Path) -> Card:
     ("options", "expected"),
     [
         ({"limit": 2}, ["q0", "q1"]),
-        ({"limit": 99}, [f"q{n}" for n in range(9)]),
+        ({"limit": 99}, [f"q{n}" for n in range(12)]),
         ({"ids": ["q5", "q3"]}, ["q3", "q5"]),
-        ({"filters": ["level=2"]}, ["q2", "q5", "q8"]),
+        ({"filters": ["level=2"]}, ["q2", "q5", "q8", "q11"]),
         ({"filters": ["level = 2", "a=5"]}, ["q5"]),
         ({"filters": ["level=2"], "ids": ["q2", "q3", "q8"], "limit": 1}, ["q2"]),
     ],
@@ -424,7 +424,7 @@ def levels(path: Path) -> Card:
 def test_selection(write_rows: Write, options: dict[str, Any], expected: list[str]) -> None:
     built = questions.build(levels(write_rows(LEVELS)), **options)
     assert [question.question_id for question in built.questions] == expected
-    assert built.n_all == 9
+    assert built.n_all == 12
     assert built.dataset_digest == questions.build(levels(write_rows(LEVELS))).dataset_digest
 
 
@@ -437,6 +437,7 @@ def test_selection(write_rows: Write, options: dict[str, Any], expected: list[st
         ({"filters": ["level"]}, "must be of the form column=value"),
         ({"filters": ["levl=1"]}, r"has no column 'levl' to filter by; it has a, id, level, q\. Did you mean level"),
         ({"filters": ["level=7"]}, "leaves no question of set; values are 0, 1, 2"),
+        ({"filters": ["a=77"]}, "values are 0, 1, 10, 11, 2, 3, 4, 5, 6, 7$"),
         ({"filters": ["level=1"], "ids": ["q0"]}, "no question of set has one of the ids and passes the filter"),
     ],
 )
@@ -468,7 +469,9 @@ def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -
     strict = card(write_rows([{"q": "p", "a": 1}]), questions=2)
     with pytest.raises(UsageError, match="holds 1 question, but the card 'set' says 2"):
         questions.build(strict)
-    built = questions.build(strict.with_data(str(write_rows([{"q": "p", "a": 1}], "mine.jsonl"))))
+    mine = str(write_rows([{"q": "p", "a": 1}], "mine.jsonl"))
+    built = questions.build(strict.with_data(mine))
+    assert built.data_file == mine
     assert any("cannot be compared with published ones" in note for note in built.notes)
 
 

@@ -93,6 +93,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["score", "x", "--cache_path", "y"], "Verdicts are kept in the run's folder, always."),
         (["sweep", "x", "--token_budget", "2048"], "belong to its server"),
         (["serve", "vllm", "m", "--swap-space", "4"], "Newer vLLM has none"),
+        (["serve", "vllm", "m", "--uvx", "vllm"], "An environment is made by hand: `uv venv ENV"),
         (["run", "--data-path", "x"], "That is --data here."),
         (["run", "--input_file", "x"], "That is --data here."),
         (["run", "--tp-size", "8"], "That is --serve-option tp=VALUE here."),

@@ -1,4 +1,4 @@
-"""How the grader does on labelled pairs, a line a set, and what it costs.
+"""How the grader does on labelled pairs, a line a set.
 
     python -m tests.pins.scoreboard [--write]
 
@@ -11,31 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-import harness
 from tests.conftest import SHARED_DATA
 from tests.pins import verdicts
-from tools.size import code_lines
-
-PACKAGE = Path(str(harness.__file__)).parent
-GRADER = ("grading", "answers", "rewards.py")
-IMPORTS = 5
-"""Times that the grader is imported; the least counts."""
-
-_TIMED = "import time; start = time.process_time(); import harness.grading; print(time.process_time() - start)"
-
-
-def cost() -> str:
-    """Lines of code of the grader, and the CPU of its import."""
-    files = [file for name in GRADER for file in ([PACKAGE / name] if "." in name else (PACKAGE / name).rglob("*.py"))]
-    runs = [subprocess.run([sys.executable, "-c", _TIMED], check=True, capture_output=True) for _ in range(IMPORTS)]
-    seconds = min(float(run.stdout) for run in runs)
-    n_lines = sum(code_lines(file.read_text("utf-8")) for file in files)
-    return f"{n_lines:,} lines of code in {len(files)} files, {seconds:.2f} s of CPU to import\n"
 
 
 def table(counts: dict[str, verdicts.Counts]) -> Iterable[str]:
@@ -53,7 +33,7 @@ def main() -> None:
     own, others = verdicts.pinned(), verdicts.shared(SHARED_DATA)
     said = verdicts.grade(own | others)
     counts = {name: verdicts.counts(rows, said[name]) for name, rows in (own | others).items()}
-    sys.stdout.writelines([*table(counts), cost()])
+    sys.stdout.writelines(table(counts))
     changed = verdicts.changes(own, said)
     sys.stdout.writelines(f"{line}\n" for line in changed)
     if write:

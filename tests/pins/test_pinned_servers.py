@@ -1,4 +1,4 @@
-"""Pins of 321 servers: the options of `harness serve`, and the arguments and variables of each process they start."""
+"""Pins of 284 servers: the options of `harness serve`, and the arguments and variables of each process they start."""
 
 from __future__ import annotations
 

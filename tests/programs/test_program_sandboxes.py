@@ -15,27 +15,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import sandboxes
 from harness.extensions.answers.program.cells import SandboxCell
-
-
-class Maker:
-    """Starts a process that only complains. calls: what was done, in order."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-        self.n_ended = 0
-
-    def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
-        if self.error is not None:
-            raise self.error
-        return subprocess.Popen(
-            ["/bin/sh", "-c", "echo no room here >&2"],
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            pass_fds=(channel,),  # as a sandbox does, it holds the channel until it has complained
-        )
-
-    def end(self, process: subprocess.Popen[bytes]) -> None:
-        self.n_ended += 1
+from harness.extensions.answers.program.containers import ContainerEngine
 
 
 class Cell:
@@ -65,11 +45,17 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> type[Cell]:
 
 
 def test_a_sandbox_that_does_not_come_up_is_refused_with_its_complaint_and_ended() -> None:
-    maker = Maker()
-    cell = SandboxCell(maker)
+    ended: list[object] = []
+    complains = ["/bin/sh", "-c", "echo no room here >&2"]
+
+    def start(channel: int, _memory: int) -> subprocess.Popen[bytes]:
+        # As a sandbox does, it holds the channel until it has complained.
+        return subprocess.Popen(complains, stderr=subprocess.PIPE, start_new_session=True, pass_fds=(channel,))
+
+    cell = SandboxCell(SimpleNamespace(start=start, end=ended.append))
     with pytest.raises(UsageError, match="no sandbox could be started: no room here; nothing was executed"):
         cell.start(0)
-    assert maker.n_ended == 1
+    assert len(ended) == 1
     assert cell.close() == "", "there is none to close"
 
 
@@ -77,8 +63,8 @@ def test_a_maker_that_refuses_leaves_no_socket_open(monkeypatch: pytest.MonkeyPa
     pairs: list[tuple[socket.socket, socket.socket]] = []
     pair = socket.socketpair
     monkeypatch.setattr(socket, "socketpair", lambda: pairs.append(pair()) or pairs[-1])
-    with pytest.raises(UsageError, match="not here"):
-        SandboxCell(Maker(UsageError("not here"))).start(0)
+    with pytest.raises(UsageError, match="not installed"):
+        SandboxCell(ContainerEngine("no-such-engine", "image")).start(0)
     assert [end.fileno() for end in pairs[0]] == [-1, -1]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from server_launchers import replicas
-from server_launchers.engines import table, vllm_ascend
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch
 from server_launchers.machine import accelerators
@@ -61,7 +61,7 @@ NODES = {"nodes": 2, "head_address": "h"}
     ],
 )
 def test_a_spec_becomes_these_words(engine: str, fields: dict[str, Any], words: str) -> None:
-    """Beside the pinned servers (tests.pins.test_pinned_servers), which hold 321 whole command lines."""
+    """Beside the pinned servers (tests.pins.test_pinned_servers), which hold 284 whole command lines."""
     assert words in "\n".join(dry(engine, **fields))
 
 
@@ -129,14 +129,11 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
         ({"engine": "vllm", "model": ""}, "model", "needs a model"),
         ({"engine": "command"}, "extra_flags", "needs the command line after"),
         ({"engine": "vllm", "model": "m", "tp": 0}, "tp", "tp=0: expected a number greater than or equal to 1"),
-        ({"engine": "vllm", "model": "m", "tp": "8"}, "tp", "tp='8': expected a valid integer"),
         ({"engine": "vllm", "model": "m", "tp": True}, "tp", "expected a valid integer"),
         ({"engine": "vllm", "model": "m", "port": 65536}, "port", "expected a number less than or equal to 65535"),
         ({"engine": "vllm", "model": "m", "memory_fraction": float("nan")}, "memory_fraction", "a finite number"),
         ({"engine": "vllm", "model": "m", "dp_mode": "ray"}, "dp_mode", "expected 'client', 'engine' or 'router'"),
-        ({"engine": "vllm", "model": "m", "host": None}, "host", "expected a valid string"),
-        ({"engine": "vllm", "model": "m", "devices": 1}, "devices", "expected "),
-        ({"engine": "vllm", "model": "m", "environment": {"A B": ""}}, "environment", "expected NAME=VALUE"),
+        ({"engine": "vllm", "model": "m", "environment": {"A": b"sk-123"}}, "environment", "expected NAME=VALUE"),
         ({"engine": "vllm", "model": "m", "nodes": 2}, "head_address", "several nodes need the address of node 0"),
         ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "docker", "give one"),
         ({"engine": "vllm", "model": "m", "api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
@@ -149,19 +146,6 @@ def test_an_impossible_spec_is_refused_by_its_field(fields: dict[str, Any], fiel
         table.check(ServerSpec(**fields))
     assert caught.value.field == field
     assert "sk-123" not in str(caught.value)
-
-
-def test_a_value_of_the_environment_is_in_no_message() -> None:
-    with pytest.raises(UsageError, match="environment: expected NAME=VALUE") as caught:
-        spec("vllm", environment={"TOKEN": b"s3cret"})
-    assert "s3cret" not in str(caught.value)
-
-
-def test_the_ascend_plugin_must_be_the_one_for_the_installed_vllm() -> None:
-    vllm_ascend.check_pair("0.23.0", "0.23.0.post1")
-    vllm_ascend.check_pair("0.7.3", "0.7.3.post1")
-    with pytest.raises(LaunchError, match=r"vllm-ascend 0\.18\.0 does not go with vLLM 0\.23\.0"):
-        vllm_ascend.check_pair("0.23.0", "0.18.0")
 
 
 @pytest.mark.parametrize("engine", engines_with("engine_version"))

@@ -43,6 +43,7 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
             ("llama_cpp", "m.gguf", "--on", "ray"),
             "Run `harness serve ENGINE MODEL --host 0.0.0.0 --register FOLDER/NAME.url` on each node",
         ),
+        (("sglang_router", "m"), "is no command: `harness serve sglang MODEL --dp-mode router`"),
         (("llama_cpp", "m.gguf", "--slurm", "2"), "`harness run --base-url FOLDER` asks them all (docs/scaling.md)"),
     ],
 )

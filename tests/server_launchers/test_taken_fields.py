@@ -24,7 +24,7 @@ OTHERS: dict[str, Any] = {
     "quantization": "fp8", "reasoning_parser": "qwen3", "sampling_defaults": "model", "deterministic": True, "seed": 5,
     "eager": True, "prefix_caching": False, "chat_template": Path(__file__), "trust_remote_code": True,
     "threads": 3, "environment": {"A": "b"}, "engine_version": "0.7.3", "python": Path("/envs/one/bin/python"),
-    "uvx": "engine==1.0", "docker": "image:tag", "router_python": Path("/envs/router/bin/python"),
+    "docker": "image:tag", "router_python": Path("/envs/router/bin/python"),
     "health_path": "/alive", "start_timeout": 5.0, "stop_grace": 1.0, "restarts": 3,
 }  # fmt: skip
 """For each field a value that is not the default."""

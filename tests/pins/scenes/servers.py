@@ -18,7 +18,6 @@ from tests.verbs.toy_model import NoUsage
 CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {
     "vllm_ascend": "0.18.0",
-    "sglang_router": "0.3.2",
 }
 """Engine → the version it is started as, where that is not the assumed one: what is installed changes no pin."""
 OPTIONS = (
