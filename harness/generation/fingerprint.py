@@ -23,7 +23,6 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import OtherModel
 from harness.core.records import Usage
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
@@ -83,24 +82,9 @@ def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerp
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
 
-def doubt(first: Fingerprint, url: str, n_same: int) -> str:
-    """The warning about an endpoint that replies differently.
-
-    n_same: beginnings that equal the run's.
-    """
-    return (
-        f"{url} replies differently from this run's servers: only {n_same} of {len(first.beginnings)} replies at "
-        f"temperature 0 begin like those of {first.endpoint}; batches alone do not change so many. Is it the same "
-        f"model, with the same template and precision?"
-    )
-
-
-def refusal(first: Fingerprint, url: str) -> OtherModel:
-    """The error that refuses to resume a run on a server that is another model."""
-    return OtherModel(
-        f"{url} is not the model that made this run's samples: 0 of {len(first.beginnings)} replies at temperature 0 "
-        f"begin like those of {first.endpoint}, and a run never mixes models. "
-    )
+def likeness(first: Fingerprint, n_same: int) -> str:
+    """How many beginnings of an endpoint equal those of the run, for the sentences on one that replies differently."""
+    return f"{n_same} of {len(first.beginnings)} replies at temperature 0 begin like those of {first.endpoint}"
 
 
 def neutral_values(asker: Asker) -> dict[str, Any]:
@@ -162,34 +146,11 @@ def ask(
     on_wait: called if this takes longer than `QUIET_SECONDS`. A failed request is not sent again: its endpoint has no
     fingerprint.
     """
-    taken = Fingerprints()
-    asking = _ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, taken)
-    # A thread of its own, because the caller may run an event loop.
-    thread = Thread(target=asyncio.run, args=(asking,), daemon=True, name="fingerprint")
-    thread.start()
-    thread.join(QUIET_SECONDS)
-    if thread.is_alive():
-        on_wait(
-            f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, "
-            f"at most {SECONDS:.0f} s (fingerprint=False (--no-fingerprint) leaves it out)"
-        )
-    # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
-    thread.join(SECONDS + 5)
-    return taken
-
-
-async def _ask_all(
-    settings: RunSettings,
-    requests: RequestTemplate,
-    endpoints: Sequence[Endpoint],
-    open_transport: Callable[[], Transport],
-    taken: Fingerprints,
-) -> None:
-    """Ask all endpoints for their fingerprints, and put what came into `taken`."""
-    transport, contents = open_transport(), bodies(requests)
+    taken, requests = Fingerprints(), template(settings.asker, neutral)
+    contents = bodies(requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
-    async def ask_endpoint(endpoint: Endpoint) -> None:
+    async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
         sent = (transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
@@ -202,7 +163,22 @@ async def _ask_all(
         if len([*filter(None, texts)]) == len(contents):
             taken.beginnings[endpoint.base_url] = texts
 
-    try:
-        await asyncio.gather(*map(ask_endpoint, endpoints))
-    finally:
-        await transport.close()
+    async def ask_all() -> None:
+        transport = open_transport()
+        try:
+            await asyncio.gather(*(ask_endpoint(transport, endpoint) for endpoint in endpoints))
+        finally:
+            await transport.close()
+
+    # A thread of its own, because the caller may run an event loop.
+    thread = Thread(target=lambda: asyncio.run(ask_all()), daemon=True, name="fingerprint")
+    thread.start()
+    thread.join(QUIET_SECONDS)
+    if thread.is_alive():
+        on_wait(
+            f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, "
+            f"at most {SECONDS:.0f} s (fingerprint=False (--no-fingerprint) leaves it out)"
+        )
+    # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
+    thread.join(SECONDS + 5)
+    return taken

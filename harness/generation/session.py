@@ -27,7 +27,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import ServerError, StoreError
+from harness.core.errors import OtherModel, ServerError, StoreError
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import ServerFacts
@@ -393,11 +393,17 @@ class SamplingSession:
         former = fingerprint.first(given, self.fingerprint_neutral) if recorded is None else recorded
         same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n in same.items():
+            alike = fingerprint.likeness(former, n)
             if n < fingerprint.MIN_SAME:
-                self.warn(fingerprint.doubt(former, url, n))
+                self.warn(
+                    f"{url} replies differently from this run's servers: only {alike}; batches alone do not change so "
+                    "many. Is it the same model, with the same template and precision?"
+                )
             # Other requests in the server's batch may change one beginning or two, but never all.
             if n == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
-                raise fingerprint.refusal(recorded, url)
+                raise OtherModel(
+                    f"{url} is not the model that made this run's samples: {alike}, and a run never mixes models. "
+                )
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.with_fingerprint(former, same)
         # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, also after a crash.

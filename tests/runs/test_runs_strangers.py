@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,6 @@ def run_words(url: str, out: str) -> list[str]:
     return [*words, "--base-url", url, "--no-canary", "--no-fingerprint", "--out", out]
 
 
-def shapes() -> Iterator[Forgery]:
-    """Every file as something else: a link out of the folder, a pipe, a folder, empty, cut, damaged, enormous."""
-    for name in FILES:
-        for kind, forge in {
-            "a link to a secret": _linked, "a link to nothing": _dangling, "a pipe": _piped, "a folder": _foldered,
-            "empty": _emptied, "cut in half": _cut, "noise": _noisy, "zeros": _zeroed, "deeply nested": _nested,
-            "gone": _gone, "a link to its like": _linked_twin,
-        }.items():  # fmt: skip
-            yield Forgery(f"{name}: {kind}", lambda folder, forge=forge, name=name: forge(folder / name))  # type: ignore[misc]
-
-
 def _secret(path: Path) -> Path:
     """Outside the run's folder."""
     return next(p for p in path.parents if (p / "secret").exists()) / "secret"
@@ -100,40 +90,32 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _linked(path: Path) -> None:
+SHAPES: dict[str, Callable[[Path], object]] = {
+    "a link to a secret": lambda path: path.symlink_to(_secret(path)),
+    "a link to nothing": lambda path: path.symlink_to(path.with_name("nowhere")),
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "empty": Path.touch,
+    "noise": lambda path: path.write_bytes(random.Random(1).randbytes(5000) + b"\n"),
+    "zeros": lambda path: path.write_bytes(b"\0" * 5000 + b"\n"),
+    "deeply nested": lambda path: path.write_bytes(b'{"a":' * 50_000 + b"\n"),
+    "gone": lambda path: None,
+}
+"""What may stand in the place of a file."""
+
+
+def _replaced(make: Callable[[Path], object], path: Path) -> None:
     _remove(path)
-    path.symlink_to(_secret(path))
+    make(path)
 
 
 def _linked_twin(path: Path) -> None:
     """A link to an intact copy of itself: what it holds is right, and it still leads out."""
-    if not path.exists():
-        return _linked(path)
     twin = _secret(path).with_name(f"twin-{path.name}")
-    _remove(twin)
-    path.rename(twin)
-    path.symlink_to(twin)
-    return None
-
-
-def _dangling(path: Path) -> None:
-    _remove(path)
-    path.symlink_to(path.with_name("nowhere"))
-
-
-def _piped(path: Path) -> None:
-    _remove(path)
-    os.mkfifo(path)
-
-
-def _foldered(path: Path) -> None:
-    _remove(path)
-    path.mkdir()
-
-
-def _emptied(path: Path) -> None:
-    _remove(path)
-    path.touch()
+    if path.exists():
+        _remove(twin)
+        path.rename(twin)
+    path.symlink_to(twin if twin.exists() else _secret(path))
 
 
 def _cut(path: Path) -> None:
@@ -141,23 +123,12 @@ def _cut(path: Path) -> None:
         os.truncate(path, path.stat().st_size // 2)
 
 
-def _noisy(path: Path) -> None:
-    _remove(path)
-    path.write_bytes(random.Random(1).randbytes(5000) + b"\n")
-
-
-def _zeroed(path: Path) -> None:
-    _remove(path)
-    path.write_bytes(b"\0" * 5000 + b"\n")
-
-
-def _nested(path: Path) -> None:
-    _remove(path)
-    path.write_bytes(b'{"a":' * 50_000 + b"\n")
-
-
-def _gone(path: Path) -> None:
-    _remove(path)
+def shapes() -> Iterator[Forgery]:
+    """Every file as something else: a link out of the folder, a pipe, a folder, empty, cut, damaged, enormous."""
+    forges = {name: partial(_replaced, make) for name, make in SHAPES.items()}
+    for name in FILES:
+        for kind, forge in {**forges, "cut in half": _cut, "a link to its like": _linked_twin}.items():
+            yield Forgery(f"{name}: {kind}", lambda folder, forge=forge, name=name: forge(folder / name))  # type: ignore[misc]
 
 
 def sizes() -> Iterator[Forgery]:
