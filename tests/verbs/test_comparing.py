@@ -152,15 +152,6 @@ CORRECTED = r"  open \(p corrected for 2 margins; the interval, which is not cor
 """The verdict on a margin that the interval alone would decide."""
 
 
-def test_from_three_comparisons_on_a_last_line_sums_up_the_verdicts(tmp_path: Path) -> None:
-    two_runs(tmp_path)
-    for source, copy in (("tuned", "twin"), ("base", "same")):
-        shutil.copytree(tmp_path / source, tmp_path / copy)
-    done = harness(tmp_path, "compare", *RUNS, "same")
-    assert done.out.endswith("same questions, in all: worse: tuned, twin; no difference seen: same\n")
-    assert "in all" not in harness(tmp_path, "compare", *RUNS).out
-
-
 def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_setting(tmp_path: Path) -> None:
     base = write_run(tmp_path / "base", benchmarks=[("demo", 12, 4)])
     few = write_run(tmp_path / "few", benchmarks=[("demo", 12, 4)], only=6)
@@ -804,16 +795,6 @@ def test_a_number_of_another_prompt_decides_nothing(tmp_path: Path) -> None:
     assert done.code == 1
     assert "demo: cannot say" in done.out
     assert re.search(r"prompt: .* here, other there", done.out)
-
-
-def test_a_fraction_in_place_of_per_cent_is_named(tmp_path: Path) -> None:
-    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 64)], strength=0.5)
-    for percent, named in ((0.5, True), (95, False)):
-        (tmp_path / "own.yaml").write_text(OWN.format(percent=percent), encoding="utf-8")
-        done = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
-        assert done.code == 4
-        hint = "a published score is in per cent, and 0.5 means 0.5 %: for 50 % write 50"
-        assert (hint in done.out) == named
 
 
 def test_a_run_is_verified_against_an_export_of_another(tmp_path: Path) -> None:

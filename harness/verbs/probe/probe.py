@@ -144,7 +144,7 @@ def examine(
         return report(f"the server is asked no more: {quoted(str(ended))}")
     finally:
         if watcher is not None:
-            watcher.checked()
+            watcher.checking("")
     return report()
 
 
