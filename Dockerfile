@@ -1,4 +1,4 @@
-# The client: it samples, scores and reports; a server with a GPU runs elsewhere. Use: docs/howto/offline.md.
+# The client: it samples, scores and reports; a server with a GPU runs elsewhere. Use: docs/gpu-nodes.md.
 ARG PYTHON=3.12
 FROM python:${PYTHON}-slim AS build
 WORKDIR /source

@@ -5,7 +5,7 @@
 Prints processor time of grading the labelled rows, of `harness.grade` in a loop, and of long responses, each beside
 Math-Verify's; the agreement of each set of labelled rows; and the rows on which the two graders disagree.
 `--math-verify` (or MATH_VERIFY in the environment) names an interpreter that has the library; by default this one is
-tried. `--quick` leaves out the long responses. The grader's errors by set: `make scoreboard`.
+tried. `--quick` leaves out the long responses. The grader's errors by set: `make bench WHAT=scoreboard`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from harness.scoring.published.value import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import mean_detection
-from harness.scoring.stats_draws import VoteGroup, at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
+from harness.scoring.stats_draws import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tokens import mean_of_tokens
 from harness.verbs.race import play
@@ -357,36 +357,6 @@ def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
                         rates.append(covered(stats.question_limits(table[right]), float(mean)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
     return Table("Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", rows, MIN_COVERAGE)
-
-
-TAUS = (0.5, 0.75)
-
-
-def g_pass(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the sampling interval of G-Pass@k with τ, for k up to half of the samples, and at k = n ("at most")."""
-    rows = []
-    for n_questions in (30, 198):
-        for n, k in ((8, 4), (16, 8), (16, 16), (64, 32)):
-            rates = []
-            tables = [of_draws(n, k, least_right(k, tau)) for tau in TAUS]
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, _repeats(repeats, n_questions))
-                right = draw(rng, chances, n).astype(int)
-                # The truth of k samples drawn anew: at least ⌈τk⌉ of them right.
-                weights = np.array([math.comb(k, j) for j in range(k + 1)], dtype=float)
-                for table, tau in zip(tables, TAUS, strict=True):
-                    truth = np.zeros_like(chances)
-                    for j in range(math.ceil(tau * k), k + 1):
-                        truth += weights[j] * chances**j * (1 - chances) ** (k - j)
-                    drawn, trials = table[right], n_questions * n / k
-                    mean, variance = drawn[..., 0].mean(axis=-1), drawn[..., 1].sum(axis=-1) / n_questions**2
-                    if k == n:
-                        limits = stats.draw_limits(mean, np.full_like(mean, np.nan), n_questions, n_questions)
-                    else:
-                        limits = stats.draw_limits(mean, variance, n_questions, trials)
-                    rates.append(covered(limits, truth.mean(axis=-1)))
-            rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of G-Pass@k, τ = 0.5 and 0.75", rows, MIN_COVERAGE)
 
 
 TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
@@ -1282,7 +1252,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "clusters-unequal-compared": unequal_clusters_compared,
     "over-k": over_k,
     "over-k-questions": over_k_questions,
-    "g-pass": g_pass,
     "mean-tokens": tokens,
     "majority": majority,
     "published": published,

@@ -162,11 +162,11 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
     """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
 
-    samples: how many samples a person judges in all. undecided: those that the grader left undecided, in place of a
-    random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written. verdicts:
-    this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value for each
-    benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts, whose
-    intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
+    samples: how many samples of each benchmark a person judges. undecided: those that the grader left undecided, in
+    place of a random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written.
+    verdicts: this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value
+    for each benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts,
+    whose intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
     """
     verbs.check("audit", options)
     return audit_run(Path(source), AuditOptions.of(**options))
@@ -202,7 +202,7 @@ def report(
     sources = _paths(runs)
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(sources, report_options)
+    built = report_of(sources)
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:
@@ -241,8 +241,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     it, unless the option names one. Returns a list with a value for each other run and benchmark; its `uncompared` has
     a sentence for each benchmark of which no two runs are compared. A value's `decision` holds the verdicts, the
     intervals of the difference, and the p-values (how likely so large a difference is by luck), corrected for the
-    number of comparisons by Holm's method; `moved` are the questions that changed; `settings` are the settings that
-    differ. Raises `UsageError`, `StoreError`.
+    number of comparisons by Holm's method; `settings` are the settings that differ. Raises `UsageError`, `StoreError`.
     """
     verbs.check("compare", options)
     return compare_runs(_paths(runs), CompareOptions.of(**options))
@@ -319,8 +318,7 @@ def sweep(
     options: those of `run`; they override the file, but `serve` counts only if the file names no servers. judge: as in
     `score`. k: of pass@k in the tables, in place of the file's. track: trackers that get each cell's scores; a
     series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
-    stops no other cell; the result's `lost` names it. Called from Python, a sweep runs one server after the other,
-    whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
+    stops no other cell; the result's `lost` names it. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
     _check_judge(judge)

@@ -1,5 +1,4 @@
 """Cells of a sweep are scored in the test's process: a process for each cell costs a second of imports and workers.
-The processes of a sweep with several servers at once are forks of one that has their imports (`tests.warm`).
 
 The task and the score still go through JSON, as between the processes. The tests of the scorer's own process, in
 `OF_PROCESSES`, start it.
@@ -16,9 +15,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import sweep_processes
 from harness.verbs.sweep import scorer
-from tests import warm
 
 OF_PROCESSES = (
     "tests/system/test_isolated_children.py",
@@ -46,13 +43,6 @@ class _Scorer:
 _scorer = _Scorer()
 
 
-def _lane_started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start the process that runs the cells of one server."""
-    if not (_scorer.here and warm.AT_HAND):
-        return subprocess.Popen(line, **options)
-    return warm.isolated_started(line, warm.COMMANDS, **options)
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Say whether the cells of this test are scored here."""
     _scorer.here = not item.nodeid.startswith(OF_PROCESSES)
@@ -62,5 +52,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _cells_are_scored_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "subprocess", SimpleNamespace(run=_scorer.run))
-        patch.setattr(sweep_processes, "subprocess", warm.with_popen(_lane_started))
         yield

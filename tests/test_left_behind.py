@@ -12,10 +12,6 @@ import pytest
 from tests.left_behind import changes, state
 
 
-def test_nothing_changed_is_no_change() -> None:
-    assert changes(state(), state()) == []
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [

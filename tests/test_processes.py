@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import CHECKOUT
 
 TESTS = r"""
@@ -78,17 +76,3 @@ def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Pat
     assert 1 <= len([*tmp_path.glob("ended-*")]) <= 3
     # The process that died tore nothing down.
     assert (tmp_path / "torn_down").read_text() == "once\n" * 3
-
-
-@pytest.mark.parametrize(
-    ("words", "summary"),
-    [(("--maxfail", "1"), "1 failed"), (("-k", "number and 8"), "3 passed, 27 deselected")],
-    ids=["the first failure ends it", "as many as are chosen"],
-)
-def test_the_words_of_pytest_hold(tmp_path: Path, words: tuple[str, ...], summary: str) -> None:
-    for name in ("test_a", "test_b", "test_c"):
-        (tmp_path / f"{name}.py").write_text(TESTS)
-    code, output, ran = outcome(tmp_path, "--processes", "3", "--single-tests", *words)
-    assert re.search(summary, output), output
-    assert (code != 0) == ("failed" in summary)
-    assert len(ran) < 27

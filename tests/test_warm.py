@@ -21,15 +21,13 @@ Start = Callable[..., subprocess.Popen[str]]
 
 pytestmark = pytest.mark.skipif(not warm.AT_HAND, reason="there is no warm process here")
 
-STARTS = [warm.started, warm.started_cold]
-
 
 def code(text: str) -> list[str]:
     """A program that runs this line."""
     return ["timeit", "-n", "1", "-r", "1", text]
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", [warm.started, warm.started_cold])
 def test_a_process_has_its_streams_status_folder_variables_limits_and_session(start: Start, tmp_path: Path) -> None:
     text = (
         "import json, os, resource, sys; s = sys.stdin.read(); sys.stderr.write(s.upper()); print(json.dumps("
@@ -44,9 +42,8 @@ def test_a_process_has_its_streams_status_folder_variables_limits_and_session(st
     assert json.loads(out) == ["hé", str(tmp_path), "ü", None, [100, 100], True, child.pid]
 
 
-@pytest.mark.parametrize("start", STARTS)
-def test_a_killed_process_keeps_its_number_until_its_status_is_known(start: Start) -> None:
-    child = start(code("import time; time.sleep(600)"), stdout=subprocess.DEVNULL, start_new_session=True)
+def test_a_killed_process_keeps_its_number_until_its_status_is_known() -> None:
+    child = warm.started(code("import time; time.sleep(600)"), stdout=subprocess.DEVNULL, start_new_session=True)
     assert child.poll() is None
     os.killpg(child.pid, signal.SIGKILL)
     until(lambda: Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "its end")

@@ -47,7 +47,7 @@ COMMANDS, WORKERS = "commands", "workers"
 
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
-    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan", "sweep_processes")),
+    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan")),
     *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.app"),

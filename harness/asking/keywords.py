@@ -83,7 +83,6 @@ class ScoreKeywords(TypedDict, total=False):
     """The fields of `ScoreOptions`. None leaves an option at its default."""
 
     k: int | Sequence[int]
-    tau: float | None
     workers: int | None
     deadline: float | None
     sandbox: str | None
@@ -140,7 +139,6 @@ class MergeKeywords(TypedDict, total=False):
 class ReportKeywords(TypedDict, total=False):
     """The fields of `ReportOptions`. None leaves an option at its default."""
 
-    k: int | Sequence[int]
     out: FilePath | None
     plots: FilePath | None
 
@@ -191,7 +189,6 @@ class ProbeKeywords(TypedDict, total=False):
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     reference: str | None
-    reference_api_key_env: str | None
     save_reference: FilePath | None
     checks: Texts
     context: int | None

@@ -510,7 +510,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
-    run = RunFolder(options.out) if options.out is not None else RunFolder.default(model, shard=options.shard)
+    run = RunFolder(options.out) if options.out is not None else RunFolder.default(model)
     return run if options.shard is None else run.of_shard(options.shard)
 
 
@@ -548,7 +548,7 @@ def _settings(
         requests_per_minute=options.rpm,
         salvage=salvage,
     )
-    _object_early(settings, reached.provider, options.thinking, watcher)
+    _warn_of_ignored(settings, reached.provider, options.thinking, watcher)
     return by_batch(settings, options, reached.provider) if options.batch else settings
 
 
@@ -587,11 +587,8 @@ _FURTHER = ("extra_body", "chat_template_kwargs")
 """The fields of a `Spelling` to which `extra_body` adds."""
 
 
-def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
-    """Raise `UsageError` for fields that the provider is known to refuse; warn of fields that it may refuse or ignores.
-
-    No field is left out silently: only the user does that, by the option `drop`.
-    """
+def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
+    """Warn of fields that the provider ignores. None is left out silently: only the user does that, by `drop`."""
     sent = [settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks]
     for warning in dict.fromkeys(w for fields in sent for w in provider.warnings(settings.model, fields, thinking)):
         watcher.warn(warning)

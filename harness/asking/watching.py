@@ -40,7 +40,10 @@ class Watcher:
         """A probe begins. what: the server, and what its checks take, in one line."""
 
     def checking(self, check: str) -> None:
-        """A probe makes this check now; empty: its checks have ended."""
+        """A probe makes this check now."""
+
+    def checked(self, finding: str = "") -> None:
+        """A check has ended. finding: its name, outcome and what it found; empty once the checks have ended."""
 
     def entering(self, cell: str) -> None:
         """A sweep begins this cell: the next session is the cell's, and its progress is shown under this name."""

@@ -196,7 +196,7 @@ class Choices(_Part):
     correct, incorrect: columns with the text of one option each; the order is shuffled for each question by
     `shuffle_seed`, and recorded. options: one column with a list of options, or several columns with an option each, in
     their order; empty ones are left out. The answer column then names the right option by letter, by index from 0, or
-    by its text. In a card of `kind: auto`, a row whose columns of options are all empty is a question without options.
+    by its text.
     """
 
     correct: str | None = None

@@ -379,7 +379,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     if card.program is not None:
         text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
-    elif card.choices and not _is_without_options(card, row):
+    elif card.choices:
         choices, answer, shown = _read_choices(card, row, question_id)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
@@ -425,14 +425,6 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
             f"{row.where}: the column {column!r} must end with a message of the user, which is the question"
         )
     return tuple(turns), last.content
-
-
-def _is_without_options(card: Card, row: Row) -> bool:
-    """Whether a row of a card of `kind: auto` leaves all columns of options empty. Raises `UsageError`."""
-    if card.kind != "auto" or card.choices is None or not card.choices.options:
-        return False
-    columns = [_require_column(row, (name,), "the options") for name in card.choices.options]
-    return all(row.value[column] in (None, "") for column in columns)
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:
@@ -561,10 +553,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
             raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        remedy = (
-            "; put the questions without options into a file of their own, for a run of their own, or use a card of "
-            "`kind: auto`, whose table may hold both"
-        )
+        remedy = "; put the questions without options into a file of their own, for a run of their own"
         raise UsageError(
             f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{'' if texts else remedy}"
         )

@@ -177,26 +177,8 @@ PROMPTS: dict[str, Prompt] = {
             template="{question}\n\n{choices}\n\n" + r"请逐步推理，并将正确选项的字母（只写字母）放在 \boxed{} 中。",
             used_by="Chinese multiple choice with a boxed letter",
         ),
-        Prompt(
-            name="boxed_mixed",
-            template="{question}\n"
-            + BOXED
-            + " If the question has options, put only the letter of the right option there.",
-            used_by="tables of questions with options and without",
-        ),
-        Prompt(
-            name="boxed_mixed_zh",
-            template="{question}\n" + BOXED_ZH + "如果题目有选项，只写正确选项的字母。",
-            used_by="Chinese tables of questions with options and without",
-        ),
         Prompt(name="gpqa", template=_GPQA, used_by="OpenAI simple-evals"),
         Prompt(name="boxed_zh", template="{question}\n" + BOXED_ZH, used_by="Chinese sets"),
-        Prompt(
-            name="boxed_integer",
-            template="{question}\nPlease reason step by step. The answer is an integer between 0 and 999; put it "
-            r"within \boxed{}.",
-            used_by="AIME with its range stated",
-        ),
         Prompt(
             name="answer_line",
             template="Solve the following math problem step by step. The last line of your response should be of the "
@@ -260,10 +242,7 @@ INSTRUCTIONS: tuple[str, ...] = (
     r"Please reason step by step, and put your final answer within \boxed{}",
     r"Let's think step by step and output the final answer within \boxed{}.",
     r"Let's think step by step and put the final answer within \boxed{}.",
-    *(
-        _SUBSTITUTED.split(PROMPTS[name].template)[-1].strip()
-        for name in ("boxed_letter", "boxed_letter_zh", "boxed_mixed", "boxed_mixed_zh")
-    ),
+    *(_SUBSTITUTED.split(PROMPTS[name].template)[-1].strip() for name in ("boxed_letter", "boxed_letter_zh")),
 )
 """Instructions that some data sets, and the usual prompts, have at the end of their questions."""
 
@@ -309,17 +288,6 @@ def stem(question: Question, prompt: Prompt | None = None) -> str:
     text = bare_text(question, prompt)
     listed = list_choices(question.choices).strip()
     return text.removesuffix(listed).strip() or text
-
-
-def beginning(question: Question, limit: int) -> str:
-    """The beginning of the question's text on one line, inert: at most `limit` characters."""
-    return visible(" ".join(bare_text(question)[: 4 * limit].split()), limit)
-
-
-def name_of(question: Question, limit: int) -> str:
-    """What a list calls the question, inert: the id that the data gave, else the beginning of its text."""
-    text = "" if question.has_own_id else beginning(question, limit)
-    return text or visible(question.question_id, limit)
 
 
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:

@@ -6,12 +6,10 @@ Exit code 4: a run is worse than the baseline by the margin or more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 import click
 
 from harness.asking.options.deciding import CompareCommand
-from harness.benchmarks.prompts import name_of
 from harness.cli import compared_samples, terminal
 from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
@@ -23,13 +21,9 @@ from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
 from harness.scoring.mean_difference import MeanComparison
-from harness.scoring.moves import largest
 from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import point_cells, why_narrower
 from harness.verbs.compare import RunComparison, compare
-
-SHOWN_QUESTIONS = 5
-"""Number of questions that are listed of those that fell most, and as many of those that rose most."""
 
 
 def carry_out(options: CompareCommand) -> int:
@@ -99,12 +93,6 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             click.echo(f"  baseline → run: {words}")
     for line in open_points(decision):
         click.echo(f"  {line}")
-    for move in chain(*largest(pair.moved, SHOWN_QUESTIONS)):
-        sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
-        click.echo(
-            f"    {name_of(move.question, 40)}: {move.first_correct} of {move.first_n} → "
-            f"{move.second_correct} of {move.second_n}{sure}"
-        )
     for difference in pair.settings:
         if not is_checksum(difference.field):  # A warning says in words what it stands for.
             click.echo(f"  differs: {difference_in_words(difference)}")

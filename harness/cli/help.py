@@ -105,8 +105,10 @@ class Helping(click.Command):
                 advice = f"{error.message} Repeat {error.param.opts[-1]} for each value."
                 raise click.BadParameter(advice, ctx, error.param) from None
             raise
-        if rest and refuses_more and not ctx.resilient_parsing:
-            raise UsageError(_too_many(rest, self, ctx))
+        if refuses_more and not ctx.resilient_parsing:
+            _refuse_assignments(rest, self, ctx)
+            if rest:
+                raise UsageError(_too_many(rest, self, ctx))
         return rest
 
     def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
@@ -136,6 +138,23 @@ def _example(command: click.Command, ctx: click.Context) -> str:
     path = f"harness {ctx.command_path.partition(' ')[2]} "
     lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
     return re.split(" +#| && ", next((line for line in lines if line.startswith(path)), ""))[0]
+
+
+def _refuse_assignments(rest: Sequence[str], command: click.Command, ctx: click.Context) -> None:
+    """Raise `UsageError` for an option that stands among the arguments as in Python: `answer_key=gold`.
+
+    Its value is not repeated: it may be a key. A command that takes unknown options takes any text as an argument.
+    """
+    if ctx.ignore_unknown_options:
+        return
+    flags = {flag for parameter in command.params for flag in parameter.opts}
+    for parameter in command.params:
+        taken = ctx.params.get(parameter.name or "")
+        if isinstance(parameter, click.Argument) and taken is not None:
+            rest = [*rest, *map(str, taken if isinstance(taken, list | tuple) else [taken])]
+    for name in (word.partition("=")[0] for word in rest if "=" in word):
+        if (flag := "--" + name.replace("_", "-")) in flags:
+            raise UsageError(f"{name}=… is an option's form in Python; on a command line write {flag} VALUE")
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:

@@ -137,6 +137,18 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        code = _exit_code()
+    except BrokenPipeError:
+        # The reader of the output or of the messages has gone (`harness … | head`).
+        _drop_output()
+        # The code that a shell gives for a program that SIGPIPE ended.
+        code = 128 + 13
+    sys.exit(code)
+
+
+def _exit_code() -> int:
+    """Run the command; print the sentence of a failure. Raises `BrokenPipeError`."""
+    try:
         code = _command()
         # Buffered output fails only when it is written: here its error can still be reported.
         sys.stdout.flush()
@@ -157,24 +169,21 @@ def main() -> NoReturn:
         _show_notes(stop)
         code = 130
     except BrokenPipeError:
-        # The reader of the output has gone (`harness … | head`).
-        _drop_output()
-        # The code that a shell gives for a program that SIGPIPE ended.
-        code = 128 + 13
+        raise
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             click.echo(f"harness: {TOO_FEW_FILES}", err=True)
-            sys.exit(UsageError.exit_code)
+            return UsageError.exit_code
         # Only the call for the current folder names no file in its error.
         if error.errno == errno.ENOENT and error.filename is None:
             click.echo(f"harness: {NO_FOLDER}", err=True)
-            sys.exit(UsageError.exit_code)
+            return UsageError.exit_code
         if error.filename is not None or error.errno not in _FULL:
             raise
         _drop_output()
         click.echo(f"harness: cannot write the output: {error.strerror}", err=True)
         code = StoreError.exit_code
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 TOO_FEW_FILES = "the limit of open files is too low: raise it to at least 64 (ulimit -n 64)."
@@ -250,7 +259,11 @@ class _Messages(io.RawIOBase):
 
 
 def _drop_output() -> None:
-    """Send buffered output to /dev/null; otherwise the interpreter complains at its exit."""
+    """Send what cannot be written to /dev/null; otherwise the interpreter complains at its exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

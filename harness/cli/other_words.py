@@ -48,7 +48,9 @@ ELSEWHERE: dict[str, str] = dict(
             "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
             "openai-api-base address",
             "provider": "model-provider backend-name",
-            "api_key_env": "api-key openai-api-key key",
+            "A key comes from the environment: export OPENAI_API_KEY=KEY, or --api-key-env names another variable.": (
+                "api-key openai-api-key key"
+            ),
             "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set data-name",
             "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
             "num-test-sample",

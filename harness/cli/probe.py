@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import signal
-import sys
 from pathlib import Path
 
 import click
@@ -12,11 +9,10 @@ import click
 from harness.asking.options.probing import ProbeCommand
 from harness.cli import terminal
 from harness.cli.json_output import say
-from harness.client.address.providers import leaving_out
 from harness.core.errors import EXIT_COMPLETE, HarnessError, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.verbs.probe.findings import ProbeInterrupted, ProbeReport
+from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import probe
 
 EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
@@ -30,21 +26,12 @@ SHOWN_CHARS = 400
 
 def carry_out(options: ProbeCommand) -> int:
     """Probe the server, and print what was found. Returns the exit code."""
-    interrupted = None
-    try:
-        with terminal.Terminal(progress=False) as watcher:
-            report = probe(options, watcher)
-    except ProbeInterrupted as stop:
-        interrupted, report = stop, stop.report
+    with terminal.Terminal(progress=False) as watcher:
+        report = probe(options, watcher)
     if options.as_json:
         say(report)
     else:
         _table(report, options.reference)
-    if interrupted is not None:
-        sys.stdout.flush()
-        # A further signal while Python ends must not change the exit code.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-        raise interrupted
     if not report.sound:
         return StoppedByRule.exit_code
     return HarnessError.exit_code if report.ended or not report.tested else EXIT_COMPLETE
@@ -68,11 +55,8 @@ def _table(report: ProbeReport, reference: str | None) -> None:
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
     )
-    if report.rejected:
-        click.echo(
-            f"the server rejects {', '.join(report.rejected)}: the probe leaves this out, as a run does with "
-            f"{leaving_out(report.rejected)}; the server's own default then acts"
-        )
+    if any(finding.outcome == "untested" and "HTTP 4" in finding.came for finding in report.findings):
+        click.echo("a field that the server rejects is left out by --drop FIELD, as in a run (seed: --drop seed)")
     if reference is not None and not any(
         finding.group == "reference" and finding.outcome != "untested" for finding in report.findings
     ):

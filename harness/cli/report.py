@@ -18,7 +18,7 @@ from harness.verbs.report import default_folder, report
 
 def carry_out(options: ReportCommand) -> int:
     """Print the report, and write it."""
-    table = report(options.runs, options)
+    table = report(options.runs)
     if options.plots is not None:
         plots = list(table.plots())
         draw.write_plots(plots, options.plots)

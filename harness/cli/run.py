@@ -16,12 +16,12 @@ from harness.cli.flags import judge_of, read_variables, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
 from harness.cli.printed.ends import SampleCounts, SessionEnd
+from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
-from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
 from harness.runs.layout import RunFolder
@@ -37,13 +37,14 @@ def carry_out(options: RunCommand) -> int:
         read_variables(options.env_file)
         if former := next((name for name in os.environ if name.startswith("HARNESS_RUN_")), None):
             raise UsageError(
-                f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file of one cell"
+                f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file"
             )
+        _refuse_sweep(options)
         if options.as_json and options.dry_run:
             raise UsageError("--json prints how a session ended: leave out --dry-run")
         if options.scores and options.on is not None:
             raise UsageError("--score does not work with --on: leave one of them out")
-        run_options, judge = _of_file(options) or RunOptions(**run_given(options)), judge_of(options.judge)
+        run_options, judge = RunOptions(**run_given(options)), judge_of(options.judge)
         if not options.dry_run:
             return _run(options, run_options, judge)
         from harness.cli import dry_run  # a run needs no judge
@@ -67,17 +68,14 @@ def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | Non
     return code
 
 
-def _of_file(options: RunCommand) -> RunOptions | None:
-    """The options of the only cell, if the argument BENCHMARKS is a sweep's file; else None."""
+def _refuse_sweep(options: RunCommand) -> None:
+    """Raise `UsageError` if the argument BENCHMARKS is a sweep's file."""
     path = Path(",".join(options.benchmarks))
     # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
-        return None
-    from harness.verbs.sweep import cells, file  # a run of benchmarks needs no sweep
-
-    if not file.is_sweep(path):
-        return None
-    return cells.only_run(cells.plan_of(str(path), run_given(options), {}))
+        return
+    if not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card")):
+        raise UsageError(f"{visible(str(path), 200)} is a sweep's file: give it to `harness sweep`")
 
 
 def _print_end(ran: Ran, options: RunCommand) -> int:
@@ -133,9 +131,6 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Print the samples, tokens and oddities of the session."""
     for warning in outcome.warnings:
         terminal.warn(warning)
-    repeating = (
-        f"repeating word by word an earlier reply of {MIN_DUPLICATE_CHARS} characters or more to the same question"
-    )
     tally = outcome.tally
     if tally.finished:
         terminal.note(
@@ -143,13 +138,8 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
             f"{count_noun(tally.tokens, 'new token')}"
             f" ({tally.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
         )
-        for n, what in (
-            (tally.truncated, "truncated"),
-            (tally.loops, "ending in a loop of the same words"),
-            (tally.duplicates, repeating),
-        ):
-            if n:
-                terminal.note(f"  {n} of them {what} ({n / tally.finished:.1%})")
+        if tally.truncated:
+            terminal.note(f"  {tally.truncated} of them truncated ({tally.truncated / tally.finished:.1%})")
         if outcome.progress is not None and outcome.progress.failed:
             kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
             terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")

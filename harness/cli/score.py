@@ -56,6 +56,9 @@ def carry_out(options: ScoreCommand) -> int:
         _print_tables(named, options.k, every_table=options.every_table)
         for given, (label, source) in zip(sources, named, strict=True):
             _print_open(options.out or given, label if len(named) > 1 else "", source.n_open)
+    for given, source in zip(sources, scored, strict=True):
+        if not given.samefile(source.folder.path):
+            terminal.note(f"{visible(str(given))} was read into the run folder {visible(str(source.folder.path))}")
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
     return _exit_code(scored)

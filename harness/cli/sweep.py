@@ -17,7 +17,6 @@ from harness.cli import sweep_plan, terminal
 from harness.cli.flags import judge_fields, run_given
 from harness.cli.json_output import say
 from harness.cli.printed.ends import SweepEnd
-from harness.cli.sweep_processes import SweepLanes, content_from_parent, end_with_parent
 from harness.cli.terminal import Terminal
 from harness.core import codec
 from harness.core.about import install_line
@@ -33,7 +32,6 @@ from harness.verbs.sweep.file import SweepFile
 from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.results import Results
 from harness.verbs.sweep.schema import json_schema
-from harness.verbs.sweep.scorer import score_cell
 from harness.verbs.sweep.whole import carry_out as carry_out_sweep
 from harness.verbs.sweep.whole import disagreement, with_tables
 
@@ -48,9 +46,9 @@ def carry_out(options: SweepCommand) -> int:
         return EXIT_COMPLETE
     if options.file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
-    given, lane = (run_given(options), judge_fields(options.judge)), options.lane
+    given = run_given(options), judge_fields(options.judge)
     plan = functools.partial(cells.plan_of, options.file, *given, k=options.k, track=options.track)
-    if options.follow is not None and lane is None:
+    if options.follow is not None:
         if options.dry_run or options.as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
         # All else is checked now: the first checkpoint may come in hours.
@@ -62,14 +60,9 @@ def carry_out(options: SweepCommand) -> int:
             return _follow(
                 checked, functools.partial(plan, file=read), read, 60 * options.follow, verify=options.verify
             )
-    # A child carries out one group of its parent's plan, whatever has appeared since.
-    handed = None if lane is None else files.with_content(files.find(options.file), content_from_parent())
-    planned = plan(file=handed)
+    planned = plan()
     if options.dry_run:
         return EXIT_OWED if sweep_plan.show(planned) else EXIT_COMPLETE
-    if lane is not None:  # This process was started by a sweep, for the cells of one group.
-        _run_lane(planned, lane, [device for device in options.lane_devices.split(",") if device])
-        return EXIT_COMPLETE
     with _says_how_to_go_on():
         return _run(planned, verify=options.verify, as_json=options.as_json)
 
@@ -133,42 +126,25 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
 
 
 def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
-    """Carry the sweep out; the tables of checkpoints are written again after each cell (after each server, if several
-    run at once). warned: how often each warning has come so far.
+    """Carry the sweep out; the tables of checkpoints are written again after each cell.
+
+    warned: how often each warning has come so far.
     """
+    former = ""
 
-    reasons: list[str] = []
-
-    def on_cell(*records: CellRecord) -> None:
-        for each in records:
-            _ended(each, reasons)
-        if planned.checkpoints and not any(each.reason for each in records):
-            with_tables(planned)
+    def on_cell(cell: CellRecord) -> None:
+        """Print how a cell ended; the reason of the cell before is not printed again."""
+        nonlocal former
+        if cell.reason:
+            click.echo(f"harness: {cell.cell}: {'the same' if cell.reason == former else cell.reason}", err=True)
+        else:
+            terminal.note(f"{cell.cell}: scored")
+            if planned.checkpoints:
+                with_tables(planned)
+        former = cell.reason
 
     with Terminal(warned=warned) as watcher:
-        return carry_out_sweep(planned, watcher, on_cell, SweepLanes(planned, on_cell).run)
-
-
-def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
-    """Carry out one group, in a process that a sweep started for it.
-
-    lane: name of the group. devices: the accelerators of its server.
-    """
-    end_with_parent()
-    # No group if its checkpoint was deleted after the parent made its plan.
-    groups = [group for group in planned.groups if group.name == lane]
-    with Terminal(progress=False) as watcher:
-        for group in groups:
-            running.run_group(planned, group, score_cell, watcher, functools.partial(_ended, reasons=[]), devices)
-
-
-def _ended(cell: CellRecord, reasons: list[str]) -> None:
-    """Print how a cell ended, and add its reason to those of the cells before; the last one is not printed again."""
-    if cell.reason:
-        click.echo(f"harness: {cell.cell}: {'the same' if cell.reason in reasons[-1:] else cell.reason}", err=True)
-    else:
-        terminal.note(f"{cell.cell}: scored")
-    reasons.append(cell.reason)
+        return carry_out_sweep(planned, watcher, on_cell)
 
 
 def _code(swept: Results, *, verify: bool) -> int:
@@ -203,8 +179,8 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
     if lost := len(swept.lost):
         again = "each change of a checkpoint" if follows else "the same command"
         click.echo(
-            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, but where "
-            "the reason says what else to do",
+            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, "
+            "unless their reason asks for something else first",
             err=True,
         )
     else:

@@ -86,9 +86,7 @@ GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
 RESUMED_BY = "HARNESS_RESUMED_BY"
-"""Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it, and a
-sweep for its child processes.
-"""
+"""Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it."""
 
 
 def stopped_with_a_line() -> Signals:
@@ -103,7 +101,7 @@ def stopped_with_a_line() -> Signals:
 class Terminal(Drawing):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
-    progress: whether progress is shown; None: unless the command runs with --quiet, or for a sweep.
+    progress: whether progress is shown; None: unless the command runs with --quiet.
     warned: how often each warning has come so far; the warnings here are added. A warning that repeats an earlier one
     word for word is not printed again. None: every warning is printed. advice: the warnings about settings so far.
     """
@@ -112,16 +110,16 @@ class Terminal(Drawing):
         if progress is None:
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
-            progress = not flags.get("quiet") and not flags.get("lane")
+            progress = not flags.get("quiet")
         super().__init__(shown=progress)
         self._warned = warned
         self.advice: list[str] = []
-        self._phase, self._next_beat = "", 0.0
+        self._next_beat = 0.0
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; in a child process of the demo or a sweep, the parent's command."""
+        """The typed command without its keys; in the demo, the demo's."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     def __enter__(self) -> Self:
@@ -152,18 +150,24 @@ class Terminal(Drawing):
         return self._warned is None or self._warned[sentence] == 1
 
     def starting(self, progress: StartProgress) -> None:
-        """Print a line when the phase of a start changes, and from time to time in between."""
-        if progress.phase != self._phase or progress.seconds >= self._next_beat:
-            self._phase, self._next_beat = progress.phase, progress.seconds + BEAT_SECONDS
-            note(f"{progress.seconds:5.0f} s  {progress.phase}")
+        """Print the last line of the engine's log from time to time."""
+        if progress.seconds >= self._next_beat:
+            self._next_beat = progress.seconds + BEAT_SECONDS
+            note(f"{progress.seconds:5.0f} s  {progress.line}")
 
     def probing(self, what: str) -> None:
         """Print what a probe will take, also with --quiet: it may show nothing else for minutes."""
         click.echo(visible(what), err=True)
 
     def checking(self, check: str) -> None:
-        """Print the name of the check; on a terminal the next name replaces it, and at last nothing does."""
-        passing(f"probe: {check} …" if check else "")
+        """Print the name of the check; on a terminal the next name replaces it."""
+        passing(f"probe: {check} …")
+
+    def checked(self, finding: str = "") -> None:
+        """Print the finding in place of the check's name."""
+        passing("")
+        if finding:
+            note(f"probe: {finding}")
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """Print `what`, and begin a display of progress where one is shown."""

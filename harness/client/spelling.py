@@ -2,12 +2,12 @@
 
 Spelling          the API, names of fields, extra fields; a run's identity and its record are made from it too
 RequestTemplate   a spelling with the model, the sampling and the bound on new tokens; writes the bodies
-PromptBounds      the most tokens that a body's prompt can have, for budgets and for replies that state no usage
+most_prompt_tokens  the most tokens that a body's prompt can have, for budgets and replies that state no usage
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -165,7 +165,7 @@ class RequestTemplate:
 
 
 TEMPLATE_TOKENS = 64
-"""Tokens that a chat template may add to a prompt beyond the marks of its messages, before a reply has stated more."""
+"""Tokens that a chat template may add to a prompt beyond the marks of its messages."""
 
 
 def prompt_bytes(body: Mapping[str, Any]) -> int:
@@ -177,28 +177,9 @@ def prompt_bytes(body: Mapping[str, Any]) -> int:
     )
 
 
-class PromptBounds:
-    """Bounds on the tokens of prompts, which become tighter as replies state usage.
+def most_prompt_tokens(n_bytes: int) -> int:
+    """The most tokens that a prompt of `n_bytes` by `prompt_bytes` can have: no token is shorter than a byte of UTF-8.
 
-    No token is shorter than a byte of UTF-8, so a prompt has at most as many tokens as its text has bytes. The server's
-    chat template adds tokens of its own, which no request shows: `TEMPLATE_TOKENS` are counted for it, or more once a
-    reply has stated more. Where a reply has stated the tokens of a prompt, later requests with it have as many.
+    The server's chat template adds tokens of its own, which no request shows: `TEMPLATE_TOKENS` are counted for it.
     """
-
-    def __init__(self) -> None:
-        self._stated: dict[Hashable, int] = {}
-        self._template = TEMPLATE_TOKENS
-
-    def most(self, prompt: Hashable, n_bytes: int) -> int:
-        """Return the most tokens that this prompt, of `n_bytes` by `prompt_bytes`, can have."""
-        stated = self._stated.get(prompt)
-        return n_bytes + self._template if stated is None else stated
-
-    def learn(self, prompt: Hashable, n_bytes: int, n_tokens: int) -> None:
-        """Note that a reply stated `n_tokens` for this prompt."""
-        self._stated[prompt] = max(n_tokens, self._stated.get(prompt, 0))
-        self._template = max(self._template, n_tokens - n_bytes)
-
-    def knows(self, prompt: Hashable) -> bool:
-        """Whether a reply has stated the tokens of this prompt."""
-        return prompt in self._stated
+    return n_bytes + TEMPLATE_TOKENS

@@ -34,16 +34,7 @@ def safe_name(name: str) -> str:
     ignores case or the way in which a letter is composed: a name that such a system could mistake for another one gets
     the digest.
     """
-    return _file_name(name, ascii_only=sys.getfilesystemencoding().lower() != "utf-8")
-
-
-def ascii_name(name: str) -> str:
-    """`safe_name` with ASCII letters only: earlier versions named folders in this way."""
-    return _file_name(name, ascii_only=True)
-
-
-def _file_name(name: str, *, ascii_only: bool) -> str:
-    """The file name of `safe_name`. ascii_only: whether letters and digits of other scripts are left out."""
+    ascii_only = sys.getfilesystemencoding().lower() != "utf-8"
 
     def is_plain(c: str) -> bool:
         if c.isascii():

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from harness.core.about import __version__
 from harness.core.errors import UsageError
-from harness.core.inert import visible
 from harness.core.records import FROM_FILE, Question, Sample, Timing
 from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
 from harness.exports.exporting import Written, find_exporter, refuse_test_data
@@ -61,18 +60,13 @@ def export_solutions(
     of the format. out: the folder for the files; None: `exports/FORMAT`. publish: whether the questions may be shown in
     public. i_know: write the files even if `publish` is false or the benchmark is a test set.
 
-    Raises `UsageError`, also for a format that holds no training data, and if no question has a solution.
+    Raises `UsageError`, also for a format that holds no training data.
     """
     exporter = find_exporter(to)
     if exporter.kind != "training":
         raise UsageError(
             f"a benchmark's solutions can only be written as training data, but the format {to} holds {exporter.kind}",
             field="to",
-        )
-    if not any(question.metadata.get(column) for question in solved):
-        raise UsageError(
-            f"no question of {visible(name, 80)} has a text in the column {visible(column, 80)!r}: name the "
-            f"column of its data that holds the solutions (solution_key)"
         )
     record = BenchmarkRecord(identity={}, plan=Plan(samples=1), settings={"publish_questions": publish})
     manifest = Manifest(harness_version=__version__, created="", model=UNKNOWN_MODEL, benchmarks={name: record})

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ import msgspec
 
 from harness.core import plugins
 from harness.core.about import install_line
-from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
@@ -77,34 +75,17 @@ Tracker = Callable[[Tracked], object]
 """A function that sends a scored run. It may return the address where the run can be seen, as a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShippedTracker:
-    """A tracker that ships with the harness. variables: the environment variables that say where `send` sends runs."""
-
-    send: Tracker
-    variables: tuple[str, ...]
-
-
-def destination_of(name: str) -> str:
-    """Checksum of where the tracker of that name sends runs now; empty for a plug-in's tracker, which does not say it.
-
-    A checksum, since an address may hold a password.
-    """
-    shipped: ShippedTracker | None = plugins.extension("tracker", name)
-    return "" if shipped is None else digest([os.environ.get(variable, "") for variable in shipped.variables])
-
-
 def find_tracker(name: str) -> Tracker:
     """The tracker of that name, shipped or of a plug-in. Raises `UsageError` if the name is unknown, or if the
     tracker's package is not installed.
 
     The returned function raises any error of the tracker as a `UsageError` of one sentence.
     """
-    shipped: ShippedTracker | None = plugins.extension("tracker", name)
+    shipped: Tracker | None = plugins.extension("tracker", name)
     if shipped is not None:
         if util.find_spec(name) is None:
             raise UsageError(f"the package {name} is missing. Install it: {install_line(name)}", field="track")
-        return partial(plugins.call, "tracker", name, shipped.send)
+        return partial(plugins.call, "tracker", name, shipped)
     offered = plugins.function("tracker", name)
     if offered is None:
         raise plugins.unknown_name_error("tracker", "tracker", name, field="track")

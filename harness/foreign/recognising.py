@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
-from harness.benchmarks.prompts import Prompt, bare_text, stem, without_instruction
+from harness.benchmarks.prompts import Prompt, bare_text, stem
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
 from harness.foreign.numbering import SampleNumbers
 from harness.foreign.outputs import Pairs
-
-_COMPARED_CHARS = 300
-"""Characters of two texts that are compared to find the nearest question for a message."""
-
-_MIN_LIKENESS = 0.6
-"""Smallest likeness, from 0 to 1, of a question that a message calls the nearest."""
 
 
 class ByText:
@@ -68,7 +60,6 @@ class Recognised:
         """path: the file of outputs. name: the benchmark. Both are for messages. prompt: of the benchmark's questions.
         by_id: the rows have no texts, and their ids are those of the benchmark's questions.
         """
-        self._prompt = prompt
         self._path, self._pairs, self._name = path, pairs, name
         self._questions, self._by_text = questions, ByText(questions, prompt)
         self._by_id = {question.question_id: question for question in questions} if by_id else None
@@ -115,7 +106,7 @@ class Recognised:
         """The error for a row whose text, or reference, belongs to no question of the benchmark."""
         text, name = text_of(row_question), visible(self._name)
         if text:
-            what, advice = f"asks {visible(text, 100)!r}, which {name} does not", self._nearest(text)
+            what, advice = f"asks {visible(text, 100)!r}, which {name} does not", ""
         else:
             what = f"has no text, and its reference does not belong to exactly one question of {name}"
             advice = f". If each row has the id of its question in {name}, name the column of ids with id_key"
@@ -145,25 +136,6 @@ class Recognised:
             )
         return question
 
-    def _nearest(self, text: str) -> str:
-        """A sentence on the benchmark's question that is most like `text`, and where it differs; empty if none is."""
-        matcher = difflib.SequenceMatcher(autojunk=False)
-        matcher.set_seq2(_bare(text)[:_COMPARED_CHARS])
-        nearest, likeness = None, _MIN_LIKENESS
-        for question in self._questions:
-            matcher.set_seq1(stem(question, self._prompt)[:_COMPARED_CHARS])
-            if min(matcher.real_quick_ratio(), matcher.quick_ratio()) > likeness and matcher.ratio() > likeness:
-                nearest, likeness = question, matcher.ratio()
-        if nearest is None:
-            return ""
-        row_text, nearest_text = _bare(text), stem(nearest, self._prompt)
-        n_equal = next((n for n, (a, b) in enumerate(zip_longest(row_text, nearest_text)) if a != b), 0)
-        in_file, in_benchmark = (visible(t[n_equal : n_equal + 20]) or "its end" for t in (row_text, nearest_text))
-        return (
-            f". The nearest question there, {visible(nearest.question_id, 100)!r}, differs at character {n_equal + 1}: "
-            f"{in_file!r} in the file, {in_benchmark!r} in {visible(self._name)}"
-        )
-
 
 def text_of(question: Question) -> str:
     """The text that a question asks, without a system prompt."""
@@ -178,8 +150,3 @@ def _without_drawings(text: str) -> str:
         _, end, rest = part.partition("[/asy]")
         kept.append(rest.rstrip() if end else f"[asy]{part}")
     return "".join(kept)
-
-
-def _bare(text: str) -> str:
-    """`text` without the instruction that a prompt template puts behind a question, such as where to put the answer."""
-    return without_instruction(text)[0].strip()

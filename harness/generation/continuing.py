@@ -9,7 +9,7 @@ tokenizer's, which the caller passes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -30,14 +30,9 @@ WORTH_TOKENS = 16
 """Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
 
 
-def _fields_whose_continuation_is(continued: ContinuationRule) -> list[str]:
-    """Names of the sampling fields whose declaration has this value of `continued`, such as "counts"."""
-    return [name for name, field in sampling_fields().items() if field.continued == continued]
-
-
 _PASSED_ON = frozenset({
-    *_fields_whose_continuation_is("same"), "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt",
-    "priority", "skip_special_tokens",
+    *(name for name, field in sampling_fields().items() if field.continued == "same"), "typical_p", "top_n_sigma",
+    "logit_bias", "ignore_eos", "cache_prompt", "priority", "skip_special_tokens",
 })  # fmt: skip
 """Fields of an extra body with the same meaning in a continuation."""
 
@@ -45,20 +40,22 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 """Fields of an extra body that split a chat reply into reasoning and answer; a continuation is sent without them."""
 
 
+_OBJECTIONS: Mapping[ContinuationRule, str] = {
+    "counts": "the field {} counts the written tokens",
+    "servers differ": "servers differ in how {} treats the written text",
+    "at the seam": "a {} text may begin in the written part and end in the new one",
+}
+"""Why a sampling field whose declaration has this value of `continued` keeps a reply from being continued."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """A request that continues `begun`.
-
-    prompt: the token ids to send; n_prompt: how many of them are the question's prompt, the rest being the written
-    part. seam: where the continuation starts.
-    """
+    """A request that continues `begun`, after the token ids of its prompt and its text. seam: where it starts."""
 
     begun: Partial
     path: str
     body: bytes
     seam: Seam
-    prompt: list[int]
-    n_prompt: int
 
 
 class WrittenAnew(Exception):
@@ -77,15 +74,9 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
         return "replies are not streamed, so nothing half-written is ever stored"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"the field {foreign[0]} may mean something else in a continuation"
-    fields = sampling_fields()
-    if counting := [name for name in _fields_whose_continuation_is("counts") if sampling.get(name)]:
-        return f"the field {counting[0]} counts the written tokens"
-    for name in _fields_whose_continuation_is("servers differ"):
-        if sampling.get(name) not in (None, fields[name].neutral):
-            return f"servers differ in how {name} treats the written text"
-    across = [name for name in _fields_whose_continuation_is("at the seam") if sampling.get(name)]
-    if across:
-        return f"a {across[0]} text may begin in the written part and end in the new one"
+    for name, field in sampling_fields().items():
+        if (value := sampling.get(name)) and value != field.neutral and field.continued in _OBJECTIONS:
+            return _OBJECTIONS[field.continued].format(name)
     return ""
 
 
@@ -104,20 +95,17 @@ def continuation(
         raise WrittenAnew(f"another engine began it ({begun.engine or 'unknown'})")
     if not begun.ids or not begun.prompt_ids:
         raise WrittenAnew("the ids of its tokens are unknown")
-    prompt, written = list(begun.prompt_ids), list(begun.ids)
     if is_open(begun):
         begun = _with_reasoning_closed(begun, tokens_of)
-    seam = Seam(tokens=len(written), text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=True)
+    seam = Seam(tokens=len(begun.ids), text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=True)
     left = None if max_tokens is None else max_tokens - seam.tokens
     if left is not None and left < 1:
         raise WrittenAnew("the written part has already used up max_tokens")
     by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
-    body = by_ids.body_after_tokens([*prompt, *written], next_seed, left)
-    return Continuation(
-        begun=begun, path=by_ids.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
-    )
+    body = by_ids.body_after_tokens([*begun.prompt_ids, *begun.ids], next_seed, left)
+    return Continuation(begun=begun, path=by_ids.path, body=body, seam=seam)
 
 
 def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
@@ -140,7 +128,7 @@ def _with_reasoning_closed(begun: Partial, tokens_of: Callable[[str], list[int]]
     tag = tokens_of(THINK_END)
     if len(tag) != 1:
         raise WrittenAnew(f"{THINK_END}, which ends the reasoning, is not a single token of this model")
-    return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
+    return msgspec.structs.replace(begun, text="") if tag[0] in begun.ids else begun
 
 
 # ---- what the parts add up to
@@ -165,15 +153,15 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
     A server that counted other prompt tokens than were sent has answered something else. An answer that ends inside its
     reasoning by itself may have used an unknown closing tag.
     """
-    begun, stated = going_on.begun, reply.usage
-    if stated.prompt_tokens not in (None, len(going_on.prompt)):
-        raise WrittenAnew(f"{len(going_on.prompt)} prompt tokens were sent, the server counted {stated.prompt_tokens}")
+    begun, stated, n_prompt = going_on.begun, reply.usage, len(going_on.begun.prompt_ids)
+    if stated.prompt_tokens not in (None, n_sent := n_prompt + len(begun.ids)):
+        raise WrittenAnew(f"{n_sent} prompt tokens were sent, the server counted {stated.prompt_tokens}")
     text, reasoning = join(begun, reply.text)
     if is_open(begun) and THINK_END not in (reply.text or "") and ending(reply.finish_reason) != "cut":
         raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
     n_tokens = None if new is None else going_on.seam.tokens + new
-    usage = Usage(prompt_tokens=going_on.n_prompt, completion_tokens=n_tokens)
+    usage = Usage(prompt_tokens=n_prompt, completion_tokens=n_tokens)
     return msgspec.structs.replace(reply, text=text, reasoning=reasoning, usage=usage)
 
 
@@ -183,18 +171,17 @@ def written_so_far(going_on: Continuation | None, request: str, engine: str, now
     going_on: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of
     the sample's first request. now: what has arrived of the present reply.
     """
-    n_tokens = len(now.ids) if now.ids else now.n_events
+    n_tokens, ids = len(now.ids) if now.ids else now.n_events, now.ids or ()
     if going_on is None:
         return Partial(
             request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,
             text=now.text if now.reasoning is None else now.text or None,  # A chat stream begins with an empty text.
-            tokens=n_tokens, ids=now.ids, prompt_ids=now.prompt_ids,
+            tokens=n_tokens, ids=ids, prompt_ids=now.prompt_ids or (),
         )  # fmt: skip
-    begun, n_prompt = going_on.begun, going_on.n_prompt
+    begun = going_on.begun
     text, reasoning = join(begun, now.text)
-    return Partial(
-        request=request, engine=engine, server_model=now.server_model or begun.server_model, text=text,
-        reasoning=reasoning, tokens=going_on.seam.tokens + n_tokens,
-        ids=None if now.ids is None else [*going_on.prompt[n_prompt:], *now.ids],
-        prompt_ids=going_on.prompt[:n_prompt], seams=(*begun.seams, going_on.seam),
+    return msgspec.structs.replace(
+        begun, server_model=now.server_model or begun.server_model, text=text, reasoning=reasoning,
+        tokens=going_on.seam.tokens + n_tokens, ids=[*begun.ids, *ids] if ids else (),
+        seams=(*begun.seams, going_on.seam),
     )  # fmt: skip

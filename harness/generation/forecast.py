@@ -1,33 +1,20 @@
-"""What a run will still take: before it begins (`forecast`), and while it goes on (`time_left`). Pure.
+"""What a run will take, by the samples of an earlier one. Pure.
 
-Before a run only sums are needed, and a sum needs means and variances. With m_q samples of question q at hand (mean
+Only sums are needed, and a sum needs means and variances. With m_q samples of question q at hand (mean
 length L_q, variance s²_q) and r_q still to come:
 
     tokens to come = Σ r_q L_q,    variance = Σ (r_q² s²_q / m_q + r_q s²_q)
-
-While a run goes on, its end is that of its longest stream: between the tokens left at the present rate and one more of
-the longest samples. Not covered: servers that become faster or slower, pauses, outages.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from harness.core.money import Prices
 from harness.core.records import Sample
 from harness.generation.lengths import completion_tokens
-
-MIN_FINISHED = 8
-"""Smallest number of finished samples for which the end of a run is forecast."""
-
-LONGER = 2.0
-"""A sample may become this many times as long as the longest one so far."""
-
-
-# ---- before a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,55 +119,3 @@ def _busy_seconds(spans: list[tuple[float, float]], max_gap: float = 1.0) -> flo
         total += max(0.0, end - (start if start - until > max_gap else until))
         until = max(until, end)
     return total
-
-
-# ---- while a run goes on
-
-
-class Streaming(NamedTuple):
-    """A sample in flight. tokens: so far; most: the longest that it may be."""
-
-    tokens: float
-    most: float
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLeft:
-    """Seconds until the end: at least and at most, about."""
-
-    least_s: float
-    most_s: float
-
-
-def time_left(
-    waiting: float,
-    running: Sequence[Streaming],
-    pace: float,
-    tokens_per_s: float | None,
-    *,
-    mean: float,
-    n: int,
-    longest: float,
-) -> TimeLeft | None:
-    """The range of the time until everything has ended; None while nothing arrives.
-
-    waiting: tokens that the samples to come will bring if they are like the finished ones. pace: seconds per token of
-    one stream. tokens_per_s: now, of all streams together. mean, n, longest: tokens of a finished sample, their number,
-    tokens of the longest. The end is that of the longest stream. So the range begins where all tokens have come at the
-    present rate, or the streams at work are as long as the mean. It ends where one of them, or a sample that starts
-    last, is `LONGER` times the longest one so far; short samples finish first, so the tokens that have come of
-    unfinished ones make the mean longer.
-    """
-    if not tokens_per_s or not running:
-        return None
-    expected = [max(0.0, mean - stream.tokens) for stream in running]
-    least = pace * max(expected)
-    if waiting:
-        least = max(least, (waiting + sum(expected)) / tokens_per_s)
-    most = least
-    until_empty = waiting * (1 + sum(stream.tokens for stream in running) / n / mean) / tokens_per_s
-    for stream in running:
-        length = min(stream.most, LONGER * max(longest, stream.tokens))
-        left = length if waiting else length - stream.tokens
-        most = max(most, until_empty + left * pace)
-    return TimeLeft(least, most)

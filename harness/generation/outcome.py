@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.core.nouns import are, count_noun
-from harness.core.reply_notes import ALL_REASONING, CUMULATIVE, TOO_FEW_STATED
-from harness.generation.dispatch.canary import ANSWERS_IN_REASONING, MIN_DUPLICATE_CHARS
+from harness.core.reply_notes import ALL_REASONING
+from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
 from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.progress import Progress, Tally
@@ -17,20 +17,11 @@ from harness.generation.spending import Spent
 MANY_TRUNCATED = 0.01
 """A warning is given if more than this fraction of the samples is truncated, the commonest cause of a wrong score."""
 
-MANY_LOOPS = 0.01
-"""A warning is given if more than this fraction of the samples ends in a loop of the same words."""
-
-MANY_FALSE_USAGES = 0.01
-"""A warning is given if the usage of more than this fraction of the replies states too few tokens."""
-
 MANY_ALL_REASONING = 0.01
 """A warning is given if more than this fraction of the replies has reasoning and no text, though it ended by itself."""
 
 MANY_CUT = 0.05
 """A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""
-
-MANY_DUPLICATES = 0.05
-"""A warning is given if more than this fraction of the replies repeats another reply, sent under another seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,44 +80,22 @@ def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
     return f"samples are truncated at {' and '.join(sorted(bounds))} tokens: raise max_tokens."
 
 
-def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
-    """Warnings that stand beside the score, one sentence each. seeded: each request was sent a seed of its own."""
-    yield from dispatcher.warnings
+def doubts(dispatcher: Dispatcher) -> Iterator[str]:
+    """Warnings about the samples, one sentence each; what a score states beside its number is left to it."""
     tally = dispatcher.tally
     if not tally.finished:
         return
-    n_false = tally.notes.get(TOO_FEW_STATED, 0)
-    if n_false > MANY_FALSE_USAGES * tally.finished:
-        share = n_false / tally.finished
-        yield (
-            f"{n_false} of {count_noun(tally.finished, 'reply', 'replies')} ({share:.0%}) came as many more token "
-            "events than their usage states tokens: either the usage is false, and lengths, speeds and costs from it "
-            "are too low, or something on the way cuts tokens into pieces."
-        )
     if (n := tally.notes.get(ALL_REASONING, 0)) > MANY_ALL_REASONING * tally.finished:
         yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
-    if n := tally.notes.get(CUMULATIVE, 0):
-        yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')}: {CUMULATIVE}."
     truncated = tally.truncated / tally.finished
     if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(tally.finished)) is not None:
         yield f"{early.sentence}."
     elif truncated > MANY_TRUNCATED:
         yield truncated_in_words(tally.truncated, tally.finished)
-    if (limit := dispatcher.lengths.limit) is not None:
-        yield f"{limit.sentence}."
     n_cut = dispatcher.n_cut - tally.continued
     n_streams = n_cut + tally.finished
     if n_cut > MANY_CUT * n_streams:
         yield (
             f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "
             "continued them. Long replies break off more often than short ones, so the stored ones may be too short."
-        )
-    loops = tally.loops / tally.finished
-    if loops > MANY_LOOPS:
-        yield f"{tally.loops} of {tally.finished} samples ({loops:.0%}) end in a loop of the same words."
-    if seeded and tally.duplicates / tally.finished > MANY_DUPLICATES:
-        yield (
-            f"{tally.duplicates} of {tally.finished} replies have {MIN_DUPLICATE_CHARS} characters or more and "
-            "repeat another one to the same question word by word, under different seeds: the server ignores seeds, a "
-            "cache answers, or the model has few ways to word such a reply, as a judge its verdict."
         )

@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from harness.generation.forecast import TimeLeft
 from harness.generation.spending import Spent
 
 EndpointState = Literal["open", "paused", "set aside", "left"]
@@ -20,17 +19,15 @@ probed. left: it was taken off the list of endpoints, or left out, during the ru
 class Tally(msgspec.Struct, kw_only=True):
     """The counts of a session, to which the dispatcher adds.
 
-    finished: replies of this session. Of these, truncated: cut at max_tokens; loops: end in a loop; duplicates: repeat
-    another reply word by word; continued: continued a part that an earlier request wrote (kept_tokens: tokens of these
-    parts). tokens: completion tokens of the finished replies, as the server states them, without such parts. failures:
-    failed requests; retries: those made again. spent: by the finished samples; beside: by fingerprints, and by requests
-    that ended without a sample. notes: oddities of replies → how often.
+    finished: replies of this session. Of these, truncated: cut at max_tokens; continued: continued a part that an
+    earlier request wrote (kept_tokens: tokens of these parts). tokens: completion tokens of the finished replies, as
+    the server states them, without such parts. failures: failed requests; retries: those made again. spent: by the
+    finished samples; beside: by fingerprints, and by requests that ended without a sample. notes: oddities of replies →
+    how often.
     """
 
     finished: int = 0
     truncated: int = 0
-    loops: int = 0
-    duplicates: int = 0
     continued: int = 0
     kept_tokens: int = 0
     tokens: int = 0
@@ -117,10 +114,10 @@ class Progress(Tally, kw_only=True):
     Tokens. arrived: all tokens received in this session, also of requests in flight and of failed ones. tokens_per_s:
     `arrived` by the seconds of the session; tokens_per_s_now: over the last seconds; None before the first token.
 
-    Time. elapsed_s: seconds since the session began. eta: time until it ends; None while unknown. paused: by the user.
-    stopping: no further request is sent, for the reason `why`; grace_s: seconds that requests in flight still have,
-    None for as long as they take. patience_s: seconds until the session ends by itself, while no endpoint answers; else
-    None.
+    Time. elapsed_s: seconds since the session began. eta: seconds until it ends at the present rate; None while
+    unknown. paused: by the user. stopping: no further request is sent, for the reason `why`; grace_s: seconds that
+    requests in flight still have, None for as long as they take. patience_s: seconds until the session ends by itself,
+    while no endpoint answers; else None.
 
     Wide: it is all that a display and `harness status` show of a session.
     """
@@ -138,7 +135,7 @@ class Progress(Tally, kw_only=True):
     endpoints: tuple[EndpointProgress, ...]
     failed: tuple[FailureProgress, ...] = ()
     oldest: OldestInFlight | None = None
-    eta: TimeLeft | None = None
+    eta: float | None = None
     concurrency: int = 0
     paused: bool = False
     stopping: bool = False

@@ -502,7 +502,7 @@ class SamplingSession:
             outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
         )  # fmt: skip
-        for doubt in doubts(dispatcher, seeded=self._settings.seed is not None):
+        for doubt in doubts(dispatcher):
             self.warn(doubt)
         return replace(outcome, causes=dispatcher.causes.listed(outcome.n_owed, ending.why))
 

@@ -25,12 +25,11 @@ class Spent:
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
-        """The sum of what several sessions logged, by the names of these fields or those of older versions."""
+        """The sum of what several sessions logged, by the names of these fields."""
         total: Counter[str] = Counter()
         for of in counts:
             total.update(of)
-        unstated = total["n_unstated"] + total["n_bounded"] + total["n_estimated"]
-        return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
+        return cls(total["prompt_tokens"], total["completion_tokens"], total["n_unstated"])
 
     def plus(self, *more: Spent) -> Spent:
         """Return the tokens of all."""

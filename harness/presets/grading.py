@@ -19,8 +19,8 @@ MAX_DEADLINE_SECONDS = 3600.0
 """A deadline that a user gives must be below this many seconds."""
 
 
-class AnyK(Options):
-    """The k of pass@k and its like."""
+class GradingOptions(Options):
+    """How samples are graded."""
 
     k: Annotated[
         tuple[int, ...],
@@ -32,22 +32,6 @@ class AnyK(Options):
         ),
     ] = ()
     """Beside the powers of two."""
-
-
-class GradingOptions(AnyK):
-    """How samples are graded."""
-
-    tau: Annotated[
-        float | None,
-        Option(
-            "Also G-Pass@k: the chance that at least this share of k samples is right, for the same k.",
-            under=HEADING,
-            metavar="SHARE",
-            above=0,
-            most=1,
-        ),
-    ] = None
-    """As 0.75; 1 is pass^k. See docs/statistics.md."""
     workers: Annotated[
         int | None, Option("Grading processes. Default: one a core.", under=HEADING, least=1, most=256)
     ] = None

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from harness.core.nouns import are, count_noun, in_points
+from harness.core.nouns import are, count_noun
 from harness.reports.published import settings_in_words
 from harness.reports.tables import AT_MOST, Table, note, p_cell, short
 from harness.reports.unsettled import open_points
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import Decision, RunPair, decide
-from harness.scoring.moves import Move, largest
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
-
-MAX_MOVED = 15
-"""Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
 def paired_table(
@@ -127,33 +123,6 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
         tuple(rows),
         (*notes, *reasons),
         frozenset(range(3, 7)),
-    )
-
-
-def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
-    """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
-
-    p: by Fisher's exact test, corrected by Holm over all questions of both runs.
-    """
-    fallen, risen = largest(moves, MAX_MOVED)
-    rows = tuple(
-        (
-            short(move.question.question_id),
-            f"{move.first_correct} / {move.first_n}",
-            f"{move.second_correct} / {move.second_n}",
-            in_points(move.change),
-            p_cell(move.p),
-        )
-        for move in (*fallen, *risen)
-    )
-    worse, better = sum(move.change < 0 for move in moves), sum(move.change > 0 for move in moves)
-    return Table(
-        f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed); p: the chance of "
-        "such a change between equal models, corrected for all questions (Holm)",
-        ("question", short(baseline), short(second), "points", "p"),
-        rows,
-        (),
-        frozenset(range(1, 5)),
     )
 
 

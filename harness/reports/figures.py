@@ -13,11 +13,10 @@ from harness.reports.plots.accuracy import Labelled, accuracy_plot, budget_plot,
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.questions import scatter_plot
 from harness.reports.plots.repeats import repeats_plot, sizes_plot
-from harness.reports.plots.samples import length_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.trainings import steps_of
-from harness.scoring.moves import pairs
+from harness.scoring.comparison import pairs
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24
@@ -83,12 +82,11 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
 
     alone: whether no other run of the report has the benchmark; then the plot of budgets is drawn here.
     """
-    score, questions = part.benchmark.score, part.benchmark.questions
+    score = part.benchmark.score
     if score is None:
         return []
-    grades = (grade for item in questions for grade in item.grades)
     scored = [Labelled(part.benchmark.name, score)]
-    return _present([curve_plot(score), budget_plot(scored) if alone else None, length_plot(grades)])
+    return _present([curve_plot(score), budget_plot(scored) if alone else None])
 
 
 def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:

@@ -22,7 +22,6 @@ from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports import figures
-from harness.reports.comparison_tables import moved_table
 from harness.reports.figures import RunBenchmark
 from harness.reports.overview_tables import breakdown_table
 from harness.reports.plots import draw
@@ -31,7 +30,6 @@ from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import Table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
-from harness.scoring.moves import moves
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import cells, percent, value_cell
 
@@ -179,18 +177,12 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
     """
     present = figures.parts(runs, name)
-    baseline, *others = present
-    moved = [
-        moved_table(baseline.run.label, part.run.label, moved_questions)
-        for part in others
-        if (moved_questions := moves(baseline.benchmark.questions, part.benchmark.questions))
-    ]
+    alone = len(present) == 1
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
-        "figures": _figures(figures.of_benchmark(present)),
-        "moved": moved,
-        "parts": [_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions],
+        "figures": _figures([*figures.of_repeats(present), *figures.of_benchmark(present)]),
+        "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),
         "checksums": checksum_table([part.run for part in present], name),
         "rubrics": {prompt: _markup(text) for prompt, text in rubrics(runs, name).items()},

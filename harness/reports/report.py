@@ -61,14 +61,13 @@ BREAKDOWNS = "report_breakdowns.csv"
 class Report:
     """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
 
-    For repeat, ks and title, see the function `report`. folders: paths of the runs whose samples `harness view` can
+    For repeat and title, see the function `report`. folders: paths of the runs whose samples `harness view` can
     show.
     """
 
     runs: tuple[ScoredRun, ...]
     published: tuple[PublishedScore, ...] = ()
     repeat: Repeat | None = None
-    ks: tuple[int, ...] = ()
     folders: tuple[str, ...] = ()
     title: str = ""
 
@@ -136,12 +135,7 @@ class Report:
 
     def terminal(self) -> RenderableType:
         """The summary and the comparisons, for a rich console; the other formats also contain the details."""
-        return to_terminal((summary_table(self.runs), *self._over_k(), *self._comparisons))
-
-    def _over_k(self) -> tuple[Table, ...]:
-        """The table over k for the values of k that the user named; empty if none was named."""
-        labelled = [(run.label, score) for run, _, score in self.scores]
-        return (over_k_table(labelled, self.ks),) if self.ks and labelled else ()
+        return to_terminal((summary_table(self.runs), *self._comparisons))
 
     def markdown(self) -> str:
         """The report in Markdown, for an issue, a README or a model card, with the commands that repeat the runs."""
@@ -279,21 +273,17 @@ def report(
     published: Sequence[PublishedScore] = (),
     *,
     repeat: Repeat | None = None,
-    ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: returns the command that repeats a run. ks: more k for pass@k, pass^k and maj@k, beside those in the scores.
+    repeat: returns the command that repeats a run.
     known_as, remarks: as in `read_runs`. title: the heading of the page; empty: the names of the models. Raises
-    `StoreError` when a folder is no run or a file is damaged, `UsageError` for a k larger than the number of samples.
+    `StoreError` when a folder is no run or a file is damaged.
     """
-    runs = read_runs(
-        run_folders, ks=ks, known_as=known_as, remarks=remarks,
-        named_by_sweep=True,
-    )  # fmt: skip
+    runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:
         raise StoreError("none of the runs can be read")
     shown = {run.label for run in runs}
@@ -302,4 +292,4 @@ def report(
         for label, folder in zip(labels(run_folders), run_folders, strict=True)
         if label in shown
     )
-    return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)
+    return Report(tuple(runs), tuple(published), repeat, folders, title)

@@ -23,18 +23,15 @@ from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import Score, warned, with_ks
+from harness.scoring.score import Score, warned
 from harness.scoring.tally import QuestionTally, slim, tally
-
-MAX_WITH_TEXT = 500
-"""Number of questions of a run whose texts are kept: a comparison names one by it whose id is only a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
     """One benchmark of one run.
 
-    score: None before `harness score`. questions: its grades by question; the first `MAX_WITH_TEXT` have their texts.
+    score: None before `harness score`. questions: its grades by question, without texts.
     known_as: the name under which scores of these questions are published: `name`, or a card's name if a user's file
     holds that card's questions. None: a file that is named like a card holds other questions. n_ungraded: planned
     samples that were stored after the last scoring, here or in a shard, so that the score leaves them out. rubric: the
@@ -93,12 +90,11 @@ Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
 def read_runs(
     folders: Sequence[RunFolder],
     *,
-    ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
-    """Read the scores, questions and grades of runs, in the order given. For ks, see `report`.
+    """Read the scores, questions and grades of runs, in the order given.
 
     known_as: without it, scores are taken to be published under the benchmark's own name. named_by_sweep: the
     benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
@@ -113,7 +109,6 @@ def read_runs(
         benchmarks = {
             name: _benchmark(
                 OpenBenchmark(folder.benchmark(name), record),
-                ks=ks,
                 alone=len(folders) == 1,
                 known_as=known_as,
                 n_unjoined=n_unjoined.get(name, 0),
@@ -216,14 +211,13 @@ def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 def _benchmark(
     opened: OpenBenchmark,
     *,
-    ks: Sequence[int],
     alone: bool,
     known_as: KnownAs | None,
     n_unjoined: int,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    ks: further values of k of pass@k. alone: the report has no
+    alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     n_unjoined: samples that only the run's shards hold.
     """
@@ -231,14 +225,10 @@ def _benchmark(
     planned = () if score is None else opened.planned()
     if score is None or not folder.grades.exists():
         return ScoredBenchmark(folder.name, record, score, (), folder.name)
-    questions = [
-        question if number < MAX_WITH_TEXT else slim(question, row=not alone) for number, question in enumerate(planned)
-    ]
+    questions = [slim(question, row=not alone) for question in planned]
     grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
     tallies = () if tallied is None else tallied.questions
-    if ks and tallies:
-        score = with_ks(score, tallies, ks)
     n_ungraded = n_unjoined
     if tallied is not None and tallied.missing and not record.imported:
         graded = KeySet(grade.key for grade in grades)

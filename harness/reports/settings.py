@@ -84,7 +84,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
     """The settings of one benchmark of one run, and where a sampling value or an option that was given comes from."""
     record = run.benchmarks[benchmark].record
     origins, by_path = record.settings.get(SAMPLING_FROM), settings_by_path(record)
-    origin_of = dict.fromkeys(record.options or (), "options") | dict(origins if isinstance(origins, Mapping) else {})
+    origin_of = dict.fromkeys(record.options or (), "options") | (dict(origins) if isinstance(origins, Mapping) else {})
     if BEFORE_FIT in by_path:
         origin_of["max_tokens"] = "server"  # what was sent follows from the server's context
     words = {setting_names.in_words(path): value for path, value in by_path.items() if not is_checksum(path)}

@@ -238,23 +238,25 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """The completion and reasoning tokens of all samples, of right ones, and of the others; None if no server stated
-    any tokens.
+    """The completion tokens of all samples, of right ones, and of the others, and the reasoning tokens of all; None if
+    no server stated any tokens.
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
-        if (tokens := score.tokens) is not None:
-            completion = (tokens.completion, tokens.completion_right, tokens.completion_wrong)
-            reasoning = (tokens.reasoning, tokens.reasoning_right, tokens.reasoning_wrong)
-            for kind, parts in (("completion", completion), ("reasoning", reasoning)):
-                for of, counts in zip(("all", "right", "not right"), parts, strict=True):
-                    if counts is not None:
-                        within = sampling_cell(counts.mean) if counts.mean.sampling else "?"
-                        spread = (counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)
-                        mean = f"{counts.mean.value:.0f} ({within})"
-                        yield (kind, of, str(counts.n), mean, *(f"{value:.0f}" for value in spread))
+        if (tokens := score.tokens) is None:
+            return
+        for kind, of, counts in (
+            ("completion", "all", tokens.completion),
+            ("completion", "right", tokens.completion_right),
+            ("completion", "not right", tokens.completion_wrong),
+            ("reasoning", "all", tokens.reasoning),
+        ):
+            if counts is not None:
+                within = sampling_cell(counts.mean) if counts.mean.sampling else "?"
+                mean = f"{counts.mean.value:.0f} ({within})"
+                yield (kind, of, str(counts.n), mean, f"{counts.p50:.0f}", f"{counts.p99:.0f}")
 
-    heads = ("tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
+    heads = ("tokens", "of", "samples", "mean", "p50", "p99")
     table = _by_score("Tokens of a sample", heads, scores, cells_of, n_names=2)
     return _if_any(_noted(table, "(?)", NO_MEAN_INTERVAL))
 

@@ -24,8 +24,8 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The part of a sample that was written.
 
     request: digest of the request that began it. engine: the engine that served it, "" = unknown. text, reasoning: as
-    sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, where
-    the server stated them. seams: places of earlier interruptions.
+    sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, empty
+    where the server did not state them. seams: places of earlier interruptions.
     """
 
     request: str
@@ -34,8 +34,8 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str | None = None
     reasoning: str | None = None
     tokens: int = 0
-    ids: Sequence[int] | None = None
-    prompt_ids: Sequence[int] | None = None
+    ids: Sequence[int] = ()
+    prompt_ids: Sequence[int] = ()
     seams: tuple[Seam, ...] = ()
 
 
@@ -68,13 +68,9 @@ def write(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
     if not partials:
         folder.inflight.unlink(missing_ok=True)
         return
-    write_atomically(
-        folder.inflight, (line(_Line(key, _encodable(part)), sealed=True) for key, part in partials.items())
-    )
+    write_atomically(folder.inflight, (_encoded(key, part) for key, part in partials.items()))
 
 
-def _encodable(part: Partial) -> Partial:
-    ids, prompt_ids = part.ids, part.prompt_ids
-    return msgspec.structs.replace(
-        part, ids=None if ids is None else list(ids), prompt_ids=None if prompt_ids is None else list(prompt_ids)
-    )
+def _encoded(key: Task, part: Partial) -> bytes:
+    part = msgspec.structs.replace(part, ids=list(part.ids), prompt_ids=list(part.prompt_ids))  # arrays are not encoded
+    return line(_Line(key, part), sealed=True)

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from harness.core import channel
 from harness.core.errors import StoreError, near_names
 from harness.core.files import disk_error, remove_leftovers
-from harness.core.inert import ascii_name, safe_name, visible
+from harness.core.inert import safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
 RACE_PLAN = "race.json"
@@ -117,9 +117,8 @@ class BenchmarkFolder:
 
 
 def named_folder(parent: Path, name: str, suffix: str = "") -> Path:
-    """The folder in `parent` of what is called `name`; the one that an earlier version made, if it is there."""
-    old = parent / f"{ascii_name(name)}{suffix}"
-    return old if old.is_dir() else parent / f"{safe_name(name)}{suffix}"
+    """The folder in `parent` of what is called `name`."""
+    return parent / f"{safe_name(name)}{suffix}"
 
 
 def run_around(file: Path) -> Path | None:
@@ -192,11 +191,9 @@ class RunFolder:
         return str(self.path)
 
     @classmethod
-    def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
-        """The default folder for a run of `model`; that of its shard ("2/8") by an earlier version, if it is there."""
-        former = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
-        folder = named_folder(results, model, former)
-        return cls(folder if folder.is_dir() else named_folder(results, model))
+    def default(cls, model: str, results: Path = RESULTS) -> RunFolder:
+        """The default folder for a run of `model`."""
+        return cls(named_folder(results, model))
 
     def of_shard(self, shard: str) -> RunFolder:
         """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards."""

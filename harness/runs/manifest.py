@@ -196,10 +196,8 @@ NEUTRAL = "neutral"
 made before this field existed resume without it.
 """
 
-SHARD, SELECTED = "shard", "selected"
-"""Field of an identity, and setting, of a shard's benchmark by an earlier version: which part of the questions it held,
-and the ids of the questions of all shards, in order, unless they are the whole set.
-"""
+SHARD = "shard"
+"""Field of an identity of a shard's benchmark by an earlier version: which part of the questions it held."""
 
 KEY_VARIABLE = "api_key_env"
 """Setting of a benchmark: the environment variable that the user named for the key; it has the option's name."""
@@ -359,10 +357,9 @@ def _whole(manifest: Manifest) -> Manifest:
     """The manifest with the plan of the whole run, where an earlier version stored the plan of one shard."""
     records = {}
     for name, record in manifest.benchmarks.items():
-        identity, ids = {**record.identity}, record.settings.get(SELECTED)
+        identity = {**record.identity}
         if identity.pop(SHARD, None) is not None:
-            texts = [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else None
-            plan = msgspec.structs.replace(record.plan, question_ids=texts)
+            plan = msgspec.structs.replace(record.plan, question_ids=None)
             record = msgspec.structs.replace(record, identity=identity, plan=plan)
         records[name] = record
     return msgspec.structs.replace(manifest, benchmarks=records)
@@ -436,7 +433,7 @@ def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     lines = "\n".join(f"  {difference}" for difference in changed)
     error = StoreError(
         f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
-        "Use the old settings, or another run folder."
+        "Use the old settings, or name another run folder with `out`."
     )
     error.other_settings = lines
     return error

@@ -294,8 +294,13 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
         if name not in manifest.benchmarks or not folder.questions.exists():
             continue
         theirs = questions.read(folder)
+        if not questions.as_sealed(manifest.benchmarks[name], theirs):
+            raise StoreError(
+                f"{folder.questions} was changed after the run wrote it. Remove the file and give the run's command "
+                f"again to rebuild it."
+            )
         for question in theirs:
-            digest = questions.digest_of([question])
+            digest = questions.seal([question])
             if question.question_id not in digests:
                 together.append(question)
             if digests.setdefault(question.question_id, digest) != digest:
@@ -303,11 +308,6 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
                     f"{folder.questions}: question {quoted(question.question_id)} differs from that in the folders "
                     f"before it. Join only runs with the same questions."
                 )
-        if not questions.as_sealed(manifest.benchmarks[name], theirs):
-            raise StoreError(
-                f"{folder.questions} was changed after the run wrote it. Remove the file and give the run's command "
-                f"again to rebuild it."
-            )
     if not together:
         raise StoreError(f"none of the folders holds the questions of {quoted(name)}; give each run's command again.")
     return together

@@ -18,9 +18,7 @@ from harness.runs.line_file import iterate_lines, write_lines
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"
-"""The setting of a benchmark's record that holds the `seal` of its questions; older records hold their `digest_of`."""
-
-_SEAL = "seal-1:"
+"""The setting of a benchmark's record that holds the `seal` of its questions."""
 
 MADE = "questions_made"
 """The setting that says from which local file the questions were made (`origin`), and the checksum of its rows
@@ -142,24 +140,13 @@ def seal(questions: Iterable[Question]) -> str:
 
     The order of the questions does not matter.
     """
-    each = sorted((q.question_id, codec.encode([*_content(q), q.kind, q.rules])) for q in questions)
-    return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
+    each = sorted(
+        (q.question_id, codec.encode([q.prompt_digest, q.references, q.choices, q.kind, q.rules])) for q in questions
+    )
+    return "seal-1:" + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 
 
 def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:
-    """Whether the questions match the digest in the record; True for older records without one."""
+    """Whether the questions match the seal in the record; True for older records without one."""
     noted: object = record.settings.get(DIGEST)
-    if noted is None:
-        return True
-    computed = seal(questions) if str(noted).startswith(_SEAL) else digest_of(questions)
-    return computed == noted
-
-
-def digest_of(questions: Iterable[Question]) -> str:
-    """Digest of questions and reference answers, in any order."""
-    each = sorted((q.question_id, codec.encode(_content(q))) for q in questions)
-    return digest_of_each([name, *codec.decode(rest)] for name, rest in each)
-
-
-def _content(question: Question) -> list[object]:
-    return [question.prompt_digest, question.references, question.choices]
+    return noted is None or seal(questions) == noted

@@ -9,13 +9,10 @@ card, with other questions or other settings: then only these names tell them ap
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import hold_lock, make_folder, open_for_writing
 
 JOIN = "+"
 """Stands between the parts of a cell's name; the name of an entry never contains it."""
@@ -38,22 +35,6 @@ def sweep_around(folder: RunFolder) -> Path | None:
     around = RunFolder(folder.path.parent)
     is_sweep = around.lock.is_file() and not around.manifest.is_file()
     return around.path if is_sweep and JOIN in folder.path.name else None
-
-
-@contextmanager
-def one_sender(sweep: Path) -> Iterator[None]:
-    """Wait until no other process sends scores of the sweep in this folder, and hold the others up.
-
-    Raises `StoreError`.
-    """
-    path = sweep / CELLS / "sending.lock"
-    make_folder(path.parent)
-    descriptor = open_for_writing(path, os.O_RDWR)
-    try:
-        with hold_lock(descriptor):
-            yield
-    finally:
-        os.close(descriptor)
 
 
 def names_in_sweep(folder: RunFolder, stored: Collection[str]) -> dict[str, str]:

@@ -94,8 +94,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     calls correct. of_judge: the population are a judge's verdicts. The intervals hold the audit's own uncertainty, too.
     n_undecided: samples beside the population that the grader and the person leave undecided;
     they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
-    that the grader left undecided beside the population, and on which the person's verdict counts. kappa: Cohen's, the
-    agreement of grader and person over the population beyond chance, at most 1; None where both have one verdict only.
+    that the grader left undecided beside the population, and on which the person's verdict counts.
     """
 
     accuracy: Estimate
@@ -107,7 +106,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_undecided: int = 0
     accuracy_undecided_right: float | None = None
     n_decided: int = 0
-    kappa: float | None = None
 
     @property
     def partial(self) -> bool:
@@ -130,7 +128,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         if self.n_differing:
             rejected = self.n_differing - self.n_accepted
             which = f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
-            which += "" if self.kappa is None else f", Cohen's kappa {self.kappa:.2f}"
         decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
         if_wrong = if_right = ""
         if self.accuracy_undecided_right is not None:
@@ -272,18 +269,7 @@ def estimate(
         n_audited=n_audited,
         n_differing=n_differing,
         n_accepted=n_accepted,
-        kappa=_kappa(parts),
     )
-
-
-def _kappa(parts: Sequence[AuditedPart]) -> float | None:
-    """Cohen's kappa (1960, Educ. Psychol. Meas. 20:37) of grader and person, by the weights of the strata."""
-    total = math.fsum(part.weight for part in parts)
-    grader = math.fsum(part.weight for part in parts if part.called_correct) / total
-    person = math.fsum(part.weight * part.right for part in parts) / total
-    both = math.fsum(part.weight * part.right for part in parts if part.called_correct) / total
-    chance = grader * person + (1 - grader) * (1 - person)
-    return None if chance >= 1 else (1 - grader - person + 2 * both - chance) / (1 - chance)
 
 
 def _limits(part: AuditedPart) -> Interval:

@@ -93,6 +93,20 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
         return if_possible(alone + self.missing_shift, self.second_accuracy)
 
 
+def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
+    """The questions that both runs have samples of, in the order of the first run.
+
+    Two files of a benchmark may use one id for different rows, so the digests of the rows must agree too.
+    """
+    others = {item.question.question_id: item for item in second if item.n}
+    shared = []
+    for item in first:
+        match = others.get(item.question.question_id)
+        if item.n and match is not None and item.question.row_digest == match.question.row_digest:
+            shared.append((item, match))
+    return shared
+
+
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
     """The paired comparison of two runs of one benchmark. first, second: `tally(…).questions` of each.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,14 @@ _SIGNS: tuple[Anomaly, ...] = get_args(Anomaly)
 
 _SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit & 1) for bits in range(1 << len(_SIGNS))]
 """The signs of a broken reply by bit mask: for each mask that a row can have, the signs whose bits are set."""
+
+Flag = Literal["kernel_stamps", "reasoned", "salvaged", "retokenised", "foreign", "stopped"]
+"""kernel_stamps: the kernel stamped the times of receipt. reasoned: the server sent reasoning. salvaged: the sample was
+continued after an interruption; retokenised: a continuation turned text into tokens again, which may have changed them.
+foreign: another tool made the sample. stopped: the finish reason is `stop`.
+"""
+
+_FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 _MAX_NUMBER = float(1 << 53)
 """Largest number that is stored; larger ones count as this one.
@@ -143,7 +151,7 @@ class Observed:
         self._answerers: dict[str, dict[str, int]] = {"provider": {}, "system_fingerprint": {}}
         """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
         self._answerer = {field: array("H") for field in self._answerers}
-        self._facts, self._signs = BitRows(), BitRows()
+        self._flags, self._signs = BitRows(), BitRows()
         self.checksums = array("q")
         """Of each sample, the checksum of its text and reasoning."""
 
@@ -176,7 +184,7 @@ class Observed:
         by_kernel = timing.clock == "kernel"
         stopped = sample.finish_reason == "stop"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
-        self._facts.put(
+        self._flags.put(
             (by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign, stopped)
         )
         self.checksums.append(reply_checksum(sample.text or "", sample.reasoning or ""))
@@ -199,21 +207,9 @@ class Observed:
             counted[field] = dict(sorted(named.items(), key=lambda item: -item[1]))
         return counted
 
-    def stamped_by_kernel(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the kernel stamped the times of receipt."""
-        return self._facts.of(rows, 0)
-
-    def reasoned(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the server sent reasoning."""
-        return self._facts.of(rows, 1)
-
-    def salvaged(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the sample was continued after an interruption."""
-        return self._facts.of(rows, 2)
-
-    def retokenised(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether a continuation had to turn text into tokens again, which may have changed the tokens."""
-        return self._facts.of(rows, 3)
+    def flagged(self, flag: Flag, rows: Rows) -> NDArray[np.bool_]:
+        """Whether each row has the flag, (len(rows),)."""
+        return self._flags.of(rows, _FLAGS.index(flag))
 
     def early_cut(self, rows: Rows, sent: Callable[[], int | None]) -> EarlyCut | None:
         """The limit of the server that the cut samples among `rows` show; None if they show none.
@@ -227,14 +223,6 @@ class Observed:
         for length in cut:
             lengths.observe(int(length) if length >= 0 else None, max_tokens)
         return lengths.early(len(rows))
-
-    def foreign(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether another tool made the sample."""
-        return self._facts.of(rows, 4)
-
-    def stopped(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the reply's finish reason is `stop`."""
-        return self._facts.of(rows, 5)
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
         """Return for each sign of something wrong whether each row shows it, (len(rows),)."""
@@ -254,7 +242,7 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     is_kept = tokens >= shortest_kept(int(tokens.max(initial=0)))
     lengths.count(int((~is_kept).sum()))
     tokens, rows = tokens[is_kept], rows[is_kept]
-    facts = (tokens, np.frombuffer(observed.checksums, dtype=np.int64)[rows], observed.stopped(rows))
+    facts = (tokens, np.frombuffer(observed.checksums, dtype=np.int64)[rows], observed.flagged("stopped", rows))
     for begin in range(0, len(rows), _BUFFERED):  # a list takes three times the memory of its array
         block = (column[begin : begin + _BUFFERED].tolist() for column in facts)
         for length, checksum, stopped in zip(*block, strict=True):
@@ -294,10 +282,10 @@ def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[s
     If the score counts such samples, it warns only if some were retokenised, because these may differ from
     uninterrupted samples. rows: the planned samples. counted: whether the score counts continued samples.
     """
-    n_salvaged = int(observed.salvaged(rows).sum())
+    n_salvaged = int(observed.flagged("salvaged", rows).sum())
     if not n_salvaged:
         return []
-    n_retokenised = int(observed.retokenised(rows).sum())
+    n_retokenised = int(observed.flagged("retokenised", rows).sum())
     how = "over the same tokens"
     if n_retokenised:
         how = f"{n_retokenised} of them after their text was turned into tokens again"

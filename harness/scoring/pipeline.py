@@ -50,7 +50,7 @@ from harness.scoring.observed import (
     salvage_warnings,
     takeover_warnings,
 )
-from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors, with_g_pass
+from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.scoring.workload import speed, workload
@@ -90,7 +90,9 @@ class GradedBenchmark:
     def counts(self) -> Rows:
         """Positions of the grades that the score counts."""
         return (
-            np.arange(len(self.grades)) if self.grading.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
+            np.arange(len(self.grades))
+            if self.grading.salvaged
+            else np.flatnonzero(~self.observed.flagged("salvaged", self.rows))
         )
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
@@ -153,7 +155,7 @@ def _grade_benchmark(
     )
     within = journal.index < record.plan.samples
     planned_rows = journal.rows if within.all() else journal.rows[within]
-    counts = within if grading.salvaged else within & ~journal.observed.salvaged(journal.rows)
+    counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     endpoints = journal.observed.endpoints
@@ -245,7 +247,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
-    # All that follows adds fields to it: facts of the samples, other accuracies, G-Pass@k, corrections, the audit.
+    # All that follows adds fields to it: facts of the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
@@ -259,8 +261,6 @@ def score_of(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
         score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))
-    if grading.tau is not None:
-        score = with_g_pass(score, graded.tallied, grading.tau)
     score = with_errors(score, graded.judged_failures)
     has_verdicts = graded.folder.overrides.exists()
     if not has_verdicts and score.judge_errors is None:

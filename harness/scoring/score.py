@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.answers.grammar.numerals import numeral
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
@@ -49,7 +48,6 @@ from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
     accuracy_of,
-    g_pass_at,
     interval_cell,
     maj_at,
     pass_at,
@@ -74,12 +72,6 @@ MAX_GROUPS = 20
 
 MAX_BREAKDOWNS = 8
 """Largest number of metadata fields by which a score is broken down."""
-
-_ADDED_FIELDS = ("cluster", "same_as", "choice_order")
-"""Metadata fields that the harness adds itself: nobody misses a breakdown by them."""
-
-_MAX_LEFT_OUT = 5
-"""Largest number of metadata fields without a breakdown that a warning names; the others are counted."""
 
 MAX_GRADER_CHARS = 160
 """Largest number of characters of a grader's name in a warning: a verifier with its checksum, then a judge."""
@@ -119,19 +111,12 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
     n_undecided: int
 
 
-class GPass(msgspec.Struct, frozen=True, kw_only=True):
-    """G-Pass@k with one τ: the chance that at least τ·k of k samples are right, by k."""
-
-    tau: float
-    at: dict[int, Estimate]
-
-
 WarningKind = Literal[
     "journal", "continued", "answerers", "replies", "card", "regraded", "hidden limit", "left out", "stored since",
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
     "file", "judge", "judge errors", "by hand", "audit",
 ]  # fmt: skip
-"""What a warning of a score is about."""
+"""What a warning of a score is about; `breakdown` stands in earlier scores only."""
 
 
 class ScoreWarning(msgspec.Struct, frozen=True):
@@ -172,8 +157,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     the text of another one; where they are many, sampling_error is None and sampling intervals are upper bounds
     (`at_most`).
 
-    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right), by k. g_pass: where a τ was
-    given.
+    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right), by k.
 
     Other accuracies. accuracy_finished: among the samples that max_tokens did not cut. accuracy_from_reasoning: if
     answers were also taken from reasoning that no final answer follows; None = the option was not given. It is no
@@ -204,7 +188,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     pass_at: dict[int, Estimate]
     pass_hat: dict[int, Estimate] = {}
     maj_at: dict[int, Estimate]
-    g_pass: GPass | None = None
     mean_completion_tokens: float | None
     bounds: Bounds
     partial: bool = False
@@ -306,7 +289,6 @@ def score_benchmark(
     clusters = cluster_numbers(covered)
     n_clusters = int(clusters.max()) + 1
     spread, error_of_questions = (sampling_error(present), question_error(present)) if present else (None, None)
-    breakdowns, omitted = _breakdowns(covered)
     score = Score(
         benchmark=questions[0].benchmark,
         accuracy=accuracy_of(covered),
@@ -331,7 +313,7 @@ def score_benchmark(
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(tallies.kinds),
-        breakdowns=breakdowns,
+        breakdowns=_breakdowns(covered),
         early_cut=early_cut,
         copies=tallies.copies,
         measures=measures(covered),
@@ -339,7 +321,6 @@ def score_benchmark(
     of_samples = (
         *warned("left out", tallies.warnings),
         *warned("unequal", [unequal_clusters(present), uneven_parts(present)]),
-        *warned("breakdown", omitted),
     )
     own = _warnings(score, tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
@@ -365,16 +346,6 @@ def _stated_tokens(columns: SampleColumns) -> dict[str, Any]:
     return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
 
-def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:
-    """Return `score` with G-Pass@k added, for each of its k. items: the score's questions.
-
-    tau: the share of the k samples that must be right.
-    """
-    covered = sorted(items, key=lambda item: item.question.question_id)
-    at = {k: g_pass_at(covered, k, tau).estimate for k in score.pass_at}
-    return msgspec.structs.replace(score, g_pass=GPass(tau=tau, at=at))
-
-
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest.
 
@@ -390,18 +361,6 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
                 field="k",
                 value=k,
             )
-
-
-def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """Return `score` with pass@k, pass^k and maj@k for the further numbers `ks`. items: the score's questions.
-
-    Raises `UsageError` for a k above the samples of a question.
-    """
-    check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
-    covered = sorted(items, key=lambda item: item.question.question_id)
-    added = _over_k(covered, sorted(set(ks) - score.pass_at.keys()))
-    joined = {name: dict(sorted((getattr(score, name) | by_k).items())) for name, by_k in added.items()}
-    return msgspec.structs.replace(score, **joined)
 
 
 def cut_share(score: Score) -> float:
@@ -589,41 +548,17 @@ def _bounds(items: Sequence[QuestionTally]) -> Bounds:
     return Bounds(_mean(low), _mean(high))
 
 
-def _breakdowns(items: Sequence[QuestionTally]) -> tuple[dict[str, dict[str, GroupScore]], list[str]]:
-    """For each field of the questions' metadata with few values, the score of each value.
+def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
+    """For the first `MAX_BREAKDOWNS` fields of the questions' metadata with few values, the score of each value.
 
-    Also returns a warning on the fields that are left out, if there are any. A field with one value needs no breakdown.
+    A field with one value, or with another one in each question, groups nothing.
     """
     fields = groups_by_field(items)
-    shown, warnings = _fields_shown(fields, len(items))
-    breakdowns = {
+    shown = [field for field in sorted(fields) if 1 < len(fields[field]) <= min(MAX_GROUPS, len(items) - 1)]
+    return {
         field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
-        for field in shown
+        for field in shown[:MAX_BREAKDOWNS]
     }
-    return breakdowns, warnings
-
-
-def warnings_of_breakdowns(questions: Iterable[Question]) -> list[str]:
-    """The warning that a score of these questions will give on fields of their metadata with too many values."""
-    items = [QuestionTally.of(question, (), 0) for question in questions]
-    return _fields_shown(groups_by_field(items), len(items))[1]
-
-
-def _fields_shown(fields: Mapping[str, Mapping[str, object]], n_questions: int) -> tuple[list[str], list[str]]:
-    """The fields with a breakdown, and a warning on those without one. fields: the values of each field."""
-    shown: list[str] = []
-    left_out: dict[str, str] = {}
-    for field in sorted(field for field, groups in fields.items() if len(groups) > 1):
-        n = len(fields[field])
-        if n == n_questions:  # such as an id, which groups nothing
-            left_out[field] = "another value in each question"
-        elif n > MAX_GROUPS:
-            left_out[field] = f"{n} values; at most {MAX_GROUPS} are shown"
-        elif len(shown) == MAX_BREAKDOWNS:
-            left_out[field] = f"at most {MAX_BREAKDOWNS} columns are shown"
-        else:
-            shown.append(field)
-    return shown, _no_breakdown({field: why for field, why in left_out.items() if field not in _ADDED_FIELDS})
 
 
 def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[QuestionTally]]]:
@@ -638,15 +573,6 @@ def groups_by_field(items: Sequence[QuestionTally]) -> dict[str, dict[str, list[
     return fields
 
 
-def _no_breakdown(reasons: Mapping[str, str]) -> list[str]:
-    """Return a warning on the metadata fields without a breakdown; none without such fields. reasons: by field."""
-    if not reasons:
-        return []
-    named = [f"{field} ({why})" for field, why in list(reasons.items())[:_MAX_LEFT_OUT]]
-    more = len(reasons) - len(named)
-    return [f"no breakdown by {', '.join(named)}{f' and {more} more' if more else ''}"]
-
-
 def _label(value: Any) -> str | None:
     """The value of a metadata field as the name of a group; None for a value that groups no questions."""
     if not isinstance(value, bool | int | str) or value == "":
@@ -657,17 +583,13 @@ def _label(value: Any) -> str | None:
     return visible(str(value), MAX_LABEL_CHARS)
 
 
-_NUMBERS = re.compile("([0-9]+|[零〇一二两三四五六七八九十百千]+)")
-"""Numbers in a label: in digits, or in Chinese numerals, as in 七年级."""
-
-
 def _natural(label: str) -> tuple[bool, list[tuple[bool, float, str]]]:
     """Sort key of a label: numbers in it by their value, before text; labels that are whole numbers come first."""
-    parts = []
-    for part in filter(None, _NUMBERS.split(label)):
+    parts = [
         # `isdigit` is true for ² too, which `float` refuses.
-        value = float(part) if part.isascii() and part.isdigit() else numeral(part)
-        parts.append((value is None, 0.0 if value is None else float(value), part))
+        (False, float(part), part) if part.isascii() and part.isdigit() else (True, 0.0, part)
+        for part in filter(None, re.split("([0-9]+)", label))
+    ]
     return not (label.isascii() and label.isdigit()), parts
 
 

@@ -153,17 +153,6 @@ def published_variance(
     return np.asarray(pooled * (1 - pooled) * (own / total + their / their_total) + unit * unit * RANDOM_ROUNDING)
 
 
-def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
-    """Two-sided p of Fisher's exact test (1935) of two runs with `correct` of n and `other_correct` of other_n right.
-
-    The chance that the right samples fall on the two runs in a way that is at most as likely as the observed one.
-    """
-    right, wrong = correct + other_correct, n + other_n - correct - other_correct
-    # The counts are whole numbers, so that rounding drops no split that is as likely as the observed one.
-    ways = [math.comb(right, hits) * math.comb(wrong, n - hits) for hits in range(n + 1)]
-    return sum(way for way in ways if way <= ways[correct]) / math.comb(n + other_n, n)
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p values of several tests, adjusted upwards so that the chance of any false alarm below 5 % is at most 5 %.
 

@@ -1,6 +1,6 @@
 """The formulas of one question: what k samples, drawn from its n, would have shown; their variance by the jackknife.
 
-pass@k: any of k samples is right. pass^k: all k are. G-Pass@k: a share τ of them is. maj@k: the majority is.
+pass@k: any of k samples is right. pass^k: all k are. maj@k: the majority is.
 `docs/statistics.md` explains them.
 """
 
@@ -23,7 +23,7 @@ def at_least_of_k(n: int, c: int, k: int, least: int) -> float:
     """Chance that at least `least` ≥ 1 of k samples, drawn from n of which c are right, are right. Unbiased.
 
     least = 1: pass@k (Chen et al. 2021, arXiv:2107.03374). least = k: pass^k (Yao et al. 2024, arXiv:2406.12045).
-    least = ⌈τk⌉: G-Pass@k (Liu et al. 2024, arXiv:2412.13147). In whole numbers until the last division.
+    In whole numbers until the last division.
     """
 
     def ways(hits: range) -> int:
@@ -41,12 +41,6 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """
     _check_k("pass@", n, k)
     return at_least_of_k(n, c, k, 1)
-
-
-def least_right(k: int, tau: float) -> int:
-    """How many of k samples are at least the share τ of them: of 10 samples and 0.3, 3."""
-    # τ·k of 0.3 · 10 is a little above 3 in floating point.
-    return max(1, math.ceil(tau * k - 1e-9))
 
 
 def jackknife(left_out: Sequence[tuple[float, int]]) -> float:

@@ -27,22 +27,19 @@ MIN_FREEDOM = 2.0
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of the n samples whose server stated them: mean, largest and quantiles.
+    """Tokens of the n samples whose server stated them.
 
-    p10: the smallest number that a tenth of the samples do not exceed.
+    p50, p99: the smallest number that so many percent of the samples do not exceed.
     """
 
     n: int
     mean: Estimate
-    p10: float
     p50: float
-    p90: float
     p99: float
-    largest: float
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Completion tokens (reasoning included) and reasoning tokens: of all samples, of the right ones, of the others.
+    """Completion tokens (reasoning included) of all samples, of the right ones, of the others; reasoning tokens of all.
 
     None where no server stated them.
     """
@@ -51,8 +48,6 @@ class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
     completion_right: TokenCounts | None
     completion_wrong: TokenCounts | None
     reasoning: TokenCounts | None
-    reasoning_right: TokenCounts | None
-    reasoning_wrong: TokenCounts | None
 
 
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +60,7 @@ class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
 def token_statistics(
     columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
 ) -> TokenStatistics:
-    """Return the token statistics of a score: of completions and of reasoning, of all, right and wrong samples.
+    """Return the token statistics of a score: of completions of all, right and wrong samples, and of reasoning.
 
     reasoning: reasoning tokens by position of the grade, NaN if not stated;
     None if no sample states them. clusters: the number of the cluster of each question of the columns.
@@ -81,8 +76,6 @@ def token_statistics(
         completion_right=counts(columns.tokens, right),
         completion_wrong=counts(columns.tokens, ~right),
         reasoning=counts(thought),
-        reasoning_right=counts(thought, right),
-        reasoning_wrong=counts(thought, ~right),
     )
 
 
@@ -146,15 +139,12 @@ def _counts(
     stated = tokens[~np.isnan(tokens)]
     if not len(stated):
         return None
-    p10, p50, p90, p99 = (int(quantile(stated, q) or 0) for q in (0.1, 0.5, 0.9, 0.99))
+    p50, p99 = (int(quantile(stated, q) or 0) for q in (0.5, 0.99))
     return TokenCounts(
         n=len(stated),
         mean=mean_of_tokens(tokens, question, clusters),
-        p10=p10,
         p50=p50,
-        p90=p90,
         p99=p99,
-        largest=int(stated.max()),
     )
 
 

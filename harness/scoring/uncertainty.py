@@ -29,7 +29,7 @@ from harness.scoring.stats import (
     sampling_limits,
     sampling_variance_of_mean,
 )
-from harness.scoring.stats_draws import at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
+from harness.scoring.stats_draws import at_least_of_k, maj_at_k, maj_jackknife, without_one
 from harness.scoring.tally import QuestionTally, cluster_numbers
 
 MAX_LABEL_CHARS = 80
@@ -157,14 +157,6 @@ def pass_at(items: Sequence[QuestionTally], k: int) -> Draws:
 def pass_hat(items: Sequence[QuestionTally], k: int) -> Draws:
     """The estimate of pass^k: all of k samples are right; every question has at least k samples."""
     return _draws_at(items, k, k)
-
-
-def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Draws:
-    """G-Pass@k with τ: at least τ·k of k samples right; every question has at least k samples.
-
-    tau: the share of k that must be right.
-    """
-    return _draws_at(items, k, least_right(k, tau))
 
 
 def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:

@@ -46,7 +46,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
     """The work for the samples `rows`; None without any. Samples of other tools, without known times, are left out."""
-    foreign = observed.foreign(rows)
+    foreign = observed.flagged("foreign", rows)
     if foreign.any():
         rows = rows[~foreign]
     if not len(rows):
@@ -111,7 +111,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     """
     if not observed.first_token.stated:
         return None
-    rows = rows[~np.isnan(observed.first_token.of(rows)) & ~observed.salvaged(rows)]
+    rows = rows[~np.isnan(observed.first_token.of(rows)) & ~observed.flagged("salvaged", rows)]
     if not len(rows):
         return None
     first = observed.first_token.of(rows)
@@ -128,7 +128,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
         gap_p99=gap_p99,
         tokens_per_s=quantile(_rates(observed, rows, first), 0.5),
         lag=lag,
-        kernel_stamps=int(observed.stamped_by_kernel(rows).sum()) / len(rows),
+        kernel_stamps=int(observed.flagged("kernel_stamps", rows).sum()) / len(rows),
     )
 
 
@@ -144,7 +144,7 @@ def _rates(observed: Observed, rows: Rows, first: NDArray[np.float64]) -> NDArra
     """
     tokens = observed.completion_tokens.of(rows)
     thought = np.nan_to_num(observed.reasoning_tokens.of(rows))
-    shown = observed.reasoned(rows)
+    shown = observed.flagged("reasoned", rows)
     tokens -= np.where(shown, 0.0, thought)  # Reasoning that was not streamed was over before the first token.
     seconds = observed.last_token.of(rows) - first
     timed = (tokens >= 2) & (seconds > 0)  # False where either number is NaN.

@@ -6,14 +6,13 @@ Foreign text (ids, addresses, messages of a server) is escaped here, even if it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
-    from harness.generation.forecast import TimeLeft
     from harness.generation.progress import BenchmarkProgress, Progress
     from harness.showing.running_score import RunningScore
 
@@ -89,7 +88,7 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     if ending := _ending(progress):
         parts.append(ending)
     elif progress.eta is not None and progress.done < progress.total and (not present or len(troubled) < len(present)):
-        parts.append(f"{time_range(progress.eta)} left")
+        parts.append(time_left(progress, progress.eta))
     return " · ".join(parts)
 
 
@@ -149,7 +148,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     elif present and len(troubled) == len(present):
         left = "no endpoint is asked at present"  # A pace is no forecast while a server says when to come back.
     elif progress.eta is not None:
-        left = f"{time_range(progress.eta)} left"
+        left = time_left(progress, progress.eta)
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
     facts.append([Span("time      ", "label"), Span(" · ".join(filter(None, (duration(progress.elapsed_s), left))))])
     if progress.continued:
@@ -307,24 +306,9 @@ def score_in_words(score: RunningScore, stored: int | None = None) -> str:
     return f"{in_percent(accuracy.value)}% right so far{interval}, {graded}"
 
 
-def time_range(left: TimeLeft) -> str:
-    """Return `9 to 14 min` or `40 s to 3 min`; the ends are rounded outwards, so the printed range is not too short."""
-    least, most = printed_range(left)
-    first, last = duration(least), duration(most)
-    if first == last:
-        return last
-    number, *unit = first.split(" ")
-    same_unit = len(unit) == 1 and unit == last.split(" ")[1:]
-    return f"{number if same_unit else first} to {last}"
-
-
-def printed_range(left: TimeLeft) -> tuple[int, int]:
-    """Return the ends of the range that `time_range` prints, in seconds."""
-    return _round(left.least_s, math.floor), _round(left.most_s, math.ceil)
-
-
-def _round(seconds: float, way: Callable[[float], int]) -> int:
-    return way(seconds) if way(seconds) < 100 else 60 * way(seconds / 60)
+def time_left(progress: Progress, eta: float) -> str:
+    """Return `about 9 min left`; `at least` once all samples are asked: the last ones are longer than the mean."""
+    return f"{'about' if progress.waiting else 'at least'} {duration(eta)} left"
 
 
 MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600

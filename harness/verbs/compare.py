@@ -24,15 +24,14 @@ from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.runs.sweep_cell import JOIN
 from harness.scoring.beside import overall_verdict
-from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
-from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published.loading import load_published
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
+from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 
@@ -56,17 +55,16 @@ class SampleKinds(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunComparison:
-    """One comparison: the decision, the questions whose results changed, and the settings that differ.
+    """One comparison: the decision, the counts of samples, and the settings that differ.
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
+    settings: the settings that differ.
     baseline_costs, costs: over all samples of the benchmark in each run, also where the questions differ.
     """
 
     decision: Decision
     baseline_samples: SampleKinds
     samples: SampleKinds
-    moved: Sequence[Move]
     settings: Sequence[Difference]
     baseline_costs: SampleCosts
     costs: SampleCosts
@@ -100,7 +98,6 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
             decision=decision,
             baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
             samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
-            moved=moves(first.questions, benchmark.questions),
             settings=[
                 *setting_differences(
                     first.record, benchmark.record, (base.manifest.provenance, run.manifest.provenance)
@@ -138,8 +135,7 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
         paired = _compare_pair(pairing)
         sides = _sides(folder_of, pairing)
-        undecided = both_undecided(*sides)
-        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided and undecided.range)
+        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
         by_folder[folder_of[pairing.run.label].path] = caution
     return by_folder
 
@@ -245,7 +241,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
             verified.append(Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons))
     if not verified:
         names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
-        where = "results/published/" if published is None else visible(str(published), 200)
+        where = "the table of published scores" if published is None else visible(str(published), 200)
         held = dict.fromkeys(score.benchmark for score in load_published(published))
         if not held.keys() & run.benchmarks.keys():
             if published is None:

@@ -18,18 +18,15 @@ from dataclasses import dataclass
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.runs import overrides
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
 from harness.scoring.audit import Audited
-from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison
+from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison, pairs
 from harness.scoring.graded_by import grading_warnings
-from harness.scoring.moves import pairs
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import unequal_clusters
-from harness.scoring.undecided import BothUndecided
 from harness.verbs import same_replies
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
@@ -77,8 +74,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
-    undecided = both_undecided(ours, first)
-    warnings += [] if undecided is None else [undecided.warning("the run", "the baseline")]
+    warnings += _undecided_warnings(ours, first)
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
@@ -218,10 +214,32 @@ def _words_of_audit(audit: Audited) -> str:
     return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
-def both_undecided(ours: Side, first: Side) -> BothUndecided | None:
-    """What undecided answers leave open in the run and in the baseline; None if there are none. Raises `StoreError` for
-    a damaged file of verdicts by hand."""
-    if not any(item.undecided for side in (ours, first) for item in side.benchmark.questions):
+def undecided_range(ours: Side, first: Side) -> tuple[float, float] | None:
+    """The least and the largest difference of the run from the baseline, in points, if all undecided answers of one are
+    wrong and all of the other right; None if neither has any.
+    """
+    shared = pairs(ours.benchmark.questions, first.benchmark.questions)
+    if not any(item.undecided for pair in shared for item in pair):
         return None
-    by_hand = [overrides.in_force(overrides.read(side.folder)) for side in (ours, first)]
-    return BothUndecided.of(ours.benchmark.questions, first.benchmark.questions, by_hand)
+
+    def between(mine: int, theirs: int) -> float:  # how many times the undecided answers of each count as right
+        gaps = ((a.correct + mine * a.undecided) / a.n - (b.correct + theirs * b.undecided) / b.n for a, b in shared)
+        return 100 * math.fsum(gaps) / len(shared)
+
+    return between(0, 1), between(1, 0)
+
+
+def _undecided_warnings(ours: Side, first: Side) -> list[str]:
+    """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
+    possible = undecided_range(ours, first)
+    if possible is None:
+        return []
+    sides = zip(*pairs(ours.benchmark.questions, first.benchmark.questions), strict=True)
+    counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
+    return [
+        f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. By them the "
+        f"difference may lie anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points, for which the intervals "
+        "above do not allow: read them with `harness show`, decide them by hand with `harness audit` (each has an "
+        "option for the undecided ones; `harness compare` with the option samples then counts the verdicts), or let a "
+        "judge decide"
+    ]

@@ -52,7 +52,7 @@ def _with_hint(verdict: Verdict) -> Verdict:
     """The verdict of a verifier that raised, with a step on what it was not given."""
     hint = (
         "here the verifier gets the reference and the reply, but no text, id and metadata of a question: to try it on "
-        "a card's questions, score a file of replies (docs/tutorials/own-grader.md)"
+        "a card's questions, score a file of replies (docs/tutorials/own-questions.md)"
     )
     # Before the last two steps, the rule and the verdict.
     return replace(verdict, steps=(*verdict.steps[:-2], hint, *verdict.steps[-2:]))

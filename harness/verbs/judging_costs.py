@@ -12,7 +12,7 @@ from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.asker import Asker
-from harness.client.spelling import PromptBounds, prompt_bytes
+from harness.client.spelling import most_prompt_tokens, prompt_bytes
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.money import Prices
@@ -77,7 +77,6 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     settings, _ = judge_of(judge, watcher)
     folder = open_scored(source)
     template = Asker(model=settings.model).template(settings.sampling.sent())
-    bounds = PromptBounds()
     benchmarks, prompt_tokens = {}, 0
     for benchmark in grade_run(folder, options, watcher.graded):
         requests = requests_for(folder, benchmark, settings)
@@ -86,7 +85,7 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
         for question, n in requests:
             if n:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))
-                prompt_tokens += n * bounds.most(question.question_id, n_bytes)
+                prompt_tokens += n * most_prompt_tokens(n_bytes)
     n_requests = sum(of.n_requests for of in benchmarks.values())
     return ExpectedJudging(
         judge=settings,

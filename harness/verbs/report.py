@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options.finished import ReportOptions
 from harness.core import channel
 from harness.core.inert import visible
 from harness.reports.report import Report
@@ -23,7 +22,7 @@ from harness.verbs.outputs import open_scored
 from harness.verbs.run_remarks import remarks
 
 
-def report(sources: Sequence[Path], options: ReportOptions) -> Report:
+def report(sources: Sequence[Path]) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
     A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. Raises
@@ -43,7 +42,6 @@ def report(sources: Sequence[Path], options: ReportOptions) -> Report:
         folders,
         published,
         repeat=lines_again,
-        ks=options.k,
         known_as=known_as,
         remarks=remarks(),
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",

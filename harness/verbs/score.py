@@ -232,15 +232,6 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     return {name: find_tracker(name) for name in names}
 
 
-def destinations_of(names: Sequence[str]) -> dict[str, str]:
-    """Name of each tracker → checksum of where it sends runs now."""
-    if not names:
-        return {}
-    from harness.exports.trackers import destination_of
-
-    return {name: destination_of(name) for name in names}
-
-
 def sent_in_words(name: str, address: str) -> str:
     """The sentence on a tracker that got the scores. address: where they can be seen; empty if unknown."""
     return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"

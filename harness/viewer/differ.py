@@ -13,9 +13,8 @@ from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
-from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.graded_by import grading_differences, grading_settings
-from harness.scoring.moves import pairs
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.uncertainty import point_cells
 from harness.viewer.rows import excerpt, title

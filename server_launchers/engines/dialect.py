@@ -103,8 +103,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     owned_by: str = ""
     marks: str = ""
     hides_behind: str = ""
-    workers: str = ""
-    """The page that lists the workers behind a router."""
     facts: tuple[FactField, ...] = ()
     context: Reading | None = None
     """Where the server states how many tokens one request may use, if the model's entry does not."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import msgspec
-
 from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.engines.dialect import Dialect
 from server_launchers.engines.routers import SGLANG_ROUTER, Router
@@ -27,19 +25,6 @@ ROUTED = STARTED | {"router_python"}
 PACKAGED = ROUTED | {"python", "uvx", "engine_version", "devices"}
 """Fields of the spec that every engine accepts that is a Python package."""
 NODES = frozenset({"nodes", "node_rank", "head_address", "head_port", "interface", "node_address"})
-
-
-class LogWords(msgspec.Struct, frozen=True):
-    """The meaning of the lines in an engine's log, beyond what all engines' logs share (`keeping.engine_log`).
-
-    phases: pattern of a line → progress of the start, with `{}` for its groups. causes: pattern → why a start failed,
-    in plain words; the most specific ones first. settings: patterns of lines that only list settings and show no
-    progress.
-    """
-
-    phases: tuple[tuple[str, str], ...] = ()
-    causes: tuple[tuple[str, str], ...] = ()
-    settings: tuple[str, ...] = ()
 
 
 class Engine:
@@ -73,7 +58,9 @@ class Engine:
     """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights = False
     """Whether a name known to `harness serve --models` is first turned into a file."""
-    log = LogWords()
+    causes: tuple[tuple[str, str], ...] = ()
+    """Pattern of a line of its log → why a start failed, in plain words; the most specific ones first. Beyond what all
+    engines' logs share (`keeping.engine_log`)."""
     dialect: Dialect | None = None
     """How the engine's servers are recognised and spoken to; None if they are known to speak only the OpenAI protocol.
     """

@@ -23,7 +23,7 @@ from server_launchers.engines.dialect import (
     TokenPages,
     stated_at,
 )
-from server_launchers.engines.engine import ROUTED, Engine, LogWords
+from server_launchers.engines.engine import ROUTED, Engine
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs
 
@@ -89,13 +89,10 @@ class LlamaCpp(Engine):
     }
     devices = "none"
     fetches_weights = True
-    log = LogWords(
-        phases=((r"[Ll]oad_model: loading model", "loading weights"), (r"listening on http", "listening")),
-        causes=(
-            (
-                r"failed to load model, '(.+?)'",
-                "the model {} cannot be loaded: damaged, or of a kind this build does not know",
-            ),
+    causes = (
+        (
+            r"failed to load model, '(.+?)'",
+            "the model {} cannot be loaded: damaged, or of a kind this build does not know",
         ),
     )
     dialect = DIALECT

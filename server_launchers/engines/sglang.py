@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
+from server_launchers.engines.engine import NODES, PACKAGED, Engine
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 from server_launchers.variables import KEY_VARIABLE
@@ -120,30 +120,21 @@ def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
 
 # ---- what its log means
 
-LOG = LogWords(
-    phases=(
-        (r"Load(?:ing)? weight begin", "loading weights"),
-        (r"Memory pool", "reserving the cache"),
-        (r"fired up and ready", "listening"),
+CAUSES = (
+    (
+        r"context_length \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
+        "the context of {} tokens is more than the model's {}: lower --max-model-len",
     ),
-    causes=(
-        (
-            r"context_length \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
-            "the context of {} tokens is more than the model's {}: lower --max-model-len",
-        ),
-        (
-            r"(?:Loaded weights leave no GPU memory for the KV cache|"
-            r"Not enough memory\. Please try to increase --mem-fraction-static)",
-            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
-            "or lower --max-model-len",
-        ),
-        (
-            r"SGLANG_CPU_OMP_THREADS_BIND is not set.* ranks \(.*= (\d+)\) should be smaller",
-            "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
-            "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
-        ),
+    (
+        r"(?:Loaded weights leave no GPU memory for the KV cache|"
+        r"Not enough memory\. Please try to increase --mem-fraction-static)",
+        "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --max-model-len",
     ),
-    settings=(r"server_args=",),
+    (
+        r"SGLANG_CPU_OMP_THREADS_BIND is not set.* ranks \(.*= (\d+)\) should be smaller",
+        "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
+        "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
+    ),
 )
 
 
@@ -199,7 +190,7 @@ class SGLang(Engine):
     takes = TAKES
     assumed_version = TESTED_VERSION
     spreads = True
-    log = LOG
+    causes = CAUSES
     dialect = DIALECT
     parsers = "sglang"
     neutral_words = NEUTRAL_WORDS

@@ -1,7 +1,7 @@
 """SGLang replicas behind SGLang's router, also for a single replica.
 
-The router lists its workers' models as "unknown" unless they are SGLang servers (see `routers`), and has a page that
-names its workers. Seen on sglang_router 0.3.2 and vllm-router 0.1.17.
+The router lists its workers' models as "unknown" unless they are SGLang servers (see `routers`).
+Seen on sglang_router 0.3.2 and vllm-router 0.1.17.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ class SGLangRouter(SGLang):
     always_routed = True
     dialect = Dialect(
         name="router",
-        source="sglang_router 0.3.2 and vllm-router 0.1.17: /workers, seen on both",
+        source="sglang_router 0.3.2 and vllm-router 0.1.17: the pages of SGLang, seen on both",
         hides_behind="unknown",
-        workers="/workers",
         facts=DIALECT.facts,
         context=DIALECT.context,
     )

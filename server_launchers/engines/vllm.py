@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
+from server_launchers.engines.engine import NODES, PACKAGED, Engine
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
@@ -172,49 +172,41 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
 
 # ---- what its log means
 
-LOG = LogWords(
-    phases=(
-        (r"Starting to load model", "loading weights"),
-        (r"GPU blocks", "reserving the cache"),
+CAUSES = (
+    (
+        r"Reasoning parser '([^']+)' not found\. Available parsers: ([\w, ]+)",
+        "the engine has no reasoning parser {}; it has {}",
     ),
-    causes=(
-        (
-            r"Reasoning parser '([^']+)' not found\. Available parsers: ([\w, ]+)",
-            "the engine has no reasoning parser {}; it has {}",
-        ),
-        (
-            r"[Mm]odel architectures? \[?'?(\w+)'?\]? (?:are|is) not supported",
-            "this version of the engine does not know the model's architecture {}: use a newer one",
-        ),
-        (
-            r"max_model_len \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
-            "the context of {} tokens is more than the model's {}: lower --max-model-len",
-        ),
-        (
-            r"(?:No available memory for the cache blocks|larger than the available KV cache memory)",
-            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
-            "or lower --max-model-len",
-        ),
-        (
-            r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
-            "the machine has {} GiB of memory left for the cache, but {} are needed: lower VLLM_CPU_KVCACHE_SPACE "
-            "(with --env)",
-        ),
-        (
-            r"Free memory on device .*?less than desired GPU memory utilization",
-            "other programs hold the devices' memory (see nvidia-smi): stop them or lower --memory-fraction",
-        ),
-        (
-            r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
-            "the model's {} attention heads cannot be spread over --tp {}: choose a divisor",
-        ),
-        (
-            r"Not enough allowed NUMA nodes to bind threads of (\d+) local CPUWorkers",
-            "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
-            "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
-        ),
+    (
+        r"[Mm]odel architectures? \[?'?(\w+)'?\]? (?:are|is) not supported",
+        "this version of the engine does not know the model's architecture {}: use a newer one",
     ),
-    settings=(r"non-default args", r"with config: "),
+    (
+        r"max_model_len \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
+        "the context of {} tokens is more than the model's {}: lower --max-model-len",
+    ),
+    (
+        r"(?:No available memory for the cache blocks|larger than the available KV cache memory)",
+        "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --max-model-len",
+    ),
+    (
+        r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
+        "the machine has {} GiB of memory left for the cache, but {} are needed: lower VLLM_CPU_KVCACHE_SPACE "
+        "(with --env)",
+    ),
+    (
+        r"Free memory on device .*?less than desired GPU memory utilization",
+        "other programs hold the devices' memory (see nvidia-smi): stop them or lower --memory-fraction",
+    ),
+    (
+        r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
+        "the model's {} attention heads cannot be spread over --tp {}: choose a divisor",
+    ),
+    (
+        r"Not enough allowed NUMA nodes to bind threads of (\d+) local CPUWorkers",
+        "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
+        "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
+    ),
 )
 
 
@@ -267,7 +259,7 @@ class Vllm(Engine):
     assumed_version = TESTED_VERSION
     spreads = True
     router = VLLM_ROUTER
-    log = LOG
+    causes = CAUSES
     dialect = DIALECT
     neutral_words = NEUTRAL_WORDS
     model_flags = (

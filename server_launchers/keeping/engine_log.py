@@ -1,9 +1,9 @@
-"""Reads the lines of an engine's log: how far a start has come, and in plain words why it failed.
+"""Reads the lines of an engine's log: in plain words why a start failed.
 
 It opens no file and knows no life cycle. It knows what torch, the hub, the loader and the system write under every
-engine; the lines of one engine are in its own file (`engines`, `LogWords`). Lines are matched against the patterns of
-all engines, because they need not name theirs. The most specific causes are tried first: a refused option, then an
-engine's own lines, then common ones.
+engine; the lines of one engine are in its own file (`Engine.causes`). Lines are matched against the patterns of all
+engines, because they need not name theirs. The most specific causes are tried first: a refused option, then an engine's
+own lines, then common ones.
 """
 
 from __future__ import annotations
@@ -14,17 +14,6 @@ from functools import cache
 
 from harness.core.inert import visible
 from server_launchers.engines import table
-
-_SHARED_PHASES = (
-    (r"[Dd]ownload\w*.*?(\d{1,3})%", "downloading weights {} %"),
-    (r"[Ll]oading (?:safetensors|pt|weights|checkpoint).*?(\d{1,3})%", "loading weights {} %"),
-    (r"[Cc]apturing (?:CUDA|cuda|ACL|acl|NPU)? ?graph.*?(\d{1,3})%", "capturing graphs {} %"),
-    (r"[Cc]aptur(?:e|ing) (?:CUDA|cuda|ACL|acl|npu|NPU)", "capturing graphs"),
-    (r"torch\.compile|Compiling|[Ii]nductor|Dynamo", "compiling"),
-    (r"KV [Cc]ache|kv cache|KV_cache", "reserving the cache"),
-    (r"warm[- ]?up|Warm[- ]?up", "warming up"),
-    (r"Application startup complete", "listening"),
-)
 
 _PORT_IN_USE = r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE"
 _FATAL = re.compile(_PORT_IN_USE)
@@ -108,36 +97,11 @@ _SIGNALS = {
 
 
 @cache
-def _phases() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Pattern of a line → the phase that the line shows."""
-    # `dict.fromkeys`, not a set: two engines share lines, and the order of patterns decides which one wins.
-    own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.phases)
-    return tuple((re.compile(pattern), text) for pattern, text in (*own, *_SHARED_PHASES))
-
-
-@cache
 def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Pattern → the sentence on the cause, in the order in which patterns are tried."""
-    own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.causes)
+    own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.causes)
     pairs = (*_OPTION_CAUSES, *own, *_SHARED_CAUSES)
     return tuple((re.compile(pattern, re.MULTILINE), sentence) for pattern, sentence in pairs)
-
-
-@cache
-def _phaseless_line() -> re.Pattern[str]:
-    """A pattern for lines that contain the words of a phase but show none, such as a list of all settings."""
-    settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
-    # "disabl": a line such as "torch.compile is disabled" names a phase that will not come.
-    return re.compile("|".join((*settings, "disabl")))
-
-
-def phase(lines: Iterable[str]) -> str | None:
-    """The phase of the start, by the last line that shows one; None if no line does."""
-    for line in reversed([line for line in lines if not _phaseless_line().search(line)]):
-        for pattern, text in _phases():
-            if match := pattern.search(line):
-                return text.format(*match.groups())
-    return None
 
 
 def is_fatal(lines: Iterable[str]) -> bool:

@@ -81,10 +81,8 @@ class StartProgress:
 
     seconds: float
     """Seconds since the start."""
-    phase: str
-    """The work of the engine, by its log; else the event that the start is waiting for."""
     line: str
-    """The last line of the log, safe to print."""
+    """The last line of the log, safe to print; before the first, what the start is waiting for."""
 
 
 OnProgress = Callable[[StartProgress], None]
@@ -364,8 +362,7 @@ def _until_ready(
             sizes = new_sizes
             last_growth = last_growth if answers else time.monotonic()
         lines = servers.log_tail(starting.log)
-        phase = engine_log.phase(lines) or why
-        on_progress(StartProgress(time.monotonic() - begun, phase, lines[-1] if lines else ""))
+        on_progress(StartProgress(time.monotonic() - begun, lines[-1] if lines else why))
 
         silent = time.monotonic() - last_growth
         end_of_log = lines[-HANGING_LINES:]

@@ -260,10 +260,13 @@ def why_ended(name: str, guard_pid: int) -> str | None:
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
-    """End the server called `name` (None: the only server), or all.
+    """End the server called `name` (None: the only server, or the only one that still runs), or all.
 
     Returns the names of the servers, and the processes that could not be ended, as text.
     """
+    running = [server for server in status() if server.status != "exited"]
+    if name is None and len(running) == 1:
+        name = running[0].name
     ending = status() if all else [_only(name, "say which server to stop, or --all")]
     return [server.name for server in ending], [process for server in ending for process in end(server)]
 

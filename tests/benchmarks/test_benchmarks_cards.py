@@ -154,7 +154,6 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
             r"unknown rule 'relative_tolerence'\. Did you mean rela",
         ),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected a text, found a list"),
-        (MINIMAL + "rules: {form: 3}\n", "rules: form: expected a text or nothing, found a whole number"),
         (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'; expected "),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number of at least 0"),
         # A kind of answer that a plug-in brings is checked like any other grader.
@@ -171,15 +170,11 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         (MINIMAL.replace(", answer: a", ""), "`columns` names no answer"),
         (MINIMAL + "samples: 0\n", r"samples: .*greater than or equal to 1, found 0"),
         (MINIMAL + "samples: many\n", r"samples: .*integer.*, found 'many'"),
-        (MINIMAL + "samples: true\n", r"samples: .*found True"),
-        (MINIMAL + "sampling: {temperature: .nan}\n", r"sampling\.temperature"),
-        (MINIMAL + "sampling: {top_p: 0}\n", r"sampling\.top_p"),
         (MINIMAL + "kind: essay\n", "kind: .*found 'essay'"),
         (
             MINIMAL + "prompt: boxd\n",
             r"prompt 'boxd' is not known; expected one of am_thinking, .*few_shot, .*, qwen_boxed\. Did you mean boxed",
         ),
-        (MINIMAL + "checksum: abc\n", "checksum"),
         (MINIMAL + "id_rule: column\n", "`id_rule: column` needs `columns.id`"),
         (MINIMAL + 'prompts: [{name: x, template: "{question} \\b"}]\n', r"control character \\x08"),
         (MINIMAL + 'prompts: [{name: x, template: "{qestion}"}]\n', r"unknown field \{qestion\}; a template"),
@@ -190,7 +185,6 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         (MINIMAL + "prompts: [{name: x}, {name: x}]\n", "two prompt variants have the same name"),
         (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "every answer would be A"),
         (MINIMAL + "choices: {correct: c}\n", "give either `options`, or `correct` with `incorrect`"),
-        (MINIMAL + "name: a:4\n", "name: "),
         ("- a list\n", "must hold `key: value` lines of a card, found a list"),
         ("", "must hold `key: value` lines of a card, found nothing"),
         ("1: x\n", "must hold `key: value` lines of a card, found a key that is no text"),
@@ -211,7 +205,6 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
             "nested too deeply|nesting depth",
         ),  # newer versions of libyaml refuse it first
         ("a: " + "x" * 300_000, "longer than a card may be: 262144 bytes"),
-        ("a: 2024-13-45\n", "is no plain YAML"),
     ],
 )
 def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
@@ -238,12 +231,6 @@ any_value = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-
-
-@given(right_values)
-def test_a_right_mapping_is_a_card_that_holds_what_stands_there(values: dict[str, Any]) -> None:
-    loaded = card.from_mapping(RIGHT | values, where="x")
-    assert {key: getattr(loaded, key) for key in values} == values
 
 
 @given(right_values, st.sampled_from(sorted(Card.model_fields)), any_value)

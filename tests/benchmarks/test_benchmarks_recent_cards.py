@@ -16,8 +16,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from harness.benchmarks import card, catalogue, questions
@@ -28,7 +26,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
 from harness.grading import grade
-from tests.benchmarks.hub_server import Dataset, Hub
+from tests.benchmarks.hub_server import Dataset, Hub, jsonl, parquet
 from tests.grading import given
 from tests.pins.held import read
 from tests.pins.test_pinned_cards import CARDS
@@ -38,12 +36,10 @@ Rows = list[dict[str, Any]]
 
 def stored(name: str, rows: Rows) -> bytes:
     if name.endswith(".parquet"):
-        buffer = io.BytesIO()
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), buffer)
-        return buffer.getvalue()
+        return parquet(rows)
     if name.endswith(".json"):
         return json.dumps(rows).encode()
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return jsonl(rows)
 
 
 PINNED = read(CARDS)
@@ -374,12 +370,3 @@ def test_the_damaged_rows_of_a_pinned_table_are_left_out_if_the_card_counts_them
         tables.read(path)
     with pytest.raises(UsageError, match="has 1 damaged rows, but the card says 2"):
         tables.read(path, damaged_rows=2)
-
-
-def test_the_damaged_row_of_the_olympiad_answers_is_the_one_that_the_card_leaves_out(shared_data: Path) -> None:
-    loaded = catalogue.load("imo_answerbench").with_data(str(shared_data / "imo_answerbench_v2.jsonl"))
-    built = questions.build(loaded)
-    # The shared copy was read without a check of the quotation marks: the row's answer is the next column.
-    (damaged,) = [question for question in built.questions if question.references == ("Algebra",)]
-    assert damaged.question_id == "imo-bench-algebra-036"
-    assert len(built.questions) == 400

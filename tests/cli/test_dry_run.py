@@ -54,19 +54,6 @@ def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
     assert ("no rule reads the reference “She sells" in tested) == warned
 
 
-@pytest.mark.parametrize(("values", "warned"), [(20, False), (21, True)])
-def test_the_doctor_names_a_column_with_too_many_values_for_a_breakdown(
-    values: int, warned: bool, folder: Path
-) -> None:
-    rows = [{"q": f"What is {n} + 1?", "a": str(n + 1), "unit": f"unit {n % values}"} for n in range(42)]
-    (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    card = "source: {kind: file, path: own.jsonl}\ncolumns: {question: q, answer: a, metadata: [unit]}\nprompt: boxed\n"
-    (folder / "own.yaml").write_text(f"title: own\nkind: auto\n{card}")
-    tested = harness(folder, "doctor", "--benchmark", "./own.yaml").out
-    assert "passed" in tested
-    assert ("own: a score will have no breakdown by unit (21 values; at most 20 are shown)" in tested) == warned
-
-
 def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -> None:
     (folder / "rubric.txt").write_text("It names the cause.")
     words = ["run", "--data", "sums.jsonl", "--serve-option", "max-model-len=40960", *SERVE]

@@ -111,6 +111,9 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         ),  # A command's own sentence comes first.
         (["score", "r", "--output", "x.json"], "`harness score RUN --json > FILE`; --out names the run"),
         (["score", "r", "--k", "1,8"], "is not a valid integer. Repeat --k for each value."),
+        (["run", "--data", "x.csv", "question_key=q"], "write --question-key VALUE"),
+        (["score", "x.jsonl", "answer_key=gold"], "write --answer-key VALUE"),
+        (["run", "--api-key", "k"], "export OPENAI_API_KEY=KEY, or --api-key-env names"),
         (["score", "r", "--workers", "1,8"], "is not a valid integer.\n"),
         (["race", "demo", "b"], "unexpected argument b: `cli race` takes [BENCHMARK]"),
         (["sweep", "s", "--repeats", "3"], "`repeat: N` in a sweep's file repeats whole runs"),

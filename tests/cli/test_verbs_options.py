@@ -51,7 +51,7 @@ FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 
 
 OF_COMMANDS = {"serve_option", "quiet", "env_file", "as_json", "dry_run", "scores", "judge", "candidates"} | {
-    *("print_schema", "list_suites", "verify", "follow", "lane", "lane_devices", "every_table", "show_samples"),
+    *("print_schema", "list_suites", "verify", "follow", "every_table", "show_samples"),
 }
 """Options that only a command line takes: of what it prints, or in another form than in Python."""
 

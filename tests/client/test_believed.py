@@ -87,14 +87,6 @@ Bend = Callable[[Lines, random.Random], Bent]
 BENDS: dict[str, Bend] = {}
 
 
-def bend(name: str) -> Callable[[Bend], Bend]:
-    def add(function: Bend) -> Bend:
-        BENDS[name] = function
-        return function
-
-    return add
-
-
 def changed(name: str, change: Callable[[Event, random.Random], object], note: str | None = None) -> None:
     """A bend of one event that brings a text."""
 
@@ -203,70 +195,39 @@ for kind, raw in {
     added(kind, lambda _, raw=raw: raw, note="")
 
 
-@bend("no finish")
-def _no_finish(lines: Lines, _: random.Random) -> Bent:
-    return Bent(lines[: finish(lines)])
+def ended(name: str, end: Callable[[Event], list[Event]], note: str | None = None) -> None:
+    """A bend that puts other events in the place of the finish."""
+
+    def function(lines: Lines, _: random.Random) -> Bent:
+        place = finish(lines)
+        return Bent([*lines[:place], *end(copy.deepcopy(lines[place])), *lines[place + 1 :]], note)
+
+    BENDS[name] = function
 
 
-@bend("an error instead of the finish")
-def _error_at_the_finish(lines: Lines, _: random.Random) -> Bent:
-    place = finish(lines)
-    event = copy.deepcopy(lines[place])
-    event["choices"][0]["error"] = {"code": 502, "message": "upstream broke"}
-    return Bent([*lines[:place], event, *lines[place + 1 :]])
+def with_choice(event: Event, **fields: object) -> Event:
+    return event | {"choices": [event["choices"][0] | fields]}
 
 
-@bend("the finish twice")
-def _finish_twice(lines: Lines, _: random.Random) -> Bent:
-    place = finish(lines)
-    again = copy.deepcopy(lines[place])
-    again["choices"][0]["delta"] = {}
-    return Bent([*lines[: place + 1], again, *lines[place + 1 :]], SECOND_FINISH)
+def with_ids(lines: Lines, n: int) -> Lines:
+    """The events with `n` ids that take turns."""
+    return [line | {"id": f"id-{at % n}"} if isinstance(line, dict) else line for at, line in enumerate(lines)]
 
 
-@bend("another finish after the first")
-def _two_finishes(lines: Lines, _: random.Random) -> Bent:
-    place = finish(lines)
-    again = copy.deepcopy(lines[place])
-    again["choices"][0] |= {"delta": {}, "finish_reason": "tool_calls"}
-    return Bent([*lines[: place + 1], again, *lines[place + 1 :]])
-
-
-@bend("the finish under another id")
-def _finish_of_another(lines: Lines, _: random.Random) -> Bent:
-    place = finish(lines)
-    return Bent([*lines[:place], lines[place] | {"id": "of another reply"}, *lines[place + 1 :]])
-
-
-@bend("an empty text after the finish")
-def _late_nothing(lines: Lines, _: random.Random) -> Bent:
-    place = finish(lines)
-    late = with_text(copy.deepcopy(lines[place]))
-    late["choices"][0]["delta"]["content"] = ""
-    return Bent([*lines[: place + 1], late, *lines[place + 1 :]], "")
-
-
-@bend("a text of another reply after the finish")
-def _late_text(lines: Lines, _: random.Random) -> Bent:
-    place = finish(lines)
-    return Bent([*lines[: place + 1], with_text(lines[place], id="of another reply"), *lines[place + 1 :]])
-
-
-@bend("an id of its own for each event")
-def _ids_vary(lines: Lines, _: random.Random) -> Bent:
-    bent = [line | {"id": f"id-{n}"} if isinstance(line, dict) else line for n, line in enumerate(lines)]
-    return Bent(bent, IDS_VARY)
-
-
-@bend("two ids that take turns")
-def _ids_take_turns(lines: Lines, _: random.Random) -> Bent:
-    return Bent([line | {"id": f"id-{n % 2}"} if isinstance(line, dict) else line for n, line in enumerate(lines)])
-
-
-@bend("another model beside the texts")
-def _role_of_another(lines: Lines, _: random.Random) -> Bent:
-    first = {"id": lines[0]["id"], "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]}
-    return Bent([first, *lines], RENAMED)
+ended("an error instead of the finish", lambda last: [with_choice(last, error={"code": 502, "message": "upstream"})])
+ended("the finish twice", lambda last: [last, with_choice(last, delta={})], SECOND_FINISH)
+ended("another finish after the first", lambda last: [last, with_choice(last, delta={}, finish_reason="tool_calls")])
+ended("the finish under another id", lambda last: [last | {"id": "of another reply"}])
+ended("an empty text after the finish", lambda last: [last, with_choice(with_text(last), delta={"content": ""})], "")
+ended("a text of another reply after the finish", lambda last: [last, with_text(last, id="of another reply")])
+BENDS |= {
+    "no finish": lambda lines, _: Bent(lines[: finish(lines)]),
+    "an id of its own for each event": lambda lines, _: Bent(with_ids(lines, len(lines)), IDS_VARY),
+    "two ids that take turns": lambda lines, _: Bent(with_ids(lines, 2)),
+    "another model beside the texts": lambda lines, _: Bent([
+        {"id": lines[0]["id"], "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]}, *lines,
+    ], RENAMED),
+}  # fmt: skip
 
 
 Outcome = Reply | RequestFailed
@@ -335,8 +296,7 @@ def test_a_bent_reply_fails_or_says_how_it_is_bent(name: str) -> None:
 def test_a_text_after_the_finish_is_noted() -> None:
     lines, text, _ = right(random.Random(1))
     place = finish(lines)
-    bent = [*lines[: place + 1], with_text(copy.deepcopy(lines[place])), *lines[place + 1 :]]
-    for got in outcomes(bent):
+    for got in outcomes([*lines[: place + 1], with_text(lines[place]), *lines[place + 1 :]]):
         assert isinstance(got, Reply)
         assert got.text == text + FALSE
         assert LATE_TEXT in got.notes

@@ -12,8 +12,6 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import Pages, describe, find_model
 from harness.testing import STALL, FakeServer, Pause, Request, Step, http, models
 
-ROUTED = {"workers": [{"url": "http://w1:8000", "model_id": "m", "is_healthy": True, "bootstrap": "secret"}]}
-
 
 class Counted:
     """Answers a page from a table; remembers which were asked."""
@@ -43,21 +41,16 @@ def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
         ("vllm", {"/version", "/server_info?config_format=json"}),
         ("sglang", {"/get_model_info", "/get_server_info"}),
         ("llamacpp", {"/props"}),
+        ("router", {"/get_model_info", "/get_server_info"}),
         ("somebody", {"/version", "/server_info?config_format=json", "/get_model_info", "/get_server_info", "/props"}),
     ],
 )
 def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: set[str]) -> None:
-    with FakeServer(Counted(models("m", owned_by=owner, max_model_len=9), {})) as server:
+    listed = models("unknown") if owner == "router" else models("m", owned_by=owner, max_model_len=9)
+    with FakeServer(Counted(listed, {})) as server:
         describe([looked_at(server)], "m")
     paths = [request.path for request in server.requests]
     assert sorted(paths) == sorted({"/v1/models", *pages})
-
-
-def test_a_router_is_known_by_its_workers() -> None:
-    with FakeServer(Counted(models("unknown"), {"/workers": ROUTED})) as server:
-        endpoint, pages = looked_at(server)
-        (facts,) = describe([(endpoint, pages)], "m")
-    assert facts.host["workers"] == [{"url": "http://w1:8000", "model_id": "m", "is_healthy": True}]
 
 
 def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:

@@ -25,14 +25,14 @@ def compared() -> str:
     names = {kind: {f.name.partition(".")[0] for f in fields if f.kind == kind} for kind in ("model", "host")}
     listed = {kind: ", ".join(f"`{name}`" for name in sorted(names[kind])) for kind in names}
     head = "| changes the replies: refused | the rest: a warning |\n| --- | --- |\n"
-    return f"{head}| {listed['model']} | {listed['host']}, `engine`, `server`, `workers` |\n"
+    return f"{head}| {listed['model']} | {listed['host']}, `engine`, `server` |\n"
 
 
 def asked() -> str:
     """By which signs a server is known, and which pages it is asked for."""
     text = "| server | known by | pages |\n| --- | --- | --- |\n"
     for one in engines.dialects():
-        pages = [one.workers or "/v1/models", *one.pages]
+        pages = ["/v1/models", *one.pages]
         text += f"| {one.name} | {signs(one)} | {', '.join(f'`{page}`' for page in pages)} |\n"
     return text + "| others (TensorRT-LLM, Ollama …) | | all of these |\n"
 

@@ -42,6 +42,15 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken(page) == []
 
 
+def test_every_page_that_the_code_names_is_there() -> None:
+    rooms = [ROOT / room for room in ("harness", "server_launchers", "datasets", "bench", "examples")]
+    files = [path for room in rooms for path in room.rglob("*") if path.suffix in (".py", ".yaml", ".md")]
+    files += [ROOT / name for name in ("Dockerfile", "Makefile", "compose.yaml", "pyproject.toml")]
+    named = {name for path in files for name in re.findall(r"(?<![\w/])docs/[\w/-]+\.md\b", path.read_text("utf-8"))}
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 def test_a_link_that_leads_nowhere_would_be_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

@@ -1,4 +1,4 @@
-"""README's commands are accepted as they stand, and its Python runs."""
+"""README's commands are accepted as they stand; tests/system/test_python_api.py runs its Python."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness.cli.demo import next_lines, program
 from server_launchers import isolated
-from server_launchers.keeping.launch import RunningServer
-from tests.docs.pages import ROOT, Typed, blocks, commands
+from tests.docs.pages import ROOT, Typed, commands
 from tests.docs.trying import ROW, Bench
-from tests.patience import PATIENCE_SECONDS
-from tests.system.command import environment
 
 PAGE = ROOT / "README.md"
 
@@ -77,21 +72,3 @@ def test_the_demo_names_a_program_that_a_shell_finds(tmp_path: Path, monkeypatch
 def test_a_flag_that_is_not_there_would_be_seen(bench: Bench) -> None:
     with pytest.raises(Exception, match="No such option"):
         bench.try_(Typed("here", ("report", "results/qwq", "--format", "pdf")))
-
-
-@pytest.mark.whole_pages
-def test_its_python_runs(tmp_path: Path, embedded_server: RunningServer) -> None:
-    (block,) = blocks(PAGE, "python")
-    (tmp_path / "readme.py").write_text(block.text)
-    extra = {"OPENAI_BASE_URL": embedded_server.base_urls[0]}
-    done = subprocess.run(
-        [sys.executable, "readme.py"],
-        cwd=tmp_path,
-        env=environment(tmp_path, extra),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "report").exists()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
@@ -20,12 +19,10 @@ import harness
 from harness.cli.flags import command_of
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.exports.trackers import Tracked, destination_of
+from harness.exports.trackers import Tracked
 from harness.runs import RunFolder
-from harness.runs.sweep_cell import one_sender
 from harness.testing import FakeServer
 from tests.exports.graded_runs import sample, varied, write_run
-from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as in_folder
 from tests.verbs.test_sweep_runs import answering, questions
 
@@ -204,36 +201,9 @@ def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
         assert sum(request.method == "POST" for request in server.requests[n_requests:]) == 0
 
 
-def test_the_place_of_a_tracker_is_what_its_variables_say(monkeypatch: pytest.MonkeyPatch, sent: list[Tracked]) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///here.db")
-    here = destination_of("mlflow")
-    monkeypatch.setenv("WANDB_PROJECT", "other")
-    assert destination_of("mlflow") == here
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///there.db")
-    assert destination_of("mlflow") != here
-    assert destination_of("notes") == ""
-
-
-def test_one_process_at_a_time_sends_scores_of_a_sweep(tmp_path: Path) -> None:
-    entered = threading.Event()
-
-    def send() -> None:
-        with one_sender(tmp_path / "s"):
-            entered.set()
-
-    with one_sender(tmp_path / "s"):
-        thread = threading.Thread(target=send)
-        thread.start()
-        assert not entered.wait(0.1)
-        with one_sender(tmp_path / "other"):  # Wrong twin: another sweep waits for nobody.
-            pass
-    thread.join(PATIENCE_SECONDS)
-    assert entered.is_set()
-
-
 def test_each_tracker_that_ships_is_named_as_its_package_and_its_extra() -> None:
     extras = metadata("reasoning-harness").get_all("Provides-Extra")
     assert extras is not None
     assert set(plugins.extensions("tracker")) == {"mlflow", "trackio", "wandb"} <= set(extras)
     for name in plugins.extensions("tracker"):
-        assert callable(plugins.extension("tracker", name).send)
+        assert callable(plugins.extension("tracker", name))

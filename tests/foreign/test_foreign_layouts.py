@@ -67,21 +67,13 @@ def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
     score = harness.score(folder, tool="sgl_eval", workers=1, out=tmp_path / "run")[folder.name]
     assert (score.n_correct, score.n_questions) == (3, 2)
     (grades,) = (tmp_path / "run").glob("*/grades.jsonl")
-    graded = {
-        (g["question_id"], g["sample_index"]): g["verdict"] for g in map(json.loads, grades.read_text().splitlines())
-    }
-    theirs = {
-        (row["id"], number): "correct" if row["symbolic_correct"] else "wrong"
-        for number, sample_rows in enumerate(rows)
-        for row in sample_rows
-    }
-    assert graded == theirs
-    stored = {
-        (sample.question_id, sample.sample_index): sample.text for _, sample in outputs.read(folder, format="sgl_eval")
-    }
-    assert stored == {
-        (row["id"], number): row["generation"] for number, sample_rows in enumerate(rows) for row in sample_rows
-    }
+    graded = [json.loads(line) for line in grades.read_text().splitlines()]
+    theirs = {(row["id"], number): row for number, sample_rows in enumerate(rows) for row in sample_rows}
+    verdicts = {key: "correct" if row["symbolic_correct"] else "wrong" for key, row in theirs.items()}
+    assert {(one["question_id"], one["sample_index"]): one["verdict"] for one in graded} == verdicts
+    stored = outputs.read(folder, format="sgl_eval")
+    texts = {(sample.question_id, sample.sample_index): sample.text for _, sample in stored}
+    assert texts == {key: row["generation"] for key, row in theirs.items()}
 
 
 def test_opencompass_predictions(tmp_path: Path) -> None:

@@ -105,34 +105,44 @@ def test_an_id_column_that_does_not_name_the_questions_is_left_alone(write_rows:
     assert found[:2] == found[2:], "rows with equal questions are samples of one question"
 
 
-@pytest.mark.parametrize("together", [True, False])
-def test_repeated_rows_are_samples_of_one_question_in_any_arrangement(write_rows: Write, together: bool) -> None:
-    rows = [llmeval_row(q, 1, f"{q}{n}") for n in range(4) for q in "pqr"]
-    rows = sorted(rows, key=lambda row: row["prompt"]) if together else rows
-    pairs = read(write_rows(rows))
+def replies(questions: str, times: int = 1) -> list[dict[str, Any]]:
+    """Rows of LLMEval: each question in turn, so often."""
+    return [llmeval_row(question, 1, f"{question}{n}") for n in range(times) for question in questions]
+
+
+CARD = (Question(benchmark="b", question_id="1", references=("5",), kind="math", row_digest="", prompt_digest=""),)
+UNEVEN = [llmeval_row(q, 1, f"{q}{n}") for q, times in (("p", 3), ("q", 3), ("r", 6), ("s", 2)) for n in range(times)]
+OWN = [{"task": f"p{n % 2}", "out": [f"a{n}", f"b{n}"], "truth": n % 2} for n in range(4)]
+COLUMNS = {"response_key": "out", "answer_key": "truth"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "samples"),
+    [
+        (replies("pqr", 4), {}, [4, 4, 4]),
+        (sorted(replies("pqr", 4), key=lambda row: str(row["prompt"])), {}, [4, 4, 4]),
+        (sorted(replies("pqr", 8), key=lambda row: str(row["prompt"]))[:-3], {}, [8, 8, 5]),
+        # Equal rows are samples unless most questions have one.
+        (replies("pqrstp"), {}, [1] * 6),
+        (replies("pqrstp"), {"repeats": "samples"}, [2, 1, 1, 1, 1]),
+        (UNEVEN, {}, [3, 3, 6, 2]),
+        (UNEVEN, {"repeats": "questions"}, [1] * 14),
+        # A benchmark says itself how often it lists a question, here r twice.
+        (UNEVEN, {"questions": CARD}, [3, 3, 3, 3, 2]),
+        # Equal questions with other references are distinct.
+        ([llmeval_row("p", gold, "x") for gold in (15, 27) for _ in range(2)], {}, [2, 2]),
+        ([{"question": f"p{n}", "generated_responses": ["a", "b"], "gold_answer": n} for n in range(2)], {}, [2, 2]),
+        (OWN, COLUMNS | {"question_key": "task"}, [4, 4]),
+        (OWN, COLUMNS, [2, 2, 2, 2]),
+        (OWN, COLUMNS | {"id_key": "truth"}, [4, 4]),
+    ],
+)
+def test_rows_become_questions_with_their_samples(
+    write_rows: Write, rows: list[dict[str, Any]], keys: dict[str, Any], samples: list[int]
+) -> None:
+    pairs = read(write_rows(rows), **keys)
     check(pairs)
-    assert shape(pairs) == [4, 4, 4]
-
-
-def test_equal_rows_are_samples_unless_most_questions_have_one(write_rows: Write) -> None:
-    rows = [llmeval_row(q, 1, f"{q}{n}") for q, times in (("p", 3), ("q", 3), ("r", 6), ("s", 2)) for n in range(times)]
-    assert shape(read(write_rows(rows))) == [3, 3, 6, 2]
-    assert shape(read(write_rows(rows), repeats="questions")) == [1] * 14
-    # A benchmark says itself how often it lists a question, here r twice.
-    assert shape(read(write_rows(rows), questions=CARD)) == [3, 3, 3, 3, 2]
-    rows = [llmeval_row(q, 1, q) for q in "pqrstp"]
-    assert shape(read(write_rows(rows))) == [1] * 6
-    assert shape(read(write_rows(rows), repeats="samples")) == [2, 1, 1, 1, 1]
-
-
-def test_a_lost_sample_makes_no_second_question(write_rows: Write) -> None:
-    rows = [llmeval_row(q, 1, f"{q}{n}") for q in "pqr" for n in range(8)]
-    assert shape(read(write_rows(rows[:-3]))) == [8, 8, 5]
-
-
-def test_equal_questions_with_other_references_are_distinct(write_rows: Write) -> None:
-    rows = [llmeval_row("p", gold, "x") for gold in (15, 27) for _ in range(2)]
-    assert shape(read(write_rows(rows))) == [2, 2]
+    assert shape(pairs) == samples
 
 
 def test_a_tools_own_ids_decide_and_must_agree_on_the_reference(write_rows: Write) -> None:
@@ -140,16 +150,6 @@ def test_a_tools_own_ids_decide_and_must_agree_on_the_reference(write_rows: Writ
     assert shape(read(write_rows(rows))) == [3, 3]
     with pytest.raises(UsageError, match="the question '0' has another reference answer than at"):
         read(write_rows([*rows, llmeval_row("same", 2, "x", doc_id=0)]))
-
-
-def test_any_file_is_read_by_its_column_names(write_rows: Write) -> None:
-    rows = [{"task": f"p{n % 2}", "out": [f"a{n}", f"b{n}"], "truth": n % 2} for n in range(4)]
-    path = write_rows(rows)
-    pairs = read(path, response_key="out", answer_key="truth", question_key="task")
-    check(pairs)
-    assert shape(pairs) == [4, 4]
-    assert shape(read(path, response_key="out", answer_key="truth")) == [2, 2, 2, 2]
-    assert shape(read(path, response_key="out", answer_key="truth", id_key="truth")) == [4, 4]
 
 
 def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
@@ -229,13 +229,6 @@ def test_what_models_write_is_never_refused_for_its_text(tmp_path: Path) -> None
     path.write_text('{"prompt": "p", "answer": NaN, "gen": "x"}', "utf-8")
     with pytest.raises(UsageError, match="the reference answer must be a number, found nan"):
         read(path)
-
-
-def test_limo_keeps_all_samples_of_a_question_in_one_row(write_rows: Write) -> None:
-    rows = [{"question": f"p{n}", "generated_responses": ["a", "b"], "gold_answer": n, "too_long": 0} for n in range(2)]
-    pairs = read(write_rows(rows))
-    assert shape(pairs) == [2, 2]
-    assert pairs[-1][0].references == ("1",)
 
 
 def test_lm_eval_sample_logs_are_read_before_their_filters(write_rows: Write) -> None:
@@ -396,9 +389,6 @@ def test_a_table_of_another_suffix_is_told_that_the_suffix_decides(tmp_path: Pat
     assert shape(read(tmp_path / "typed.tsv")) == [1]
     (tmp_path / "lines.txt").write_text('\n{"question": "1 + 1?", "answer": "2", "response": "2"}\n')
     assert shape(read(tmp_path / "lines.txt")) == [1]
-
-
-CARD = (Question(benchmark="b", question_id="1", references=("5",), kind="math", row_digest="", prompt_digest=""),)
 
 
 def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from harness.client.spelling import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
+from harness.client.spelling import prompt_bytes
 from harness.core.money import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
@@ -92,23 +92,12 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
 
 
-def test_a_question_asked_again_has_the_prompt_that_its_first_reply_stated() -> None:
+def test_a_prompt_that_a_reply_shows_to_be_longer_is_reserved_for() -> None:
     limits = budget(100, budget_usd=0.05, prices=Prices(10.0, 20.0))
-    sent = send(limits, 10)
-    for task in sent[:9]:
-        finish(limits, task, 100, prompt=50)
-    finish(limits, sent[9], 100, prompt=None)
-    assert limits.billing.longest_prompt == 100, "one question's prompt is not known"
-    (task,) = send(limits, 1, 1)
-    finish(limits, Task("sums", "q9", 1), 100, prompt=60)
-    assert limits.billing.longest_prompt == 60
-
-
-def test_a_template_that_a_reply_shows_to_be_longer_counts_for_all_prompts() -> None:
-    bounds = PromptBounds()
-    assert bounds.most("a", 10) == 10 + TEMPLATE_TOKENS
-    bounds.learn("b", 10, 500)
-    assert (bounds.most("a", 10), bounds.most("b", 10)) == (500, 500)
+    for prompt, longest in ((50, 100), (None, 100), (160, 160)):
+        (task,) = send(limits, 1)
+        finish(limits, task, 100, prompt=prompt)
+        assert limits.billing.longest_prompt == longest
 
 
 def test_all_texts_of_a_request_can_be_a_part_of_its_prompt_and_no_number() -> None:

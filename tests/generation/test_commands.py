@@ -221,41 +221,6 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         assert harness(*words, "--no-canary").code == 0
 
 
-LOOP = r"So \boxed{1}, but wait, let me check that. " * 8
-LONG_REPLY = r"There is one apple on the table, and nothing is added or taken away, so it is still \boxed{1}."
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "not_said"),
-    [
-        (LOOP, "12 of them ending in a loop of the same words (100.0%)", "repeating"),
-        (
-            LONG_REPLY,
-            "9 of them repeating word by word an earlier reply of 80 characters or more to the same question (75.0%)",
-            "ending in a loop",
-        ),
-        (LONG_REPLY[-79:], "", "repeating"),
-    ],
-)
-def test_loops_and_repetitions_are_one_line_each(
-    tmp_path: Path, harness: ControlCommand, text: str, said: str, not_said: str
-) -> None:
-    """Equal replies that end in a loop are the model's own: it writes them from any seed."""
-
-    def stuck(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
-        return completion(text)
-
-    with FakeServer(stuck) as server:
-        words = run_words(sums(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
-        done = harness(*words)
-    assert done.code == 0
-    assert said in done.err
-    assert not_said not in done.err
-    assert "truncated" not in done.err
-
-
 def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:
     with FakeServer(answering(0.9)) as sound, FakeServer(answering(0.1)) as broken:
         (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} # new\n", encoding="utf-8")

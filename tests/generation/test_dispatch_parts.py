@@ -34,7 +34,7 @@ def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
         lanes = Lanes([Endpoint.parse("http://a")], 2, Patience(), clock)
         first, second = (lanes.sent(next(iter(lanes)), Work(Task("b", "q", n))) for n in range(2))
         second.arriving.count = lambda: 3
-        arrivals = Arrivals(clock, {}, {second.task: second})
+        arrivals = Arrivals(clock, {second.task: second})
         clock.now += 1
         arrivals.finished(first, 40, events)
         arrivals.look()

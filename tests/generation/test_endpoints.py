@@ -99,7 +99,9 @@ def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
         lanes, clock = two(n=1)
         if answered:
             answer(lanes, 0)
-        fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
+        fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER - 1)
+        assert not at(lanes, 0).set_aside
+        fail(lanes, clock, 0, "connect")
         assert lanes.patience_left == pytest.approx(patience)
         clock.now += patience - 0.1
         assert lanes.gave_up() is None

@@ -1,4 +1,4 @@
-"""A usage that states far fewer tokens than came as events is named by the run and by its score; others are not.
+"""A usage that states far fewer tokens than came as events is named by the score; others are not.
 
 For: harness.core.reply_notes, harness.generation.outcome.
 """
@@ -36,7 +36,7 @@ def test_only_many_more_events_than_stated_tokens_prove_a_false_usage(
 
 
 @pytest.mark.parametrize("stated", [30, 60])
-def test_run_and_score_name_a_usage_of_half_the_tokens(tmp_path: Path, stated: int) -> None:
+def test_a_score_names_a_usage_of_half_the_tokens(tmp_path: Path, stated: int) -> None:
     def answer(request: Request) -> Iterable[Step]:
         if request.method == "GET":
             return [models("test-model")]
@@ -49,7 +49,5 @@ def test_run_and_score_name_a_usage_of_half_the_tokens(tmp_path: Path, stated: i
         words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
         done = harness(tmp_path, *words, "--no-canary", "--no-fingerprint", "--temperature", "1")
     assert done.code == 0, done.err
-    said = "2 of 2 replies (100%) came as many more token events than their usage states tokens"
-    assert (said in done.err) is (stated == 30), done.err
     scored = harness(tmp_path, "score", "run")
     assert (f"2 replies of this run: {TOO_FEW_STATED}" in scored.out.replace("\n", " ")) is (stated == 30), scored.out

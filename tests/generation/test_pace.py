@@ -153,6 +153,15 @@ def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -
     assert pace.in_flight == 16
 
 
+def test_a_slot_that_has_no_credit_rests_again_and_longer() -> None:
+    pace = Pace(2, lambda: 0.0, lambda low, high: high)
+    refused, _ = pace.sent(), pace.sent()
+    pace.refused(refused)
+    for now, rest_ends in ((0.1, 0.27), (0.27, 0.559)):
+        pace.advance(now)
+        assert pace.rest_ends == pytest.approx(rest_ends)
+
+
 def played(word: str) -> float:
     """Seconds that a slot rests after requests that were refused (R), accepted (A) or cut (C) one after the other."""
     now, rest = 0.0, 0.0

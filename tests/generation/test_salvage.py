@@ -216,6 +216,11 @@ def replied(text: str, finish: str, n_prompt: int, n_new: int) -> Reply:
     return Reply(text=text, reasoning=None, finish_reason=finish, usage=usage, timing=Timing(started=0.0, total=1.0))
 
 
+def n_sent(request: Continuation) -> int:
+    """Number of token ids in its prompt."""
+    return len(json.loads(request.body)["prompt"])
+
+
 def going_on(begun: Partial) -> Continuation:
     template = RequestTemplate(model="test-model", max_tokens=10_000)
     salvage = Salvage(mode="exact", engine="vllm")
@@ -237,9 +242,9 @@ def test_cut_anywhere_and_as_often_as_you_like_the_parts_are_the_whole(thinks: i
             request = going_on(partial)
         except WrittenAnew:
             return  # too short, or its tokens are not known: asked from the start
-        assert request.prompt == prompt + ids[: request.seam.tokens]
+        sent = [*request.begun.prompt_ids, *request.begun.ids]
+        assert sent == prompt + ids[: request.seam.tokens]
         assert (partial.reasoning or "") == "".join(map(text_of, ids))[: len(partial.reasoning or "")]
-        sent = request.prompt
     assert request is not None
     rest, reason = model.onward(sent, None)
     reply = whole(request, replied("".join(map(text_of, rest)), reason, len(sent), len(rest)))
@@ -259,7 +264,7 @@ def test_a_reasoning_that_its_last_token_closed_is_closed() -> None:
     begun = written_so_far(None, "", "vllm", seen(model, ids[:31]))
     request = going_on(begun)
     rest = "".join(map(text_of, ids[31:50]))
-    reply = whole(request, replied(rest, "length", len(request.prompt), 19))
+    reply = whole(request, replied(rest, "length", n_sent(request), 19))
     assert (reply.reasoning, reply.text) == model.said(ids[:50])
 
 
@@ -280,7 +285,7 @@ def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:30])))
     with pytest.raises(WrittenAnew, match="the server counted 3"):
         whole(request, replied("x", "stop", 3, 1))
-    assert whole(request, replied("x", "stop", len(request.prompt), 1)).finish_reason == "stop"
+    assert whole(request, replied("x", "stop", n_sent(request), 1)).finish_reason == "stop"
 
 
 def test_an_answer_that_ends_inside_its_reasoning_is_asked_anew_and_a_truncated_one_is_taken() -> None:
@@ -288,8 +293,8 @@ def test_an_answer_that_ends_inside_its_reasoning_is_asked_anew_and_a_truncated_
     ids = model.answer(MESSAGES)
     request = going_on(written_so_far(None, "", "vllm", seen(model, ids[:20])))
     with pytest.raises(WrittenAnew, match="inside its reasoning"):
-        whole(request, replied(" on and on", "stop", len(request.prompt), 3))
-    cut = whole(request, replied(" on and on", "length", len(request.prompt), 3))
+        whole(request, replied(" on and on", "stop", n_sent(request), 3))
+    cut = whole(request, replied(" on and on", "length", n_sent(request), 3))
     assert cut.text is None or cut.text == ""
     assert (cut.reasoning or "").endswith(" on and on")
 

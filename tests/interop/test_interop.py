@@ -13,8 +13,8 @@ import harness
 from harness.benchmarks import catalogue, questions
 from harness.runs import RunFolder, grades, read_samples
 from harness.scoring.score import Score
-from tests.benchmarks.hub_server import Dataset, serve
-from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, lines, text
+from tests.benchmarks.hub_server import Dataset, jsonl, serve
+from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, text
 from tests.interop.conftest import Asking
 
 
@@ -115,7 +115,7 @@ def test_inspect_makes_the_same_questions_of_an_eval_yaml(
     tasks = {"listed": (CHOICE, LISTED), "columns": (COLUMNS, IN_COLUMNS), "sums": ({**MATHS, "id": "sums"}, SUMS)}
     for name, (_, rows) in tasks.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "test.jsonl").write_bytes(lines(rows))
+        (tmp_path / name / "test.jsonl").write_bytes(jsonl(rows))
     path = tmp_path / "eval.yaml"
     path.write_bytes(text(*({**task, "config": name} for name, (task, _) in tasks.items())))
     program = """

@@ -76,30 +76,6 @@ def test_wandb_offline(python: Path, run: RunFolder, tmp_path: Path) -> None:
     tracked(python, run, "wandb", WANDB_MODE="offline", WANDB_DIR=str(store))
     files = sorted(store.glob("wandb/offline-run-*/run-*.wandb"))
     assert len({file.name for file in files}) == 1, "told twice, it is one entry"
-    code = """
-import json, sys
-from wandb.proto import wandb_internal_pb2 as records
-data, at, found, part = open(sys.argv[1], "rb").read(), 7, [], b""
-while at < len(data):  # LevelDB's log: blocks of 32 KiB; of each piece checksum, length, and whether it ends a record
-    left = 32768 - at % 32768
-    if left >= 7:
-        length, kind = int.from_bytes(data[at + 4 : at + 6], "little"), data[at + 6]
-        part += data[at + 7 : at + 7 + length]
-        if kind in (1, 4):
-            found, part = [*found, part], b""
-        at += 7 + length
-    else:
-        at += left
-facts, scores = {}, {}
-for one in found:
-    record = records.Record(); record.ParseFromString(one)
-    for update in [*record.run.config.update, *record.config.update]:
-        facts[update.key or ".".join(update.nested_key)] = json.loads(update.value_json)
-    for item in record.history.item:
-        scores[item.key or ".".join(item.nested_key)] = json.loads(item.value_json)
-print(json.dumps([facts, scores]))
-"""
-    check(run, *json.loads(program(python, run, "-c", code, str(files[0]))))
     nowhere(store, KEY, "boxed", "What is 0", "--track")
 
 

@@ -41,7 +41,7 @@ def ended(words: list[str], folder: Path = CHECKOUT) -> subprocess.CompletedProc
 
 def commands(program: str) -> list[list[str]]:
     """The page's commands, as this engine takes them."""
-    (first, second, third) = blocks(CHECKOUT / "docs" / "howto" / "offline.md", "text")[-3:]
+    (first, second, third) = blocks(CHECKOUT / "docs" / "gpu-nodes.md", "text")[-3:]
     lines = []
     for line in (first.text + second.text + third.text).replace("\\\n", " ").splitlines():
         line = line.replace("$(id -u):$(id -g)", f"{os.getuid()}:{os.getgid()}")
@@ -90,19 +90,3 @@ def test_the_pages_commands_write_into_the_folder_of_who_gives_them(
     assert ended([*run[:at], "score", report[-1]], tmp_path).returncode == 0
     assert ended(report, tmp_path).returncode == 0
     assert (folder / "report.html").stat().st_uid == os.getuid()
-
-
-@pytest.mark.timeout(900)
-def test_compose_brings_the_embedded_server_and_the_client_together(engine: str) -> None:
-    if ended([engine, "compose", "version"]).returncode:
-        pytest.skip(f"{engine} has no compose")
-    run, score, down = ([engine, "compose", "-p", IMAGE, *one[2:]] for one in commands(engine)[3:])
-    at = run.index("client")
-    try:
-        done = ended([*run[:at], "-T", *run[at:], "--limit", "2", "--max-tokens", "16"])
-        assert done.returncode == 0, done.stderr[-2000:]
-        done = ended([*score[:at], "-T", *score[at:]])
-        assert done.returncode == 0, done.stderr[-2000:]
-        assert "2 × 4" in done.stdout
-    finally:
-        assert ended([*down, "--volumes", "--rmi", "local"]).returncode == 0

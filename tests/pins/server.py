@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import re
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.testing import Answer, Request, Step, delta, event_stream, http
+from tests.verbs.toy_model import CONTEXT, Fault, Toy, answering
 
 ENGINES: Mapping[str, Mapping[str, Any]] = {
     "plain": {"/v1/models": {"data": [{"id": "pinned", "object": "model"}]}},
@@ -103,6 +107,23 @@ def judging(engine: str = "plain") -> Answer:
         shown = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
         word = "CORRECT" if "comes after" in shown.get("answer", "") else "INCORRECT"
         yield from _reply(request.json, f"I compared them.\n**VERDICT: {word}**", None, "stop")
+
+    return answer
+
+
+def drawing(engine: str, weights: str = "a", fault: Fault | None = None) -> Answer:
+    """A small model that really samples, behind an engine's pages. weights: another name is another model."""
+    lock, times = threading.Lock(), Counter[bytes]()
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield page(engine, request).replace(b"40960", str(CONTEXT).encode().rjust(5))
+            return
+        with lock:  # the n-th of equal requests is answered the same, whichever it is
+            times[request.body] += 1
+            chance = random.Random(request.body + bytes(times[request.body]))
+        toy = Toy(weights, spread=1.0, names=("pinned",), chance=chance)
+        yield from answering(toy, fault or Fault())(request)
 
     return answer
 

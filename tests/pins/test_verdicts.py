@@ -41,13 +41,3 @@ def test_no_pair_stands_twice_and_each_has_a_group() -> None:
     assert [key for key, n in Counter(keys).items() if n > 1] == []
     assert {row.verdict for row in rows} == {"correct", "wrong", "undecided"}
     assert [row for row in rows if not row.more.get("group")] == []
-
-
-def test_a_verdict_that_changes_is_named() -> None:
-    row = verdicts.Row("5", r"\boxed{6}", "wrong", {"group": "integers", "says": "undecided"})
-    sets = {"pairs": [row, row._replace(more={"group": "integers"})]}
-    said = {"pairs": ["correct", "wrong"]}
-    assert verdicts.changes(sets, said) == [
-        r"pairs, integers: '5' beside '\\boxed{6}': undecided is now correct; right is wrong"
-    ]
-    assert verdicts.counts(sets["pairs"], said["pairs"]) == (2, 1, 0, 0)

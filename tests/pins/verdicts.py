@@ -44,7 +44,7 @@ source: {{kind: file, path: questions.jsonl}}
 columns: {{question: question, answer: reference, id: id, more_answers: {[f"more_{n}" for n in range(MAX_MORE)]}}}
 id_rule: column
 kind: auto
-prompt: boxed_mixed
+prompt: boxed
 samples: 1
 """
 

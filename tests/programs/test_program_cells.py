@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from harness.core.errors import UsageError
 from harness.extensions.answers.program import cells
 from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError
 from harness.extensions.answers.program.inside import frames
@@ -212,25 +211,3 @@ def test_a_silent_sandbox_is_stuck_after_a_minute_and_40_times_the_limits(
         cell.do(JOB, WORK)
     assert 219_000 < max(deadlines) <= 220_000
     never.set()
-
-
-def test_a_deadline_that_has_passed_is_no_endless_wait(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_SILENCE_SECONDS", -0.01)
-    monkeypatch.setattr(cells, "_SILENCE_FACTOR", 0.0)
-    never = threading.Event()
-    maker = Maker(*[lambda fd, job: never.wait(PATIENCE_SECONDS)] * 2)
-    with pytest.raises(SandboxFailedError, match="the sandbox sent no message"):
-        cell_of(maker).do(JOB, WORK)
-    never.set()
-
-
-def test_a_job_that_cannot_be_sent_fails_its_sandbox(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(fd: int, value: object) -> None:
-        raise frames.ClosedError(f"no room for {value} in {fd}")
-
-    cell = cell_of(Maker())
-    cell.start(1)
-    with monkeypatch.context() as patch:
-        patch.setattr(cells.frames, "send", closed)
-        with pytest.raises((SandboxFailedError, UsageError)):
-            cell.do(JOB, WORK)

@@ -7,7 +7,6 @@ it is unpacked in). Its rows are never part of this repository.
 from __future__ import annotations
 
 import ast
-import copy
 import json
 import os
 import signal
@@ -25,46 +24,19 @@ from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.decide import decide
 from harness.extensions.answers.program.tests_of import QuestionTests
 from tests.programs.sandboxed import cell, needs_sandbox
+from tools.mutants.operators import mutants
 
-_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Mod: ast.Mult, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
-    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt,
-    ast.And: ast.Or, ast.Or: ast.And, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+OPERATORS = ("compare", "boolean", "arithmetic", "constant", "return")
+"""Operators whose mutants end soon, most of them."""
 
 
-def mutants(code: str, function: str) -> Iterator[str]:
-    """Programs that differ from `code` in one place inside the last definition of `function`, or in its whole body."""
-    tree = ast.parse(code)
-    index = max(i for i, node in enumerate(tree.body) if isinstance(node, ast.FunctionDef) and node.name == function)
-    for number in range(sum(1 for _ in ast.walk(tree.body[index]))):
-        changed = copy.deepcopy(tree)
-        node = [*ast.walk(changed.body[index])][number]
-        if _change(node):
-            yield ast.unparse(ast.fix_missing_locations(changed))
-
-    for body in ("return None", "return 0", "raise ValueError"):
-        changed = copy.deepcopy(tree)
-        definition = changed.body[index]
-        assert isinstance(definition, ast.FunctionDef)
-        definition.body = ast.parse(f"def f():\n    {body}").body[0].body  # type: ignore[attr-defined]
-        yield ast.unparse(ast.fix_missing_locations(changed))
-
-
-def _change(node: ast.AST) -> bool:
-    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in _OPERATORS:
-        node.op = _OPERATORS[type(node.op)]()  # type: ignore[assignment]
-        return True
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS:
-        node.ops[0] = _OPERATORS[type(node.ops[0])]()  # type: ignore[assignment]
-        return True
-    if isinstance(node, ast.Return) and node.value is not None:
-        node.value = ast.Tuple([node.value], ast.Load())
-        return True
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
-        return True
-    return False
+def changed(code: str) -> Iterator[str]:
+    """Programs that differ from `code` in one place."""
+    for number, mutant in enumerate(mutants(ast.parse(code))):
+        if mutant.operator in OPERATORS:
+            tree = ast.parse(code)
+            next(islice(mutants(tree), number, None)).put()
+            yield ast.unparse(ast.fix_missing_locations(tree))
 
 
 pytestmark = needs_sandbox
@@ -123,7 +95,7 @@ def test_every_solution_passes_and_every_mutant_gets_the_same_verdict(
         if decide(cell, tests, tests.solution).outcome != "correct":
             failing.append(question.question_id)
         seen = 0
-        for code in islice(mutants(tests.solution, tests.function), 40):
+        for code in islice(changed(tests.solution), 40):
             passes = executed_plainly(tests, code)
             outcome = decide(cell, tests, code).outcome
             n += 1

@@ -105,76 +105,90 @@ def test_test_code(cell: SandboxCell, code: str, outcome: str) -> None:
     assert checked(cell, code, check).outcome == outcome
 
 
-def test_values_keep_their_types_on_their_way_to_the_tests(cell: SandboxCell) -> None:
-    values = (
-        "(1, 'ä\\ud800', 2.5, None, True, 3j, b'x', {1, 2}, frozenset((1,)), {(1, 2): [3]}, 2 ** 100, float('inf'))"
-    )
-    same = f"assert f() == {values} and all(type(a) is type(b) for a, b in zip(f(), {values}))"
-    assert checked(cell, f"def f(): return {values}", same).outcome == "correct"
-    assert checked(cell, f"def f(): return list({values})", same).outcome == "wrong"
+VALUES = "(1, 'ä\\ud800', 2.5, None, True, 3j, b'x', {1, 2}, frozenset((1,)), {(1, 2): [3]}, 2 ** 100, float('inf'))"
+SAME = f"assert f() == {VALUES} and all(type(a) is type(b) for a, b in zip(f(), {VALUES}))"
+PAIR = (
+    "class Pair:\n    def __init__(self, a): self.a = a\n    def __len__(self): return 0\n"
+    "def f(p): return p.a\npair = Pair(3)"
+)
+KEY_ERROR = "try:\n    f()\nexcept KeyError:\n    pass\nelse:\n    assert False"
+NEAR = "assert math.isclose(f(10), 4188.79, rel_tol=0.001)"
+BALL = "def f(r): return 4 / 3 * 3.14159265 * r ** 3"
+FAKE = "class math:\n    isclose = staticmethod(lambda *a, **k: True)\n"
+LOOP = "assert all(map(lambda x: f(x) == x, [1, 2]))"
+NODE = "class Node:\n    def __init__(self, value): self.value = value\n"
+TREE = "root = Node(1)\nroot.left = Node(2)"
+DATACLASS = (
+    "from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
+    "@dataclass\nclass P:\n    x: int\n\ndef f(x): return P(x).x\n"
+)
+ONE, TWO = "class One: pass\none = One()\ndef f(): return one", "class One: pass\ndef f(): return One()"
+HANDED = "def double(x): return 2 * x\ndef f(function, x): return function(x) if callable(function) else 0"
+MUCH = "import sys\nfor _ in range(2_000): sys.stderr.write('x' * 1_000)\nsys.stderr.flush()\nassert f(1) == 2"
+CATCHES = "try: f(1)\nexcept: pass"
 
 
-def test_objects_of_the_program_stay_in_it_and_can_be_handed_back(cell: SandboxCell) -> None:
-    code = "class Pair:\n    def __init__(self, a): self.a = a\n    def __len__(self): return 0\ndef f(p): return p.a"
-    assert checked(cell, code, "p = Pair(3)", "assert f(p) == 3", "p.a = 4", "assert f(p) == 4").outcome == "correct"
-    assert checked(cell, code, "assert Pair(3)").outcome == "wrong", "an empty thing is false, as the program has it"
-    assert checked(cell, code, "assert Pair(3) == 3").outcome == "wrong"
-    assert checked(cell, "def f(): return (i for i in [1, 2])", "assert list(f()) == [1, 2]").outcome == "correct"
-
-
-def test_an_exception_keeps_its_class_where_the_language_has_it(cell: SandboxCell) -> None:
-    check = "try:\n    f()\nexcept KeyError:\n    pass\nelse:\n    assert False"
-    assert checked(cell, "def f(): return {}[1]", check).outcome == "correct"
-    assert checked(cell, "def f(): return [][1]", check).outcome == "wrong"
-    assert checked(cell, "def f(): return 1", check).outcome == "wrong"
-
-
-def test_a_standard_module_that_the_tests_do_not_import_is_never_the_programs(cell: SandboxCell) -> None:
-    near = "assert math.isclose(f(10), 4188.79, rel_tol=0.001)"
-    right = "def f(r): return 4 / 3 * 3.14159265 * r ** 3"
-    fake = "class math:\n    isclose = staticmethod(lambda *a, **k: True)\n"
-    assert checked(cell, right, near).outcome == "correct"
-    assert checked(cell, "import math\n" + right, near).outcome == "correct"
-    assert checked(cell, fake + right, near).outcome == "correct"
-    assert checked(cell, fake + "def f(r): return 0", near).outcome == "wrong"
-
-
-def test_the_tests_get_functions_and_classes_of_the_program_and_no_other_names(cell: SandboxCell) -> None:
-    code = "class Pair:\n    def __init__(self, a): self.a = a\ndef f(p): return p.a\npair = Pair(3)"
-    assert checked(cell, code, "assert f(Pair(3)) == 3").outcome == "correct"
-    assert checked(cell, code, "assert f(pair) == 3").outcome == "wrong"
-
-
-def test_an_exception_of_the_program_never_ends_a_loop_of_the_tests(cell: SandboxCell) -> None:
-    check = "assert all(map(lambda x: f(x) == x, [1, 2]))"
-    assert checked(cell, "def f(x): return x", check).outcome == "correct"
-    assert checked(cell, "def f(x): raise StopIteration", check).outcome == "wrong"
-
-
-def test_setup_may_use_what_the_program_defines(cell: SandboxCell) -> None:
-    node = "class Node:\n    def __init__(self, value): self.value = value\n"
-    setup, check = "root = Node(1)\nroot.left = Node(2)", "assert f(root) == 2"
-    assert checked(cell, node + "def f(root): return root.left.value", check, setup=setup).outcome == "correct"
-    assert checked(cell, node + "def f(root): return root.value", check, setup=setup).outcome == "wrong"
-    assert checked(cell, "def f(root): return 2", check, setup=setup).outcome == "wrong", "it has no Node"
-    assert checked(cell, node + "def f(root): return 2", check, setup="1 / 0").rule == "broken tests"
-
-
-def test_a_dataclass_may_have_annotations_that_are_text(cell: SandboxCell) -> None:
-    code = (
-        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
-        "@dataclass\nclass P:\n    x: int\n\ndef f(x): return P(x).x\n"
-    )
-    assert checked(cell, code, "assert f(1) == 1").outcome == "correct"
-    assert checked(cell, code, "assert f(1) == 2").outcome == "wrong"
-    assert script(cell, code + "print(f(2 * int(input())))", DOUBLE).outcome == "correct"
-    assert script(cell, code + "print(f(int(input())))", DOUBLE).outcome == "wrong"
-
-
-def test_an_integer_too_long_to_be_shown_is_judged_all_the_same(cell: SandboxCell) -> None:
-    code = "def f(n): return 10 ** n"
-    assert checked(cell, code, "assert f(60_000) == 10 ** 60_000").outcome == "correct"
-    assert checked(cell, code, "assert f(60_000) == 10 ** 60_000 + 1").rule == "wrong output"
+@pytest.mark.parametrize(
+    ("code", "checks", "setup", "rule"),
+    [
+        # Values keep their types on their way to the tests.
+        (f"def f(): return {VALUES}", [SAME], "", "all tests"),
+        (f"def f(): return list({VALUES})", [SAME], "", "wrong output"),
+        ("def f(): return {1: 2}.values()", ["assert list(f()) == [2]"], "", "all tests"),
+        ("def f(): return {1: 3}.values()", ["assert list(f()) == [2]"], "", "wrong output"),
+        ("def f(): return range(10 ** 30)", ["assert f()[7] == 7"], "", "all tests"),
+        ("def f(): return range(10 ** 30)", ["assert sum(f()) == 7"], "", "exception"),
+        ("def f(n): return 10 ** n", ["assert f(60_000) == 10 ** 60_000"], "", "all tests"),
+        ("def f(n): return 10 ** n", ["assert f(60_000) == 10 ** 60_000 + 1"], "", "wrong output"),
+        # Objects of the program stay in it, and can be handed back; an empty thing is false, as the program has it.
+        (PAIR, ["p = Pair(3)", "assert f(p) == 3", "p.a = 4", "assert f(p) == 4"], "", "all tests"),
+        (PAIR, ["assert Pair(3)"], "", "wrong output"),
+        (PAIR, ["assert Pair(3) == 3"], "", "wrong output"),
+        (PAIR, ["assert f(pair) == 3"], "", "exception"),
+        ("def f(): return (i for i in [1, 2])", ["assert list(f()) == [1, 2]"], "", "all tests"),
+        *(
+            (ONE, [check], "", "all tests")
+            for check in ("assert f() == f()", "assert f() is f()", "assert f() in {f()}")
+        ),
+        *((TWO, [check], "", "wrong output") for check in ("assert f() == f()", "assert f() in {f()}")),
+        (HANDED, ["assert f(double, 2) == 4"], "", "all tests"),
+        (HANDED, ["assert f(double, 2) == 5"], "", "wrong output"),
+        (HANDED, ["assert f(lambda x: x, 2) == 2"], "", "broken tests"),
+        (HANDED, ["try: f(print, x=2)\nexcept: pass"], "", "broken tests"),
+        # An exception keeps its class where the language has it, and never ends a loop of the tests.
+        ("def f(): return {}[1]", [KEY_ERROR], "", "all tests"),
+        ("def f(): return [][1]", [KEY_ERROR], "", "exception"),
+        ("def f(): return 1", [KEY_ERROR], "", "wrong output"),
+        ("def f(x): return x", [LOOP], "", "all tests"),
+        ("def f(x): raise StopIteration", [LOOP], "", "exception"),
+        ("def f(x): raise ValueError", [CATCHES], "", "all tests"),
+        ("import os\ndef f(x): os._exit(0)", [CATCHES], "", "ended"),
+        # A standard module that the tests do not import is never the program's.
+        (BALL, [NEAR], "", "all tests"),
+        ("import math\n" + BALL, [NEAR], "", "all tests"),
+        (FAKE + BALL, [NEAR], "", "all tests"),
+        (FAKE + "def f(r): return 0", [NEAR], "", "wrong output"),
+        # Setup may use what the program defines.
+        (NODE + "def f(root): return root.left.value", ["assert f(root) == 2"], TREE, "all tests"),
+        (NODE + "def f(root): return root.value", ["assert f(root) == 2"], TREE, "wrong output"),
+        ("def f(root): return 2", ["assert f(root) == 2"], TREE, "exception"),
+        (NODE + "def f(root): return 2", ["assert f(root) == 2"], "1 / 0", "broken tests"),
+        (DATACLASS, ["assert f(1) == 1"], "", "all tests"),
+        (DATACLASS, ["assert f(1) == 2"], "", "wrong output"),
+        # Broken tests say nothing of the program; those that write much are not stopped by it.
+        ("def f(): return 1", ["assert f( == 1"], "", "broken tests"),
+        ("def f(): return 1", ["import no_such_package\nassert f() == 1"], "", "broken tests"),
+        ("def f(): import no_such_package", ["assert f() == 1"], "", "exception"),
+        ("def f(x): return x + 1", [MUCH], "", "all tests"),
+        ("def f(x): return x", [MUCH], "", "wrong output"),
+    ],
+)
+def test_test_code_and_the_objects_of_the_program(
+    cell: SandboxCell, code: str, checks: list[str], setup: str, rule: str
+) -> None:
+    decision = checked(cell, code, *checks, setup=setup)
+    expected = {"all tests": "correct", "broken tests": "undecided"}.get(rule, "wrong")
+    assert (decision.rule, decision.outcome) == (rule, expected)
 
 
 @pytest.mark.parametrize(
@@ -194,40 +208,11 @@ def test_ordinary_values_cross_as_they_are(cell: SandboxCell, value: str) -> Non
     assert checked(cell, header + f"def f(x): return [{value}]", check).outcome == "wrong"
 
 
-def test_values_of_a_dict_and_a_range_without_end_can_be_looked_at(cell: SandboxCell) -> None:
-    assert checked(cell, "def f(): return {1: 2}.values()", "assert list(f()) == [2]").outcome == "correct"
-    assert checked(cell, "def f(): return {1: 3}.values()", "assert list(f()) == [2]").outcome == "wrong"
-    assert checked(cell, "def f(): return range(10 ** 30)", "assert f()[7] == 7").outcome == "correct"
-    assert checked(cell, "def f(): return range(10 ** 30)", "assert sum(f()) == 7").outcome == "wrong"
-
-
-def test_the_same_object_is_equal_to_itself_and_to_no_other(cell: SandboxCell) -> None:
-    code = "class Pair: pass\npair = Pair()\ndef f(): return {}"
-    for check in ("assert f() == f()", "assert f() is f()", "assert f() in {f()}"):
-        assert checked(cell, code.format("pair"), check).outcome == "correct"
-        assert checked(cell, code.format("Pair()"), check).outcome == "wrong"
-
-
-def test_a_function_of_the_program_can_be_handed_over_and_one_of_the_tests_cannot(cell: SandboxCell) -> None:
-    code = "def double(x): return 2 * x\ndef f(function, x): return function(x) if callable(function) else 0"
-    assert checked(cell, code, "assert f(double, 2) == 4").outcome == "correct"
-    assert checked(cell, code, "assert f(double, 2) == 5").outcome == "wrong"
-    for check in ("assert f(lambda x: x, 2) == 2", "try: f(print, x=2)\nexcept: pass"):
-        decision = checked(cell, code, check)
-        assert (decision.outcome, decision.rule) == ("undecided", "broken tests")
-
-
 def test_blank_lines_are_no_arguments(cell: SandboxCell) -> None:
     assert called(cell, "def f(): return 1", ("", "1")).outcome == "correct"
     assert called(cell, "def f(): return 2", ("", "1")).outcome == "wrong"
     assert called(cell, "def f(a, b): return a + b", ("1\n2\n", "3")).outcome == "correct"
     assert called(cell, "def f(a, b): return a - b", ("1\n2\n", "3")).outcome == "wrong"
-
-
-def test_tests_that_write_much_are_not_stopped_by_it(cell: SandboxCell) -> None:
-    check = "import sys\nfor _ in range(2_000): sys.stderr.write('x' * 1_000)\nsys.stderr.flush()\nassert f(1) == 2"
-    assert checked(cell, "def f(x): return x + 1", check).outcome == "correct"
-    assert checked(cell, "def f(x): return x", check).outcome == "wrong"
 
 
 def test_tests_that_end_their_process_are_undecided_at_once(cell: SandboxCell) -> None:
@@ -260,19 +245,6 @@ def test_waiting_for_a_processor_is_no_sleep(tmp_path: Path) -> None:
         supervisor._since = time.monotonic() - 0.3
         assert supervisor._over() == over
         os.close(supervisor._own_schedstat)
-
-
-def test_a_test_that_catches_everything_does_not_catch_the_end_of_the_program(cell: SandboxCell) -> None:
-    check = "try: f(1)\nexcept: pass"
-    assert checked(cell, "def f(x): raise ValueError", check).outcome == "correct"
-    assert checked(cell, "import os\ndef f(x): os._exit(0)", check).rule == "ended"
-
-
-def test_broken_tests_say_nothing_of_the_program(cell: SandboxCell) -> None:
-    for check in ("assert f( == 1", "import no_such_package\nassert f() == 1"):
-        decision = checked(cell, "def f(): return 1", check)
-        assert (decision.outcome, decision.rule) == ("undecided", "broken tests")
-    assert checked(cell, "def f(): import no_such_package", "assert f() == 1").rule == "exception"
 
 
 def test_the_order_of_a_set_is_the_same_in_every_sandbox(cell: SandboxCell) -> None:

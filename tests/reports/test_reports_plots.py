@@ -11,7 +11,6 @@ import itertools
 import re
 import struct
 import xml.etree.ElementTree as ET
-from collections import Counter
 from importlib import resources
 from pathlib import Path
 
@@ -55,7 +54,7 @@ def column(plot: Plot, name: str) -> list[object]:
 def test_every_plot_has_a_name_of_its_own(made: Report) -> None:
     names = [plot.name for plot in made.plots()]
     assert len(names) == len(set(names))
-    assert {"accuracy", "demo-budgets", "demo-scatter-1", "base-demo-lengths", "tuned-demo-curves"} <= set(names)
+    assert {"accuracy", "demo-budgets", "demo-scatter-1", "tuned-demo-curves"} <= set(names)
 
 
 def test_accuracy_and_its_intervals_are_the_scores_own(made: Report, plots: dict[str, Plot]) -> None:
@@ -78,26 +77,6 @@ def test_curves_go_through_the_scores_values_with_their_bands(made: Report, plot
         assert found["pass@k", k] == (one.value, *(one.sampling or ()))
         assert found["maj@k:", k][0] == score.maj_at[k].value
         assert found["pass^k", k][0] == score.pass_hat[k].value
-
-
-def test_the_histogram_counts_every_sample_once_and_the_cut_ones_apart(made: Report, plots: dict[str, Plot]) -> None:
-    plot = plots["base-demo-lengths"]
-    counted = Counter[object]()
-    for outcome, samples in zip(column(plot, "outcome"), column(plot, "samples"), strict=True):
-        assert isinstance(samples, int)
-        counted[outcome] += samples
-    grades = [g for item in made.runs[0].benchmarks["demo"].questions for g in item.grades]
-    assert counted.total() == len(grades)
-    assert counted["correct"] == sum(g.verdict == "correct" for g in grades)
-    n_cut = sum(g.truncated and g.verdict != "correct" for g in grades)
-    assert counted["cut by max_tokens"] == n_cut > 0
-    assert counted["wrong"] == sum(g.verdict == "wrong" and not g.truncated for g in grades)
-
-
-def test_bars_of_lengths_begin_at_round_numbers(plots: dict[str, Plot]) -> None:
-    steps = {b - a for a, b in zip(*(column(plots["base-demo-lengths"], end) for end in ("from", "to")), strict=True)}
-    (step,) = steps
-    assert re.fullmatch(r"[125]0*", str(step))
 
 
 def test_the_scatter_pairs_each_question_with_itself(made: Report, plots: dict[str, Plot]) -> None:
@@ -195,5 +174,4 @@ def test_plots_without_their_library_are_refused_in_one_sentence(
 
 def test_one_sample_and_unknown_tokens_leave_out_what_cannot_be_drawn(tmp_path: Path) -> None:
     names = [plot.name for plot in report([write_run(tmp_path / "run", benchmarks=[("demo", 3, 1)])]).plots()]
-    assert "demo-lengths" in names
     assert "demo-curves" not in names

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
-from msgspec import UNSET
 
-from harness.core.hidden_limit import EarlyCut
 from harness.reports.formats import to_markdown
 from harness.reports.plots import draw
-from harness.reports.series import Step, cut_notes, series_plot, series_table
-from harness.scoring.score import MAX_TRUNCATED_SHARE, Score, _warnings, score_benchmark
+from harness.reports.series import Step, series_plot, series_table
+from harness.scoring.score import Score, score_benchmark
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
 from tests.system.command import harness
@@ -83,29 +80,6 @@ def test_a_series_of_one_sample_a_question_has_intervals_that_are_at_most_so_wid
     assert series_table([Step("a", 1, EARLY)]).notes == ()
 
 
-def test_the_steps_whose_scores_warn_of_cut_replies_are_in_one_note_with_their_shares() -> None:
-    def cut(n: int, *, early: bool = False) -> Score:
-        by = EarlyCut(tokens=10, max_tokens=20, n_at=n, n_samples=400) if early else UNSET
-        return msgspec.structs.replace(LATE, n_truncated=n, n_samples=400, early_cut=by)
-
-    for n in range(0, 400, 7):
-        warns = n > MAX_TRUNCATED_SHARE * 400
-        steps = [Step("a", 2, cut(n)), Step("a", 1, cut(n)), Step("a", 3, cut(4)), Step("a", 4, None)]
-        notes = cut_notes(steps)
-        assert [note.partition(";")[0] for note in notes] == (
-            [f"of the samples, max_tokens cut {n / 400:.1%} at step 1, {n / 400:.1%} at step 2"] if warns else []
-        )
-        assert any("were cut" in warning for warning in [one.text for one in _warnings(cut(n), {}, None)]) == warns, (
-            "as each score warns"
-        )
-    both = cut_notes([Step("a", 1, cut(200)), Step("b", 1, cut(100, early=True))])
-    assert [note.partition(";")[0] for note in both] == [
-        "of the samples, max_tokens cut 50.0% at step a 1",
-        "of the samples, the server, below max_tokens, cut 25.0% at step b 1",
-    ]
-    assert cut_notes([Step("a", 1, EMPTY)]) == []
-
-
 def test_a_step_without_a_score_has_a_row_that_says_why() -> None:
     shown = series_table(
         [Step("a", 1, EARLY), Step("a", 2, None, remark="the server did not start"), Step("a", 3, LATE)]
@@ -145,7 +119,7 @@ def test_a_score_of_a_run_that_ended_early_is_no_point_and_the_caption_names_it(
     assert [row[1:3] for row in plot.rows] == [(1, 0.125), (2, None), (3, 0.625), (4, None)]
     assert plot.summary == (
         "a from 12.5 to 62.5 %. Bands: 95 % sampling intervals (same questions, asked again). "
-        "No point, since samples are missing: steps 2, 4."
+        "No point where samples are missing: 2 steps."
     )
     assert lines_in(draw.svg(plot)) == 0, "a gap between the two points"
     assert series_plot([*steps[:2], *steps[3:]]) is None, "one point is no curve"

@@ -14,14 +14,12 @@ import httpx
 import pytest
 
 from server_launchers.engines.routers import SGLANG_ROUTER
-from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.machine import processes
-from server_launchers.spec import ServerSpec
 from tests.embedded import MODEL, embedded_spec
-from tests.server_launchers.test_deaths_during_runs import LIMIT_SECONDS as RUN_SECONDS
-from tests.server_launchers.test_deaths_during_runs import samples, wait_until
+from tests.patience import PATIENCE_SECONDS, until
+from tests.server_launchers.test_deaths_during_runs import samples
 from tests.system.command import start
 
 pytestmark = pytest.mark.server
@@ -97,28 +95,6 @@ def test_a_router_that_dies_ends_the_server(smollm2: Path, private_state: Path, 
     assert [pid for pid in everyone if pid is not None and processes.start_of(pid)] == []
 
 
-def test_an_environment_without_the_router_is_named_with_the_line_that_installs_it(
-    smollm2: Path, private_state: Path, tmp_path: Path
-) -> None:
-    empty = tmp_path / "empty"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
-    spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=empty / "bin" / "python")
-    with pytest.raises(LaunchError, match=r"has no sglang_router; install .*sglang-router==0\.3\.2"):
-        launch.launch(spec)
-
-
-def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: Path) -> None:
-    spec = ServerSpec(engine="sglang", model="m", dp=2, dp_mode="router")
-    workers = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
-    command = SGLANG_ROUTER.command(spec, workers, python="python3", port=3, metrics_port=4)
-    words = command.argv[command.argv.index("--host") :]
-    code = (
-        "import sys; from sglang_router.launch_router import parse_router_args as p; print(p(sys.argv[1:]).worker_urls)"
-    )
-    done = subprocess.run([router_python, "-c", code, *words], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "['http://127.0.0.1:1', 'http://127.0.0.1:2']", done.stderr
-
-
 @pytest.mark.timeout(600)
 def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
     smollm2: Path, private_state: Path, router_python: Path, tmp_path: Path
@@ -127,13 +103,13 @@ def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
     with launch.launch(spec) as server:
         words = ["run", "demo:2", "--limit", "16", "--base-url", server.base_urls[0], "--model", MODEL]
         running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48", "--no-canary"])
-        wait_until(lambda: len(samples(tmp_path)) > 5, "the first samples")
+        until(lambda: len(samples(tmp_path)) > 5, "the first samples")
         known = server.state
         assert known is not None
         assert known.members[0].pid is not None
         os.kill(known.members[0].pid, signal.SIGKILL)
         assert len(samples(tmp_path)) < 32
-        _, err = running.communicate(timeout=RUN_SECONDS)
+        _, err = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 0, err
     stored = samples(tmp_path)
     assert len({(one["question_id"], one["sample_index"]) for one in stored}) == len(stored) == 32

@@ -83,7 +83,7 @@ def write(
             NAME: BenchmarkRecord(
                 identity={**identity, **part},
                 plan=Plan(samples=planned, question_ids=None if question_ids is None else list(question_ids)),
-                settings={questions.DIGEST: questions.digest_of(listed)},
+                settings={questions.DIGEST: questions.seal(listed)},
             )
         },
     )

@@ -32,7 +32,7 @@ def key(n: int) -> Task:
 
 
 def plain(partial: Partial) -> Partial:
-    return msgspec.structs.replace(partial, ids=[*(partial.ids or ())])
+    return msgspec.structs.replace(partial, ids=[*partial.ids])
 
 
 TEXTS = st.tuples(st.text(max_size=12), st.none() | st.text(max_size=12))

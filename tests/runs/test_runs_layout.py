@@ -39,14 +39,6 @@ def test_the_folder_of_a_benchmark_keeps_its_letters(run: RunFolder) -> None:
     assert RunFolder.default("模型", run.path).path == run.path / "模型"
 
 
-def test_folders_that_earlier_versions_named_in_ascii_are_found(run: RunFolder) -> None:
-    for old in ("50-81530532", "x-c98e118e"):
-        (run.path / old).mkdir(parents=True)
-    assert run.benchmark("练习50").path == run.path / "50-81530532"
-    assert run.benchmark("练习51").path == run.path / "练习51"
-    assert RunFolder.default("模型", run.path).path == run.path / "x-c98e118e"
-
-
 def test_a_relative_folder_is_resolved_once(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(quick_path)
     run = RunFolder("somewhere")

@@ -53,7 +53,7 @@ def test_hand_worked_estimate() -> None:
     )
     assert found.accuracy.value == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
-    which = "differs on 3 (2 of them the grader called correct, 1 it did not), Cohen's kappa 0.59: the audited accuracy"
+    which = "differs on 3 (2 of them the grader called correct, 1 it did not): the audited accuracy"
     assert which in found.sentence
     interval = found.accuracy.sampling
     assert interval is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from harness.core.errors import UsageError
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
-from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import compare_published
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.published.loading import load_published, matching, published_folder, short_name
@@ -33,6 +34,14 @@ from tests.scoring.graded import grade, graded, question
 @cache
 def tallied(**letters: str) -> tuple[QuestionTally, ...]:
     return tally(*graded(**letters), None).questions
+
+
+def test_an_id_that_stands_for_another_row_and_a_question_without_samples_are_no_pair() -> None:
+    first, second = tallied(q1="cw", q2="cw", q3=""), tallied(q1="ww", q2="ww", q3="c")
+    asked = msgspec.structs.replace(second[0].question, row_digest="another")
+    assert [a.question.question_id for a, _ in pairs(first, [replace(second[0], question=asked), *second[1:]])] == [
+        "q2"
+    ]
 
 
 def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
@@ -318,7 +327,7 @@ def test_a_bad_published_file_is_refused_naming_file_and_field(tmp_path: Path, t
 
 
 def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "published.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "deciding.md").read_text("utf-8")
     (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
     assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
 

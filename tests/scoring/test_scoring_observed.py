@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.journal_grades import ById, basis, grade_journal
-from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warnings
+from harness.scoring.observed import Column, Flag, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
@@ -71,11 +72,11 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
         assert math.isnan(first) == (name not in ("started", "total")), name
     assert observed.endpoint(rows).tolist() == [0, 1, 2]
     assert observed.endpoints == {A: 0, B: 1, "file:a.jsonl": 2}
-    assert [one.tolist() for one in (observed.stamped_by_kernel(rows), observed.reasoned(rows))] == [[0, 1, 0]] * 2
-    assert observed.salvaged(rows).tolist() == [False, True, True]
-    assert observed.retokenised(rows).tolist() == [False, True, False]
-    assert observed.foreign(rows).tolist() == [False, False, True]
-    assert observed.stopped(rows).tolist() == [True, False, True]
+    flags = {
+        "kernel_stamps": [0, 1, 0], "reasoned": [0, 1, 0], "salvaged": [0, 1, 1], "retokenised": [0, 1, 0],
+        "foreign": [0, 0, 1], "stopped": [1, 0, 1],
+    }  # fmt: skip
+    assert {flag: observed.flagged(flag, rows).tolist() for flag in get_args(Flag)} == flags
     assert [observed.anomalies(row) for row in rows] == [(), ("garbled",), ()]
     shown = {sign: [*where] for sign, where in observed.shown(rows).items()}
     assert shown == {sign: [0, sign == "garbled", 0] for sign in shown}

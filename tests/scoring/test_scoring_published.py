@@ -246,7 +246,7 @@ def test_the_page_counts_the_shipped_scores_and_those_that_were_held_against_the
     scores = [text.count("\n  - {model: ") for text in files]
     assert all("\n  checked: " in text for text in files)
     quoted = sum(text.count(", quoted: true") for text in files)
-    page = " ".join((CHECKOUT / "docs/published.md").read_text("utf-8").split())
+    page = " ".join((CHECKOUT / "docs/deciding.md").read_text("utf-8").split())
     assert f"There are {sum(scores):,} scores in {len(files)} files. {quoted} of them are quoted" in page
     assert "all of them were compared with stored copies of their sources, number by number" in page
 

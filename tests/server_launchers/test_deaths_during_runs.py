@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 
 from server_launchers.keeping import servers
 from server_launchers.machine import processes
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
 
 pytestmark = pytest.mark.timeout(600)
@@ -31,13 +29,6 @@ def samples(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in journal.read_bytes().split(b"\n")[:-1]]
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + LIMIT_SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"waited {LIMIT_SECONDS} s in vain: {what}"
-        time.sleep(0.02)
-
-
 @pytest.mark.server
 def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -47,13 +38,13 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     of_server = ("served-name=m", "threads=1", "max-sequences=2", "max-model-len=2048")
     more = [*(word for one in of_server for word in ("--serve-option", one)), "--max-tokens", "64"]
     running = start(tmp_path, [*words, *more])
-    wait_until(lambda: len(samples(tmp_path)) > 3, "the first samples")
+    until(lambda: len(samples(tmp_path)) > 3, "the first samples")
     (recorded,) = servers.status()
     everyone = [recorded.guard, *processes.descendants(recorded.guard_pid)]
     assert len(everyone) >= 2
     running.kill()
     running.communicate()
-    wait_until(lambda: not any(member.alive() for member in everyone), "the server and its guard to end")
+    until(lambda: not any(member.alive() for member in everyone), "the server and its guard to end")
     assert not processes.find_marked(f"{recorded.mark}:0")
 
 
@@ -68,7 +59,7 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     serve = ["--serve", "command", *(part for option in options for part in ("--serve-option", option))]
     words = ["--model", "storm", "--out", "run", "--no-canary", "--concurrency", "2", *serve]
     running = start(tmp_path, ["run", "demo:500", *words])
-    wait_until(lambda: len(samples(tmp_path)) > 3 or running.poll() is not None, "the first samples")
+    until(lambda: len(samples(tmp_path)) > 3 or running.poll() is not None, "the first samples")
     (recorded,) = servers.status()
     member = recorded.members[0]
     assert member.pid is not None

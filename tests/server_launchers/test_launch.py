@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,9 @@ from server_launchers.keeping.launch import StartProgress
 from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import until
 
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
-LIMIT_SECONDS = PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
 
@@ -38,14 +37,6 @@ def faulty(*habits: str, **fields: Any) -> ServerSpec:
     words = (sys.executable, PROGRAM, "{port}", *habits)
     base: dict[str, Any] = {"engine": "command", "model": "faulty", "extra_flags": words, "health_path": "/health"}
     return ServerSpec(**(base | {"stop_grace": 0.5} | fields))
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + LIMIT_SECONDS
-    while not holds():
-        if time.monotonic() > end:
-            pytest.fail(f"waited {LIMIT_SECONDS} s in vain: {what}")
-        time.sleep(0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +52,7 @@ def tag(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     tag = f"{os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv("TEST_TAG", tag)
     yield tag
-    wait_until(lambda: not tagged(tag), f"left running: {[processes.describe(pid) for pid in tagged(tag)]}")
+    until(lambda: not tagged(tag), f"left running: {[processes.describe(pid) for pid in tagged(tag)]}")
 
 
 def tagged(tag: str) -> list[int]:
@@ -129,7 +120,7 @@ def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
         if victim == "guard":
             # Its engine dies with it; what the engine had started is found by its mark.
             servers.stop(server.name)
-        wait_until(lambda: not tagged(tag), f"left after the {victim} was killed")
+        until(lambda: not tagged(tag), f"left after the {victim} was killed")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -144,7 +135,7 @@ def test_nothing_survives_the_end_of_the_harness(number: signal.Signals, tag: st
         assert child.stdout.readline() == "ready\n"
         child.send_signal(number)
         child.wait()
-    wait_until(lambda: not tagged(tag), f"left after {number.name}")
+    until(lambda: not tagged(tag), f"left after {number.name}")
 
 
 @pytest.mark.fuzz
@@ -160,7 +151,7 @@ def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, t
         assert child.stdout.readline() == "go\n"
         time.sleep(int.from_bytes(os.urandom(2)) / 65535 * 0.8)
         child.kill()
-    wait_until(lambda: not tagged(tag), "left after a kill")
+    until(lambda: not tagged(tag), "left after a kill")
 
 
 def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -> None:
@@ -319,7 +310,7 @@ def test_a_start_waits_for_each_replica_and_one_that_dies_is_restarted_as_often_
             recorded = server.state
             return recorded is not None and [m.restarts for m in recorded.members] == [1, 1]
 
-        wait_until(restarted, "both replicas were restarted")
+        until(restarted, "both replicas were restarted")
 
         def answers() -> bool:
             try:
@@ -327,14 +318,14 @@ def test_a_start_waits_for_each_replica_and_one_that_dies_is_restarted_as_often_
             except httpx.HTTPError:
                 return False
 
-        wait_until(answers, "both replicas answer again")
+        until(answers, "both replicas answer again")
 
 
 def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
     with launch.launch(faulty(name="mine")) as server:
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"{server.base_urls[0]}/die")
-        wait_until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
+        until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
         (listed,) = servers.status()
         assert listed.members[0].exit_code == 7
         assert "exit status 7" in servers.logs("mine")[0].read_text()
@@ -350,6 +341,14 @@ def test_stop_and_logs_name_the_servers_there_are() -> None:
             servers.logs()
         assert servers.stop(all=True) == (["one", "two"], [])
         assert servers.status() == []
+
+
+def test_stop_without_a_name_ends_the_only_server_that_runs() -> None:
+    with launch.launch(faulty(name="ended")) as ended, launch.launch(faulty(name="runs")):
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{ended.base_urls[0]}/die")
+        until(lambda: ended.state is not None and ended.state.status == "exited", "the server ended")
+        assert servers.stop() == (["runs"], [])
     with pytest.raises(LaunchError, match="or --all; known: none, since no server runs here"):
         servers.stop()
 

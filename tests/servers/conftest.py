@@ -33,18 +33,6 @@ def transformers() -> Path:
 
 
 @pytest.fixture(scope="session")
-def routers() -> Path:
-    """Interpreter of the environment that holds both routers."""
-    return environments.python_of(environments.ROUTERS)
-
-
-@pytest.fixture(scope="session")
-def litellm() -> Path:
-    """Interpreter of the environment that holds LiteLLM's proxy."""
-    return environments.python_of(environments.LITELLM)
-
-
-@pytest.fixture(scope="session")
 def models(whole_smollm2: Path) -> Path:
     """Folder with `scripted` and `smollm2`, see `make_models`."""
     return environments.models(whole_smollm2, THINKING_TEMPLATE)

@@ -117,8 +117,6 @@ TRACKERS = Recipe(
     ("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0", "prometheus-client", *OWN),
 )
 ROUTERS = Recipe("routers", ("sglang-router==0.3.2", "vllm-router==0.1.17"))
-# Indexes that lag behind lack the very newest of these two; the proxy needs neither's newest.
-LITELLM = Recipe("litellm", ("litellm[proxy]==1.109.1",), overrides=("litellm-proxy-extras", "certifi"))
 
 
 def python_of(recipe: Recipe) -> Path:

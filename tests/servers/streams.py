@@ -96,40 +96,13 @@ def ask(server: RunningServer, prompt: str = "What is 40 + 2?", *, key: str | No
 
 def begin(server: RunningServer, *, tokens: int = LONG) -> tuple[Stream, threading.Thread]:
     """A stream that goes on past the model's own end, returned when it is in its middle."""
-    (one,) = begin_several(server, 1, tokens=tokens)
-    return one
-
-
-def begin_several(server: RunningServer, number: int, *, tokens: int = LONG) -> list[tuple[Stream, threading.Thread]]:
-    """As `begin`, but so many at once, returned when each of them is in its middle."""
     url, body = f"{server.base_urls[0]}/v1/chat/completions", request(server, max_tokens=tokens, ignore_eos=True)
-    streams = [Stream() for _ in range(number)]
-    readings = [threading.Thread(target=stream.read, args=(url, body, {}), daemon=True) for stream in streams]
-    for reading in readings:
-        reading.start()
+    stream = Stream()
+    reading = threading.Thread(target=stream.read, args=(url, body, {}), daemon=True)
+    reading.start()
     end = time.monotonic() + LIMIT_SECONDS
-    while any(len(stream.events) < STARTED_EVENTS for stream in streams):
-        assert not any(stream.ended for stream in streams), streams
-        assert time.monotonic() < end, streams
+    while len(stream.events) < STARTED_EVENTS:
+        assert not stream.ended, stream
+        assert time.monotonic() < end, stream
         time.sleep(0.01)
-    return list(zip(streams, readings, strict=True))
-
-
-def begin_on_both(server: RunningServer, *, tokens: int = LONG) -> tuple[list[tuple[Stream, threading.Thread]], int]:
-    """Streams through a router, each in its middle, so many that both replicas have one; how many the first has.
-
-    A router may know one replica alone at first, and then gives it everything.
-    """
-    before = [asked(server, replica) for replica in (0, 1)]
-    streams = []
-    while not all(asked(server, replica) > before[replica] for replica in (0, 1)):
-        assert len(streams) < 6, "the router does not spread"
-        streams.append(begin(server, tokens=tokens))
-    return streams, asked(server, 0) - before[0]
-
-
-def asked(server: RunningServer, replica: int) -> int:
-    """How many completions a replica's log tells of."""
-    state = server.state
-    assert state is not None
-    return state.logs[replica].read_bytes().count(b'"POST /v1/chat/completions')
+    return stream, reading

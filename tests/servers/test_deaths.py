@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,27 +9,21 @@ from typing import NamedTuple
 
 import pytest
 
-from server_launchers.keeping import servers
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import (
-    RUN,
-    assert_complete,
     engine,
-    harness,
     health,
     kill,
     known,
     launched,
     named,
-    samples,
     wait_for_restart,
     wait_until,
 )
-from tests.servers.specs import VLLM_ENVIRONMENT, sglang_spec, vllm_spec
-from tests.servers.streams import ask, begin, begin_on_both
-from tests.system.command import argv, environment
+from tests.servers.specs import sglang_spec, vllm_spec
+from tests.servers.streams import ask, begin
 
 SCHEDULER = "sglang::scheduler"
 
@@ -109,27 +101,6 @@ def test_a_killed_first_process_takes_the_others_along_and_the_server_comes_back
     assert not set(others) & set(engine_processes())
 
 
-def test_a_run_outlives_the_death_of_its_server(
-    mortal: RunningServer, dies: Dies, restarts: int, tmp_path: Path
-) -> None:
-    words = ("run", "demo:8", "--limit", "25", "--base-url", mortal.base_urls[0], "--out", "run", "--no-canary")
-    folder = tmp_path / "run" / "demo"
-    running = subprocess.Popen(
-        argv(*words, "--concurrency", "4", "--idle-timeout", "60", "--attempts", "20"),
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until(lambda: (folder / "samples.jsonl").exists() and len(samples(tmp_path / "run")) > 8, "first samples")
-    kill(named(mortal, dies.inner)[0])
-    wait_for_restart(mortal, restarts + 1)
-    _, err = running.communicate()
-    assert running.returncode == 0, err
-    stored = samples(tmp_path / "run")
-    assert len({(one["question_id"], one["sample_index"]) for one in stored}) == len(stored) == 200
-
-
 def test_stopping_in_the_middle_of_a_stream_leaves_nothing(
     dies: Dies, python: Path, models: Path, private_state: Path
 ) -> None:
@@ -147,53 +118,3 @@ def test_stopping_in_the_middle_of_a_stream_leaves_nothing(
     assert set(stream.finish) <= {"abort"}
     assert stream.finish or stream.errors or stream.broken
     assert set(engine_processes()) <= before
-
-
-def test_told_to_end_sglang_finishes_what_it_is_saying_first(mortal: RunningServer, dies: Dies, restarts: int) -> None:
-    if dies is not ENGINES["sglang"]:
-        pytest.skip("vLLM's streams end in several ways")
-    stream, reading = begin(mortal, tokens=1500)
-    kill(engine(mortal).pid, signal.SIGTERM)
-    reading.join()
-    assert (stream.finish, stream.done, stream.broken) == (["length"], True, None)
-    wait_for_restart(mortal, restarts + 1)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_launcher_that_is_killed_leaves_nothing(
-    vllm: Path, models: Path, private_state: Path, number: signal.Signals
-) -> None:
-    before = set(engine_processes())
-    options = ["--python", str(vllm), "--device", "cpu", "--eager", "--max-model-len", "2048", "--name", "doomed"]
-    options += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
-    words = argv("serve", "vllm", vllm_spec(vllm, models).model, *options)
-    running = subprocess.Popen(words, stderr=subprocess.PIPE)
-    state = servers.path_of("doomed")
-    # In the middle of a start: the engine has made its own children.
-    wait_until(lambda: state.exists() and len(set(engine_processes()) - before) >= 3, "a start to be under way")
-    running.send_signal(number)
-    running.communicate()
-    wait_until(lambda: set(engine_processes()) <= before, "everything to end")
-
-
-def test_harness_serve_and_run_work_with_replicas_behind_the_router(
-    sglang: Path, routers: Path, models: Path, private_state: Path, tmp_path: Path
-) -> None:
-    spec = sglang_spec(
-        sglang, models, engine="sglang_router", dp=2, router_python=routers, reasoning_parser="deepseek_r1", restarts=1
-    )
-    with launched(spec) as server:
-        assert [member.role for member in known(server).members] == ["engine", "engine", "router"]
-        assert len(server.base_urls) == 1
-        # Those that live on are read to their end, and SGLang takes four times vLLM's time for a token here.
-        streams, n_doomed = begin_on_both(server, tokens=6000)
-        kill(named(server, SCHEDULER)[0])
-        for _, reading in streams:
-            reading.join()
-        # The router takes the streams of a dead replica for ended; those of the other one go on.
-        assert sorted(stream.finish for stream, _ in streams) == [[]] * n_doomed + [["length"]] * (
-            len(streams) - n_doomed
-        )
-        done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0])
-        assert done.code == 0, done.err
-        assert_complete(tmp_path / "run", 20)

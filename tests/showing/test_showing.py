@@ -20,7 +20,6 @@ from rich.cells import cell_len
 
 from harness.cli.terminal import Terminal
 from harness.core.inert import visible
-from harness.generation.forecast import TimeLeft
 from harness.generation.progress import (
     BenchmarkProgress,
     EndpointProgress,
@@ -42,7 +41,7 @@ def progress(**changes: Any) -> Progress:
         Progress(
             elapsed_s=724.0, done=141, total=740, in_flight=64, waiting=533, given_up=1, failures=23, retries=22,
             finished=141, truncated=2, tokens=1_500_000, arrived=1_812_400, tokens_per_s=2503.3,
-            tokens_per_s_now=2913.4, concurrency=64, eta=TimeLeft(540, 820),
+            tokens_per_s_now=2913.4, concurrency=64, eta=540.0,
             benchmarks=(
                 BenchmarkProgress(name="aime24", done=121, total=240, in_flight=16, retrying=0, given_up=0),
                 BenchmarkProgress(name="math500", done=20, total=500, in_flight=48, retrying=2, given_up=1),
@@ -75,7 +74,7 @@ WIDE = """
 aime24  ██████████████████████████████▓▓▓▓··························  121/240  50%  16 in flight
 math500 ██▓▓▓▓▓▓▒×··················································   20/500   4%  48 in flight  2 to ask again  1 given up
 tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated · 64/64 in flight
-time      12 min · 9 to 14 min left
+time      12 min · about 9 min left
 oldest    9 min in flight, 21,044 tokens: q-17:3 of aime24
 accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded
 failures  3 × server, latest 2 s ago: HTTP 500: overloaded
@@ -157,7 +156,7 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
         "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to ask again · 2 (1.4%) truncated · "
         "23 failed requests · 1 given up · 1 of 2 endpoints waiting "
         "(cannot connect to node2:8000: Connection refused) · "
-        "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · 9 to 14 min left"
+        "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · about 9 min left"
     )
 
 

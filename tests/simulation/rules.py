@@ -172,7 +172,7 @@ class Rules:
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
         "any_probe", "anybody_answered", "bill", "calm", "concurrency", "dispatcher",
-        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited",
+        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "limited",
         "longest_stated", "max_tokens", "model", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at",
         "sums", "touched", "unasked", "waiting", "world",
@@ -200,7 +200,6 @@ class Rules:
         self.bill = world.bill
         self.n_done = 0
         self.longest_stated = 0
-        self.known: dict[tuple[str, str], int] = {}
         self.questions = {task[:2] for task in owed}
         self.round = -1
         self.any_probe = False
@@ -248,7 +247,7 @@ class Rules:
         self.first.discard(task)
         billed, new = self._most_prompt(task[:2]) if prompt is None else prompt, tokens
         if prompt is not None:
-            self.known[task[:2]], self.longest_stated = prompt, max(self.longest_stated, prompt + kept)
+            self.longest_stated = max(self.longest_stated, prompt + kept)
         if not stated and self.max_tokens is not None:
             new = self.max_tokens - kept
         self.bill.longest = max(self.bill.longest, new)
@@ -522,8 +521,8 @@ class Rules:
         return found
 
     def _most_prompt(self, question: tuple[str, str]) -> int:
-        """As in the budget's promise: the tokens that a reply stated, else the bytes and a template's share."""
-        return self.known.get(question, self.world.prompts[question][1] + TEMPLATE_TOKENS)
+        """As in the budget's promise: the bytes and a template's share."""
+        return self.world.prompts[question][1] + TEMPLATE_TOKENS
 
     def _charge(self, now: float) -> None:
         """Count one more request at the limit per minute."""

@@ -535,15 +535,15 @@ class Session:
             )
 
     def _check_outlook(self) -> None:
-        """What is told of the end is a range."""
+        """What is told of the end is a time."""
         dispatcher, chance = self.dispatcher, self.world.manners
         events = {task: chance.randint(1, 400) for task in self.flights}
         self.rules.arrived(events)
         for task, n in events.items():
             self.flights[task].flight.arriving.count = partial(int, n)
         eta = dispatcher.progress().eta
-        if eta is not None and not 0 <= eta.least_s <= eta.most_s < NEVER:
-            raise Broken("outlook", f"{eta} is no range")
+        if eta is not None and not 0 <= eta < NEVER:
+            raise Broken("outlook", f"{eta} is no time")
 
     def _check_probes(self, until: float) -> None:
         """Nobody who is set aside is forgotten while there is work for him: looked at where it has been quiet long."""

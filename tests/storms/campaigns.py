@@ -139,7 +139,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         _only("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
     ),
     "second grader": Campaign(_scored("--also", "sympy")),
-    "report": Campaign(_only("report", "one", "two", "--out", "reported", "--k", "2")),
+    "report": Campaign(_only("report", "one", "two", "--out", "reported")),
     "plots": Campaign(_only("report", "one", "two", "--out", "reported", "--plots", "plots"), varies=True),
     "compare": Campaign(_only("compare", "one", "two", "--json")),
     "diff": Campaign(_only("compare", "one", "two", "--samples")),

@@ -181,6 +181,19 @@ def test_an_output_that_nobody_takes_ends_the_command_with_a_code_and_at_most_a_
     assert done.err.endswith("harness: cannot write the output: No space left on device\n") == row.prints, done
 
 
+@pytest.mark.parametrize("words", ["run nope", "merge r twin --out made", "compare r twin"])
+def test_messages_that_nobody_takes_end_the_command_as_an_output_does(words: str, folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (
+        os.fdopen(writing, "w") as gone,
+        warm.started(
+            ["harness", *words.split()], cwd=folder, env=environment(folder), stdout=gone, stderr=gone
+        ) as process,
+    ):
+        assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGPIPE
+
+
 @pytest.mark.parametrize("command", [command for command in ROWS if command != "view"])
 def test_a_disk_without_room_is_a_sentence_with_the_file_and_nothing_is_lost(
     command: str, folder: Path, server: Server

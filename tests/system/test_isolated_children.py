@@ -34,7 +34,6 @@ SITES = {
     "harness/benchmarks/sources/parquet.py": 1,
     "harness/cli/demo.py": 1,
     "harness/cli/following.py": 1,
-    "harness/cli/sweep_processes.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "harness/verbs/sweep/scorer.py": 1,

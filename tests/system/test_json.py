@@ -1,4 +1,4 @@
-"""What `--json` prints: JSON alone, of the schema that `--json-schema` prints, and of the shape that the page says.
+"""What `--json` prints: JSON alone, of the schema that `--json-schema` prints.
 
 For: harness.cli.printed, harness.cli.json_output.
 """
@@ -6,7 +6,6 @@ For: harness.cli.printed, harness.cli.json_output.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 from harness.cli.json_output import printing, schema
 from harness.cli.main import main
 from harness.testing import FakeServer
-from tests.docs.pages import DOCS
 from tests.embedded import RunningServer
 from tests.faults.able import able, sums
 from tests.faults.holding import Holding, going, until
@@ -25,10 +23,6 @@ from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness
 from tests.system.json_schemas import strict, valid
-
-PAGE = (DOCS / "json.md").read_text("utf-8")
-ROWS = re.findall(r"^\| (`harness .*?--json`.*?) \| (.*?) \|", PAGE, re.MULTILINE)
-"""Commands and shape, of each row of the page's table."""
 
 SUMS = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary")
 PRINTED = {
@@ -216,13 +210,6 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
     axes = ("models", "servers", "prompts", "sampling", "benchmarks")
     rare = {("Estimate", "unit"), ("JudgeErrors", "key_variable"), ("JudgeErrors", "rubric_file")}
     assert free == rare | {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}
-
-
-def test_the_page_says_the_shape_of_each_command() -> None:
-    shapes = {name: schema(name) for name in printing()}
-    for name, found in shapes.items():
-        kinds = [kind for commands, kind in ROWS if re.search(rf"(?:harness|…) {name}(?: |$)", commands)]
-        assert kinds == ["list" if found.get("type") == "array" else "object"], name
 
 
 def test_the_command_prints_the_schema_of_its_json(tmp_path: Path) -> None:

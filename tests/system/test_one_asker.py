@@ -65,7 +65,7 @@ STARTED_HERE: dict[str, Kind] = {
     "vllm": VLLM,
     "vllm_ascend": VLLM,
     "sglang": Kind({"owned_by": "sglang"}, SGLANG_PAGES, "sglang"),
-    "sglang_router": Kind({}, {"/workers": {"workers": [{"url": "http://w:1"}]}, **SGLANG_PAGES}, model="unknown"),
+    "sglang_router": Kind({}, SGLANG_PAGES, model="unknown"),
     "transformers": Kind({"owned_by": "HuggingFaceTB"}),
 }
 """By engine that is started here, what its server tells of itself: as its file says, or more than that."""

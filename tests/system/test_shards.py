@@ -198,24 +198,19 @@ def test_folders_of_other_machines_are_merged(asked: dict[str, Any], tmp_path: P
     assert json.loads(scored.out)[0]["n_samples"] == N * 4
 
 
-@pytest.mark.parametrize("selected", [None, ["q0", "q1", "q2"]])
-def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(
-    asked: dict[str, Any], tmp_path: Path, selected: list[str] | None
-) -> None:
+def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(asked: dict[str, Any], tmp_path: Path) -> None:
     """Its manifest had the part in the identity, and the questions of the part as its plan."""
-    chosen = {} if selected is None else {"ids": selected}
-    part = harness.run(out=tmp_path / "run", shard="1/2", **chosen, **asked)
+    part = harness.run(out=tmp_path / "run", shard="1/2", **asked)
     former = part.path.rename(tmp_path / "former")
     manifest = json.loads((former / "manifest.json").read_bytes())
     record = manifest["benchmarks"]["sums"]
     record["identity"]["shard"] = {"part": "1/2", "selection": "x"}
     record["plan"]["question_ids"] = ["q0"]
-    record["settings"] |= {} if selected is None else {"selected": selected}
     (former / "manifest.json").write_text(json.dumps(manifest))
 
-    assert harness.run(out=former, shard="1/2", **chosen, **asked).outcome.tally.finished == 0
-    assert Manifest.load(RunFolder(former)).benchmarks["sums"].plan.question_ids == selected
-    rest = harness.run(out=tmp_path / "rest", shard="2/2", **chosen, **asked)
+    assert harness.run(out=former, shard="1/2", **asked).outcome.tally.finished == 0
+    assert Manifest.load(RunFolder(former)).benchmarks["sums"].plan.question_ids is None
+    rest = harness.run(out=tmp_path / "rest", shard="2/2", **asked)
     assert harness.merge([former, rest], out=tmp_path / "joined").complete
 
 
@@ -257,14 +252,3 @@ def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], t
     parts = [harness.run(out=tmp_path / "run", shard=f"{k}/{N + 1}", **asked) for k in sorted(held.values())]
     assert [part.outcome.n_done for part in parts] == [4] * N
     assert harness.run(out=tmp_path / "run", **asked).outcome.tally.finished == 0, "nobody misses the empty part"
-
-
-def test_the_default_folder_is_that_of_the_run_or_that_of_an_earlier_version(
-    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = harness.run(shard="1/2", **asked).path
-    assert path == tmp_path / "results" / "m" / "shards" / "1-of-2"
-    path.rename(tmp_path / "results" / "m-shard-1-of-2")
-    again = harness.run(shard="1/2", **asked)
-    assert (again.path.parts[-3:], again.outcome.tally.finished) == (("m-shard-1-of-2", "shards", "1-of-2"), 0)

@@ -93,21 +93,16 @@ print(json.dumps({
 """
 
 
-def test_the_settings_of_a_training_are_what_trl_reads(trl: Path, tmp_path: Path) -> None:
+def test_the_settings_of_a_training_are_what_trl_reads(trl: Path) -> None:
     """By `trl grpo`'s own parser; this machine has no GPU, so numbers of 16 bits are switched off behind the file."""
     settings = (CHECKOUT / "datasets" / "templates" / "training") / "grpo.yaml"
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text(settings.read_text("utf-8") + "learning_rat: 1\n", "utf-8")
-    parsed, refused = (
-        subprocess.run(
-            [trl, "-c", PARSING, str(path), "--use_cpu", "true", "--bf16", "false", "--use_vllm", "false"],
-            env=os.environ | {"PYTHONPATH": str(CHECKOUT), "HF_HUB_OFFLINE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        for path in (settings, wrong)
+    parsed = subprocess.run(
+        [trl, "-c", PARSING, str(settings), "--use_cpu", "true", "--bf16", "false", "--use_vllm", "false"],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert parsed.returncode == 0, parsed.stderr[-2000:]
     printed = json.loads(parsed.stdout.splitlines()[-1])
@@ -118,5 +113,3 @@ def test_the_settings_of_a_training_are_what_trl_reads(trl: Path, tmp_path: Path
         "model": template["model_name_or_path"],
         "columns": template["datasets"][0]["columns"],
     }
-    assert refused.returncode != 0
-    assert "learning_rat" in refused.stderr

@@ -159,14 +159,9 @@ class Stage:
     def budgets(self, page: str) -> None:
         """The page's `budgets.yaml`; where it starts a server, this stage's answers under the budget's address."""
         content = yaml.safe_load(page)
-        (plain, sparse) = content["servers"]
-        content["servers"] = [
-            {"name": plain["name"], "run": {"base_url": self.url}},
-            *(
-                {"name": f"b{budget}", "run": {"base_url": f"{self.url}/b{budget}"}}
-                for budget in sparse["values"]["budget"]
-            ),
-        ]
+        plain, *sparse = (server["name"] for server in content["servers"])
+        content["servers"] = [{"name": plain, "run": {"base_url": self.url}}]
+        content["servers"] += [{"name": name, "run": {"base_url": f"{self.url}/{name}"}} for name in sparse]
         (self.folder / "budgets.yaml").write_text(yaml.safe_dump(content))
 
 

@@ -94,19 +94,6 @@ def told_of_open(folder: Path) -> set[str]:
     return {line for text in sentences for line in text.splitlines() if line.startswith("to decide")}
 
 
-# --- before an audit ---
-def test_a_judged_score_says_that_its_interval_leaves_the_judge_out(judged: RunFolder) -> None:
-    assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
-    assert "gave no verdict" not in warnings(judged)
-
-
-def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
-    with FakeServer(ruling_by({"making sugar": True, "burning sugar": False, "5": True, "4": True})) as server:
-        folder = write_run(tmp_path / "run", ROWS)
-        judge_run(folder, serve(server), scope="all")
-        assert "it differs from the grader on 1 of 4 (25.0 %)" in warnings(folder)
-
-
 def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None:
     """A judge that overrides the rules and rejects what it was shown, also where the rules found no answer."""
     rows = {**ROWS, "q3": ("4", ["I would say that it is four, since two and two make as much as that."] * 4)}
@@ -154,13 +141,9 @@ def test_samples_without_an_answer_are_counted_beside_the_undecided_ones(tmp_pat
     found = re.search(r"\n  3 samples without an answer count as wrong and are not asked about: `harness (.*?)` ", told)
     assert found is not None, told
     assert "prose: 3 samples" in harness(tmp_path, *shlex.split(found[1])).out
-    for sample in (0, 2):
+    for sample in (0, 2, 3):
         overrides.correct(folder.benchmark("prose"), Key("q3", sample), "wrong", graded="no_answer", who="A", why="-")
-    told = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
-    assert "  1 sample without an answer counts as wrong and is not asked about" in told
-    overrides.correct(folder.benchmark("prose"), Key("q3", 3), "wrong", graded="no_answer", who="A", why="-")
     assert "without an answer" not in harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
-    assert "without an answer" not in harness(tmp_path, "audit", "run", "--out", "drawn.jsonl").out
 
 
 def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
@@ -181,7 +164,6 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     folder = write_run(tmp_path / "run", rows)
     with FakeServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge_run(folder, serve(server))
-    assert "asked about 3 undecided samples and gave no verdict on them" in warnings(folder)
     audit = by_hand(folder, making)
     assert audit.estimate is not None
     assert audit.n_drawn == 5
@@ -189,14 +171,10 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert ", and 75.0 % if they are right; the intervals" in audit.estimate.sentence
     assert told_of_open(tmp_path) == {"to decide the 3 undecided samples by hand: harness audit run --undecided"}
     by_hand(folder, lambda row: "correct" if row["sample_index"] else None, undecided=True)
-    assert "differs on 0, and judged 2 samples that the grader left undecided: the audited accuracy" in warnings(folder)
     assert "the audited accuracy is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
-    assert ", and 75.0 % if it is right; the intervals" in warnings(folder)
-    assert told_of_open(tmp_path) == {"to decide the 1 undecided sample by hand: harness audit run --undecided"}
     assert by_hand(folder, lambda _: "wrong", undecided=True).items == []
     assert "the audited accuracy is 62.5 % (same" in warnings(folder)
     assert told_of_open(tmp_path) == set(), "a person has decided every sample"
-    assert "judged by hand, " not in warnings(folder), "every verdict by hand stands in the audit's sentence"
     score = score_of(folder)
     assert score.audited is not None
     assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
@@ -204,27 +182,22 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
 
 def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FakeServer) -> None:
     """The judge was not shown the replies without an answer, so those that were audited are no draw of all samples."""
-    rows = {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)}
-    folder = write_run(tmp_path / "run", rows)
+    folder = write_run(tmp_path / "run", {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)})
     judge_run(folder, serve(judge))
     audit = by_hand(folder, making)
     assert audit.estimate is not None
     assert (audit.estimate.n_audited, audit.estimate.accuracy.value, audit.why) == (24, pytest.approx(0.4), "")
     score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
-    assert "the audited accuracy" not in warnings(folder).replace("no estimate of the audited accuracy", "")
-    assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in warnings(folder)
-    assert "a judge that decided among them, score with it again; else go on with the audit: " in warnings(folder)
     (audit,) = front.audit(folder.path)
     assert audit.estimate is None
     assert audit.why in warnings(folder)
-    assert warnings(folder).count("no estimate of") == 1
+    assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in audit.why
     judge_run(folder, serve(judge))
-    assert "no estimate" not in warnings(folder)
     assert "the audited accuracy is 40.0 %" in warnings(folder)
 
 
-# --- by a file ---
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
+    assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
     assert "name a file that ends in .jsonl" in harness(tmp_path, "audit", "run", "--out", "todo.csv").err
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
@@ -232,29 +205,17 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert len(rows) == 4  # only what the judge decided
     assert all(row["question"] == "Question q1?" and row["references"] == [PROSE] for row in rows)
     assert not any("rule" in row or "graded" in row for row in rows)  # blind
-    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
-    assert read.code == 0, read.err
-    assert (
-        "audited 4 of the judge's 4 verdicts and differs on 2 (0 of them the grader called correct, 2 it did not)"
-        in read.out
-    )
-    assert "the audited accuracy is 87.5 %" in read.out
-    overridden = overrides.read(judged.benchmark("prose"))
-    assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
+    for _ in range(2):  # the verdicts are stored once
+        read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
+        assert read.code == 0, read.err
+    assert "audited 4 of the judge's 4 verdicts and differs on 2 (0 of them the grader called correct, 2" in read.out
+    stored = overrides.read(judged.benchmark("prose"))
+    assert [(one.who, one.why, one.verdict) for one in stored] == [("Ann", "audit", "correct")] * 4
     score = score_of(judged)
-    assert score.accuracy.value == 0.625  # the raw one stays
     assert score.audited is not None
-    assert score.audited.accuracy.value == 0.875
+    assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
     assert "leave its errors out" not in warnings(judged)
     assert "the audited accuracy is 87.5 %" in warnings(judged)
-
-
-def test_verdicts_are_stored_once(tmp_path: Path, judged: RunFolder) -> None:
-    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
-    filled(tmp_path / "todo.jsonl", lambda row: "wrong")
-    for _ in range(2):
-        assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").code == 0
-    assert len(overrides.read(judged.benchmark("prose"))) == 4
 
 
 def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again(
@@ -271,33 +232,22 @@ def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again
 
 def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
     """As verdicts from a file do; a person who judges half of the samples and goes on leaves no former sentence."""
-    where = {"run": "run", "benchmark": "prose"}
-    assert "leave its errors out" in warnings(judged)
-    sentences = []
+    where, pages = {"run": "run", "benchmark": "prose"}, []
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
         for item in front.audit(judged.path)[0].items:
             given = {"question": item.question_id, "sample": item.sample_index, "verdict": "correct"}
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
-            shown = visitor.get("/api/benchmark", params=where).json()
-            sentences.append("\n".join(shown["notes"]))
-    assert "leave its errors out" in sentences[0]  # one verdict is no estimate yet
-    assert "a person audited 4 of the judge's 4 verdicts" in sentences[-1]
-    assert "the intervals of the score leave the judge's errors out" in sentences[-1]
-    assert sentences[-1].count("a person audited") == 1
-    assert not any("leave its errors out" in words or "with these verdicts" in words for words in sentences[-1:])
-    assert shown["notes"][0].startswith(
-        "4 samples judged by hand, 2 otherwise than the grader; the audited accuracy is "
-    )
-    report = harness(tmp_path, "report", "run", "--out", "reported")
-    assert report.code == 0, report.err
-    written = (tmp_path / "reported" / "report.md").read_text("utf-8")
-    assert "a person audited 4 of the judge's 4 verdicts" in written
-    assert "leave its errors out" not in written
-    before = Score.load(judged.benchmark("prose"))
+            pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
+    assert "leave its errors out" in pages[0]  # one verdict is no estimate yet
+    assert "leave its errors out" not in pages[-1]
+    assert pages[-1].startswith("4 samples judged by hand, 2 otherwise than the grader; the audited accuracy is ")
+    assert pages[-1].count("a person audited 4 of the judge's 4 verdicts") == 1
+    assert "a person audited 4 of the judge's 4 verdicts" in " ".join(harness(tmp_path, "report", "run").out.split())
+    before = score_of(judged)
     (audit,) = front.audit(judged.path)  # has nothing to add
     assert audit.estimate is not None
-    assert Score.load(judged.benchmark("prose")) == before
+    assert score_of(judged) == before
 
 
 def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FakeServer) -> None:
@@ -314,17 +264,12 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
     both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
     assert both in said("run", "other")
-    by_hand(judged, lambda _: "correct", samples=2)
-    told = "the audited accuracy is 87.5 %"
-    assert told in said("run", "other")
     for run in ("run", "other"):
         by_hand(RunFolder(tmp_path / run), lambda _: "correct")
     audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5 %)"
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
-    score_run(write_run(tmp_path / "more_rules", ROWS), GradingOptions(workers=1))
-    assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
 
 
 def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> None:
@@ -334,46 +279,26 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     def said() -> str:
         return " ".join(harness(tmp_path, "compare", "one", "two").err.split())
 
-    def listed() -> str:
-        return harness(tmp_path, "show", "two").out.splitlines()[1]
-
     assert "a person" not in said()
     two = RunFolder(tmp_path / "two")
     n = by_hand(two, lambda _: "correct", undecided=True).n_drawn
-    assert score_of(two).accuracy_overridden is not None
-    assert (
-        f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's" in said()
-    )
-    assert "audited accuracy" not in listed()
+    told = f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's"
+    assert told in said()
     assert by_hand(two, lambda _: "correct").n_drawn == 8
-    estimate = (
-        "a person audited 8 of 8 verdicts: the audited accuracy is 100.0 %. The comparison counts the grader's verdicts"
-    )
-    assert f"the run: {estimate}" in said()
-    assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed()
+    assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0 %. The comparison" in said()
+    listed = harness(tmp_path, "show", "two").out.splitlines()[1]
+    assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:
     folder = write_run(tmp_path / "run", ROWS)
-    judge_run(folder, serve(judge))
-    assert "by this rubric" not in harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
     judge_run(folder, serve(judge), prompt=with_rubric("It names all three points.\n\nNothing else matters.\x1b[1m"))
     shown = harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
     rubric = "The judge decided prose by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
     assert shown.count(rubric) == 1
-    (audit,) = front.audit(folder.path)
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
         page = visitor.get("/api/benchmark", params={"run": "run", "benchmark": "prose"}).json()
-        assert page["rubric"] == audit.rubric
-    assert audit.rubric == "It names all three points.\n\nNothing else matters.\x1b[1m"
-    assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
-    (row,) = [
-        line
-        for line in (tmp_path / "reported" / "report.html").read_text("utf-8").split("<tr>")
-        if "by which the" in line
-    ]
-    assert "It names all three points." in row
-    assert "\x1b" not in row
+    assert page["rubric"] == front.audit(folder.path)[0].rubric
 
 
 def correction(key: Key, verdict: Any, why: str) -> dict[str, Any]:
@@ -408,91 +333,58 @@ def test_an_audited_verdict_may_be_corrected_and_withdrawn(tmp_path: Path, judge
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("changed", "message"),
     [
-        ('{"benchmark": "prose", "question_id": "q1", "sample_index": 9, "verdict": "correct"}', "no graded sample 9"),
-        (
-            '{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "right"}',
-            "verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong or null",
-        ),
-        ('{"benchmark": "poems", "question_id": "q1", "sample_index": 0, "verdict": "wrong"}', "no benchmark 'poems'"),
-        ("nonsense", "This must be a line that `harness audit` wrote"),
+        ({"sample_index": 9}, "words.jsonl, line 2: prose has no graded sample 9"),
+        ({"verdict": "right"}, "line 2: verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong"),
+        ({"benchmark": "poems"}, "no benchmark 'poems'"),
+        (None, "words.jsonl, line 2"),
+        ({"text": BAD}, "line 2: the verdict on sample 0 of question q1 was given on another reply, or on another"),
+        ({"answer": "sugar"}, "line 2: the verdict on sample 0 of question q1 was given on another reply, or on"),
     ],
 )
-def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: str, message: str) -> None:
-    shown = {"answer": "", "text": GOOD}
-    good = {"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": None, **shown}
-    line = json.dumps({**json.loads(line), **shown}) if line.startswith("{") else line
-    (tmp_path / "words.jsonl").write_text(f"{json.dumps(good)}\n{line}\n", "utf-8")
+def test_a_wrong_line_stores_nothing(
+    tmp_path: Path, judged: RunFolder, changed: dict[str, Any] | None, message: str
+) -> None:
+    harness(tmp_path, "audit", "run", "--out", "words.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "words.jsonl").read_text("utf-8").splitlines()]
+    first = next(row for row in rows if row["sample_index"] == 0)
+    second = "nonsense" if changed is None else json.dumps({**first, "verdict": "correct", **changed})
+    (tmp_path / "words.jsonl").write_text(f"{json.dumps(first)}\n{second}\n", "utf-8")
     read = harness(tmp_path, "audit", "run", "--verdicts", "words.jsonl")
-    assert read.code == 2
-    assert message in read.err
-    assert "poems" in line or "words.jsonl, line 2" in read.err
-    assert overrides.read(judged.benchmark("prose")) == []
-
-
-@pytest.mark.parametrize("changed", [{"text": BAD}, {"answer": "sugar"}])
-def test_a_verdict_on_another_reply_is_refused(tmp_path: Path, judged: RunFolder, changed: dict[str, str]) -> None:
-    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
-    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["text"] == GOOD else None)
-    number = 1 + [row["text"] for row in rows].index(GOOD)
-    rows[number - 1].update(changed)
-    (tmp_path / "todo.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    index = rows[number - 1]["sample_index"]
-    assert refused.code == 2
-    message = "was given on another reply, or on another answer from it, than the one in run"
-    assert f"todo.jsonl, line {number}: the verdict on sample {index} of question q1 {message}" in refused.err
-    assert "no verdict was stored" in refused.err
+    assert (read.code, message in read.err) == (2, True), read.err
     assert overrides.read(judged.benchmark("prose")) == []
 
 
 @pytest.mark.parametrize("word", ['"correct"', "correct"])  # the second is no JSON, but a person's work too
 def test_a_file_that_is_half_filled_in_is_not_replaced(tmp_path: Path, judged: RunFolder, word: str) -> None:
-    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     todo = tmp_path / "todo.jsonl"
-    todo.write_text(todo.read_text("utf-8").replace("null", word, 1), "utf-8")
-    before = todo.read_bytes()
-    refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
-    assert refused.code == 2
-    assert "todo.jsonl exists and holds verdicts" in refused.err
-    assert "store its verdicts by `verdicts`" in refused.err
-    assert todo.read_bytes() == before
-
-
-def test_a_file_that_nobody_filled_in_or_that_is_stored_is_replaced(tmp_path: Path, judged: RunFolder) -> None:
-    for _ in range(2):
+    for _ in range(2):  # one that nobody filled in is replaced
         assert harness(tmp_path, "audit", "run", "--out", "todo.jsonl").code == 0
-    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["sample_index"] == 0 else None)
-    assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "todo.jsonl").code == 0
-    assert len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines()) == len(rows) - 1
+    before = todo.read_text("utf-8").replace("null", word, 1)
+    todo.write_text(before, "utf-8")
+    refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    assert (refused.code, "todo.jsonl exists and holds verdicts" in refused.err) == (2, True), refused.err
+    assert todo.read_text("utf-8") == before
+    if word.startswith('"'):  # one whose verdicts are stored is replaced
+        assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "todo.jsonl").code == 0
+        assert len(todo.read_text("utf-8").splitlines()) == len(before.splitlines()) - 1
 
 
-def test_only_the_benchmarks_of_a_file_are_told(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", ROWS)
-    write_run(tmp_path / "other", {"p": ("4", [r"\boxed{4}"] * 4)}, benchmark="sums")
-    shutil.copytree(tmp_path / "other" / "sums", tmp_path / "run" / "sums")
-    manifest = Manifest.load(folder)
-    manifest.extend("sums", Manifest.load(RunFolder(tmp_path / "other")).benchmarks["sums"]).save(folder)
-    score_run(folder, GradingOptions(workers=1))
-    harness(tmp_path, "audit", "run", "--benchmark", "prose", "--out", "todo.jsonl")
-    filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
-    assert "prose: " in read.out
-    assert "sums: " not in read.out
-    assert "sums: " in harness(tmp_path, "audit", "run", "--out", "all.jsonl").out
-
-
-def test_verdicts_on_another_benchmark_than_the_named_one_are_refused(tmp_path: Path, judged: RunFolder) -> None:
+def test_only_the_benchmarks_of_a_file_are_told_and_it_must_be_of_the_named_one(
+    tmp_path: Path, judged: RunFolder
+) -> None:
+    shutil.copytree(tmp_path / "run" / "prose", tmp_path / "run" / "sums")
     manifest = Manifest.load(judged)
-    manifest.extend("other", manifest.benchmarks["prose"]).save(judged)
+    manifest.extend("sums", manifest.benchmarks["prose"]).save(judged)
     harness(tmp_path, "audit", "run", "--benchmark", "prose", "--out", "todo.jsonl")
     filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    refused = harness(tmp_path, "audit", "run", "--benchmark", "other", "--verdicts", "todo.jsonl")
+    refused = harness(tmp_path, "audit", "run", "--benchmark", "sums", "--verdicts", "todo.jsonl")
     assert refused.code == 2
-    assert "todo.jsonl, line 1 is a verdict on prose, but `benchmark` takes other alone" in refused.err
+    assert "todo.jsonl, line 1 is a verdict on prose, but `benchmark` takes sums alone" in refused.err
     assert overrides.read(judged.benchmark("prose")) == []
-    assert harness(tmp_path, "audit", "run", "--benchmark", "prose", "--verdicts", "todo.jsonl").code == 0
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    assert (read.code, "prose: " in read.out, "sums: " in read.out) == (0, True, False), read.err
 
 
 def test_the_audit_is_of_the_samples_that_the_score_counts(tmp_path: Path) -> None:
@@ -505,15 +397,14 @@ def test_the_audit_is_of_the_samples_that_the_score_counts(tmp_path: Path) -> No
     assert drawn == {True: {0, 1, 2, 3}, False: {1, 2, 3}}
 
 
-def test_without_a_terminal_the_files_are_named(tmp_path: Path, judged: RunFolder) -> None:
+def test_without_a_terminal_the_files_are_named_and_without_scores_nothing_is_audited(
+    tmp_path: Path, judged: RunFolder
+) -> None:
     refused = harness(tmp_path, "audit", "run")
     assert refused.code == 2
     assert "write the samples by --out FILE, fill in their verdicts, and read them by --verdicts FILE" in refused.err
-
-
-def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", ROWS)
-    refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    write_run(tmp_path / "fresh", ROWS)
+    refused = harness(tmp_path, "audit", "fresh", "--out", "todo.jsonl")
     assert (refused.code, "not scored" in refused.err) == (3, True)
 
 

@@ -150,24 +150,13 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
     sums(tmp_path, 10)
     others = sums(other, 10)
     others.write_text(others.read_text().replace('"q', '"z'))
-    words = ("--id-key", "id", "--samples", "2", "--no-canary")
+    data = dict.fromkeys(("worse", "whole"), "sums.jsonl")
+    data |= {"part": "sums.jsonl --limit 4", "others": "other/sums.jsonl"}
     with FakeServer(able(1.0)) as server, FakeServer(able(0.0)) as wrong:
-        data = {
-            "worse": "sums.jsonl",
-            "whole": "sums.jsonl",
-            "part": "sums.jsonl --limit 4",
-            "others": "other/sums.jsonl",
-        }
         for name, given in data.items():
-            more = (
-                *given.split(),
-                *words,
-                "--base-url",
-                (wrong if name == "worse" else server).base_url,
-                "--out",
-                name,
-            )
-            assert harness(tmp_path, "run", "--data", *more).code == 0
+            url = (wrong if name == "worse" else server).base_url
+            words = f"--data {given} --id-key id --samples 2 --no-canary --base-url {url} --out {name}"
+            assert harness(tmp_path, "run", *words.split()).code == 0
             assert harness(tmp_path, "score", name).code == 0
         policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
         worse = harness(tmp_path, "gate", "gate.yaml", "--out", "seen")

@@ -29,7 +29,7 @@ from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.judging import JudgeCost
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from harness.testing import FakeServer, Pause, Request, Step, completion, delta, event_stream, http, models
+from harness.testing import FakeServer, Pause, Request, Step, completion, http, models
 from harness.verbs.judge import JudgeSettings
 from server_launchers.keeping.launch import RunningServer
 from tests.conftest import CHECKOUT
@@ -97,16 +97,16 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
 
 
 @pytest.mark.parametrize(
-    ("body", "errors"),
+    ("body", "error"),
     [
-        ("1 / 0", ("the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in "
-                   "its place",)),
-        ("return 0.5", ("the verifier returned float on 2 samples, which the judge decided in its place",)),
-        ("pass", ()),
+        ("1 / 0", "the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in its "
+                  "place"),
+        ("return 0.5", "the verifier returned float on 2 samples, which the judge decided in its place"),
+        ("pass", ""),
     ],
 )  # fmt: skip
 def test_a_verifier_that_failed_is_named_beside_the_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, errors: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, error: str
 ) -> None:
     """None leaves an answer to the judge; an exception is a fault, though the judge decides."""
     (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
@@ -117,45 +117,31 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     rules = GradeRules(grader="own_words:judge")
     questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
     with FakeServer(ruling_by({"2": True, "3": False})) as server:
-        judged = judge_run(folder, serve(server))
         by_command = harness(tmp_path, "score", "own", "--judge", f"judge@{server.base_url}")
         who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
-        by_python = reasoning_harness.score(folder.path, judge=who)["prose"]
-    assert judged.reports[0].n_decided == 2
-    assert by_command.code == (1 if errors else 0)
-    for found in (judged.scores[0], by_python, Score.load(place)):
-        assert found is not None
-        assert (found.n_correct, found.verifier_errors) == (1, errors)
-        assert tuple(warning for warning in found.sentences if warning.startswith("the verifier")) == errors
-    report = harness(tmp_path, "report", "own")
-    assert all(error in " ".join(report.out.split()) for error in errors), report.out
+        found = reasoning_harness.score(folder.path, judge=who)["prose"]
+    assert by_command.code == (1 if error else 0)
+    assert (found.n_correct, found.verifier_errors) == (1, (error,) if error else ())
+    assert [warning for warning in found.sentences if warning.startswith("the verifier")] == [error] * bool(error)
+    assert error in " ".join(harness(tmp_path, "report", "own").out.split())
     named = {grade.grader for grade in graded(folder).values()}
     file_digest = sha256((tmp_path / "own_words.py").read_bytes()).hexdigest()[:12]
     assert named == {f"own_words:judge@{file_digest}+judge:judge@verdict"}, "who left it open, and then the judge"
 
 
-def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path: Path, run: RunFolder) -> None:
-    assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
-    with FakeServer(ruling_by(RULING)) as server:
-        judge_run(run, serve(server))
-    replaced = harness(tmp_path, "score", str(run.path)).err
-    assert "warning: this run was judged before, by judge@verdict; these are the grades without the judge" in replaced
-    assert "--judge MODEL with its prompt or rubric brings its grades back" in replaced
-    again = harness(tmp_path, "score", str(run.path)).err
-    assert "was judged before, by judge@verdict; " in again, "the scores name no judge any more, its replies do"
-
-
-def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:
+def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(
+    tmp_path: Path, run: RunFolder
+) -> None:
     with FakeServer(ruling_by(RULING)) as server:
         first = judge_run(run, serve(server))
     stored = run.benchmark("prose").grades.read_bytes()
     again = judge_run(run, nobody)
-    assert again.outcome is None
-    assert again.scores == first.scores
+    assert (again.outcome, again.scores) == (None, first.scores)
     assert run.benchmark("prose").grades.read_bytes() == stored
-    plain = score_run(run, GradingOptions(workers=1))[0]
-    assert plain.n_undecided == 4
-    assert {g.grader for g in graded(run).values()} == {GRADER}
+    for _ in range(2):  # the scores name no judge any more, its replies do
+        replaced = harness(tmp_path, "score", str(run.path)).err
+        assert "warning: this run was judged before, by judge@verdict; these are the grades without" in replaced
+        assert {g.grader for g in graded(run).values()} == {GRADER}
     assert judge_run(run, nobody).scores == first.scores
 
 
@@ -167,23 +153,16 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
         judged = judge_run(run, serve(server), scope="all", override=override)
     report = judged.reports[0]
     assert report.agreement.matrix == {
-        ("undecided", "correct"): 3,
-        ("undecided", "wrong"): 1,
-        ("correct", "wrong"): 1,
-        ("wrong", "correct"): 2,
+        ("undecided", "correct"): 3, ("undecided", "wrong"): 1, ("correct", "wrong"): 1, ("wrong", "correct"): 2,
         ("no_answer", "no opinion"): 1,
-    }
+    }  # fmt: skip
     assert {(d.extracted, d.ours, d.theirs, d.n_samples) for d in report.agreement.disagreements} == {
-        ("5", "wrong", True, 2),
-        ("4", "correct", False, 1),
-    }
+        ("5", "wrong", True, 2), ("4", "correct", False, 1),
+    }  # fmt: skip
     verdicts = [graded(run)["q2", i].verdict for i in range(4)]
     by_rules, by_judge = ["correct", "wrong", "wrong", "no_answer"], ["wrong", "correct", "correct", "no_answer"]
     assert verdicts == (by_judge if override else by_rules)
-    assert report.n_decided == (7 if override else 4)
-    assert {key for key, grade in graded(run).items() if grade.rule == "judge"} == {
-        ("q1", 0), ("q1", 1), ("q1", 2), ("q1", 3), *((("q2", 0), ("q2", 1), ("q2", 2)) if override else ()),
-    }  # fmt: skip
+    assert report.n_decided == (7 if override else 4) == sum(grade.rule == "judge" for grade in graded(run).values())
 
 
 def test_a_report_names_all_graders_and_repeats_the_judging(
@@ -201,15 +180,12 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     score = Score.load(run.benchmark("prose"))
     assert score is not None
     assert cells["graders"] == f"{GRADER}+judge:judge@{with_rubric(rubric).name}*2", "in force, whoever decided"
-    assert len(score.graders) == 2
     assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
-    assert f"decided: {with_rubric(rubric).name}. Save it as rubric.txt" in page
     assert f"rubric.txt (SHA-256 begins {sha256((tmp_path / 'rubric.txt').read_bytes()).hexdigest()[:12]};" in page
     shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
-    assert shown.pop("prompt") == with_rubric(rubric).name
     assert shown == {
-        "model": "judge", "scope": "all", "override": "yes", "votes": "2", "temperature": "0.6",
-        "max_tokens": "4,096", "base_url": server.base_url,
+        "prompt": with_rubric(rubric).name, "model": "judge", "scope": "all", "override": "yes", "votes": "2",
+        "temperature": "0.6", "max_tokens": "4,096", "base_url": server.base_url,
     }  # fmt: skip
     (line,) = re.findall(r"harness (score run-again [^<]*)</code>", page)
     assert ",api_key_env=JUDGE_KEY" in line
@@ -221,35 +197,25 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     assert repeated is not None
     for name in ("accuracy", "n_correct", "graders", "judge_errors"):
         assert getattr(repeated, name) == getattr(score, name), name
-    # By the rules alone, no grader is named.
-    assert harness(tmp_path, "score", "run-again").code == 0
-    assert harness(tmp_path, "report", "run-again", "--out", "plain").code == 0
-    plain = (tmp_path / "plain" / "report.html").read_text("utf-8")
-    assert "graders" not in plain
-    assert "--judge" not in plain
-    assert ">harness score run-again-again<" in plain
 
 
-@pytest.mark.parametrize(("scope", "warned"), [("undecided", True), ("wrong", True), ("all", False)])
+@pytest.mark.parametrize(("scope", "warned"), [("wrong", True), ("all", False)])
 def test_replies_without_an_answer_that_the_judge_was_not_shown_are_a_warning(
     run: RunFolder, scope: str, warned: bool
 ) -> None:
     with FakeServer(ruling_by(RULING)) as server:
         (score,) = judge_run(run, serve(server), scope=scope).scores
-    sentence = (
-        "1 reply without an answer was not shown to the judge and counts as wrong: the judge's scope `all` shows it "
-        "the end of such replies, and with `override` its verdict counts, there and in all benchmarks of the run"
-    )
-    assert (sentence in score.sentences) == warned
+        shown = {answer for reference, answer in asked_of(server) if reference == "4"}
+    assert (shown == {"5"}) == warned, "no answer that the rules accept is shown"
+    sentence = "1 reply without an answer was not shown to the judge and counts as wrong: the judge's scope `all`"
+    assert any(warning.startswith(sentence) for warning in score.sentences) == warned
 
 
 @pytest.mark.parametrize(
     ("n", "others", "n_correct"),
     [
-        (12, {}, 12),
-        (12, {"3 times": False}, None),
-        (9, {}, None),
         (12, {"3 times": None}, 11),
+        (9, {}, None),
         (12, {"3 times": None, "4 times": False}, None),
         (12, {"3 times": None, "4 times": None, "5 times": None}, None),
     ],
@@ -262,11 +228,8 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
     with FakeServer(ruling_by({**others, "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
-    (said, *more) = [warning for warning in score.sentences if "may call every answer" in warning] or [""]
-    assert not more
-    begin = f"the judge called {n_correct} distinct answers of this run correct and none wrong: it may call every"
-    assert said.startswith("" if n_correct is None else begin)
-    assert bool(said) == (n_correct is not None)
+    warned = [warning for warning in score.sentences if "may call every answer" in warning]
+    assert [int(warning.split()[3]) for warning in warned] == ([] if n_correct is None else [n_correct])
 
 
 def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:
@@ -283,12 +246,6 @@ def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_i
             shown[whole_reply] = {answer for _, answer in asked_of(server)}
     assert shown[True] == set(texts[:3])
     assert "It is the water that condenses there." not in shown[False]
-
-
-def test_scope_wrong_shows_no_answer_that_the_rules_accept(run: RunFolder) -> None:
-    with FakeServer(ruling_by(RULING)) as server:
-        judge_run(run, serve(server), scope="wrong")
-        assert {answer for reference, answer in asked_of(server) if reference == "4"} == {"5"}
 
 
 def test_without_an_extracted_answer_the_end_of_the_final_part_is_shown(tmp_path: Path) -> None:
@@ -350,18 +307,6 @@ def test_an_answer_that_states_a_verdict_is_not_read_as_one(tmp_path: Path, repl
             assert not set("\x1b\u202e\u2028") & set(text)
     expected = "wrong" if "INCORRECT" in reply else "undecided"
     assert {g.verdict for g in graded(run).values()} == {expected}
-
-
-def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
-    def answer(request: Request) -> Iterator[Step]:
-        return event_stream(delta("It matches.\nVERDICT: CORRECT"), delta(finish="length"))
-
-    with FakeServer(judging(answer)) as server:
-        judged = judge_run(run, serve(server))
-    assert judged.reports[0].n_silent == 2
-    assert judged.scores[0].n_undecided == 4
-    assert judged.outcome is not None
-    assert any("raise max_tokens" in warning for warning in judged.outcome.warnings)
 
 
 def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_not_ended(
@@ -483,12 +428,14 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
         shown = harness(tmp_path, *words)
         as_json = harness(tmp_path, *words, "--json")
     assert shown.code == as_json.code == 0, shown.err
-    assert re.search(r"rules \| judge +correct +wrong +no opinion", shown.out)
-    assert re.search(r"undecided +3 +1 +0", shown.out)
-    assert "the graders disagree on 2 samples; where judge and rules differ, the rules count" in shown.out
-    assert "q2: '5': rules wrong, judge correct (×2, 25.00 points)" in shown.out
-    assert "5 distinct answers, 1 without a verdict; 4 samples decided by the judge" in shown.out
-    assert re.search(r"cost in all sessions: 5 requests, \d+ prompt tokens, \d+ completion tokens", shown.out)
+    for pattern in (
+        r"rules \| judge +correct +wrong +no opinion", r"undecided +3 +1 +0",
+        "the graders disagree on 2 samples; where judge and rules differ, the rules count",
+        re.escape("q2: '5': rules wrong, judge correct (×2, 25.00 points)"),
+        "5 distinct answers, 1 without a verdict; 4 samples decided by the judge",
+        r"cost in all sessions: 5 requests, \d+ prompt tokens, \d+ completion tokens",
+    ):  # fmt: skip
+        assert re.search(pattern, shown.out), pattern
     assert json.loads(as_json.out)[0]["n_undecided"] == 0
     assert "the graders disagree on 2 samples" in as_json.err
 
@@ -498,13 +445,9 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
     [
         (["--judge-votes", "3"], "stands behind its name: --judge MODEL,scope=wrong,votes=3"),
         (["--judge-base-url", "http://127.0.0.1:9"], "at an address behind its name: --judge MODEL@URL"),
-        (["--judge-header", "a: b"], "with a key from the environment at most: --judge MODEL,api_key_env=VARIABLE"),
         (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
         (["--judge", "m,temperature=nan"], "judge: temperature=nan: expected a finite number"),
-        (["--judge", "m,votes=x"], "judge: votes: expected a whole number"),
         (["--judge", "m,vote=3"], "judge: a judge has no key vote; there are "),
-        (["--judge", "m@http://127.0.0.1:9, Votes=3"], "judge: a judge has no key Votes; there are "),
-        (["--judge", "@http://127.0.0.1:9"], "judge: model: give the name of the model that judges"),
         (["--judge", ",votes=3"], "judge: model: give the name of the model that judges"),
         (["--judge", "m,prompt=verdit"], "Did you mean verdict?"),
         (["--judge", "m@http://127.0.0.1:9"], "127.0.0.1:9"),
@@ -512,8 +455,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
 )
 def test_mistakes_cost_one_sentence(tmp_path: Path, run: RunFolder, words: list[str], message: str) -> None:
     done = harness(tmp_path, "score", "run", *words)
-    assert done.code == 2
-    assert message in done.err
+    assert (done.code, message in done.err) == (2, True), done.err
     assert len(done.err.strip().splitlines()) in (1, 4)  # an option that is none has three lines of usage before it
 
 

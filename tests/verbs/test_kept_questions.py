@@ -18,9 +18,8 @@ from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
 from harness.core.errors import StoreError
-from harness.core.records import Key
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, overrides, questions, read_samples
+from harness.runs import RunFolder, questions, read_samples
 from harness.runs.layout import imported_at
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
@@ -85,17 +84,6 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
     assert Score.load(written).accuracy.value == pytest.approx(5 / 6)
     assert sorted(question.references for question in questions.read(written)) == [("1",)] * 5 + [("5",)]
     assert harness.score(tmp_path / "run")["sums"].accuracy.value == pytest.approx(1 / 6)
-
-
-def test_the_message_on_a_changed_answer_says_that_verdicts_by_hand_stay_with_the_run(tmp_path: Path) -> None:
-    data(tmp_path, ROWS)
-    asked_by(tmp_path)
-    harness.score(tmp_path / "run")
-    folder = RunFolder(tmp_path / "run").benchmark("sums")
-    overrides.correct(folder, Key("q0", 0), "correct", graded="wrong", who="Ann", why="seen")
-    data(tmp_path, [{**row, "answer": "1"} for row in ROWS])
-    with pytest.raises(StoreError, match="The verdicts by hand of this run are not carried over"):
-        asked_by(tmp_path)
 
 
 class Warned(Watcher):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -19,12 +17,9 @@ from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.main import cli
 from harness.core.records import Question
-from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Manifest, RunFolder, grades
 from harness.runs.layout import imported_at
 from harness.runs.lock import RunLock
-from harness.runs.manifest import OUTPUTS
-from tests.reports.run_folders import write_run
 from tests.runs import recorded
 
 
@@ -91,31 +86,14 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     (found,) = harness.compare([base, tuned])
     assert (found.decision.run, found.decision.baseline) == ("tuned.jsonl", "base.jsonl")
     assert found.decision.paired.difference.value == pytest.approx(5 / 8)
-    assert found.decision.verdict == "better"
-    assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
+    assert (found.decision.verdict, found.decision.paired.n_questions) == ("better", 12)
     assert "60 samples from wrong to correct" in command("compare", base, tuned, "--samples").output
     of_files = harness.report([base, tuned])
     assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
     ]  # fmt: skip
-    assert len(of_files.tables[0].rows) == 2
     assert "Paired with base.jsonl" in of_files.markdown()
-    shown = command("report", base, tuned, "--out", tmp_path / "page")
-    assert shown.exit_code == 0, shown.output
-    assert "tuned.jsonl" in (tmp_path / "page" / "report.html").read_text()
-
-
-@pytest.mark.parametrize("of_files", [(), ("one",), ("two",), ("one", "two")])
-def test_new_runs_are_advised_where_both_sides_are_runs_only(tmp_path: Path, of_files: tuple[str, ...]) -> None:
-    for seed, name in enumerate(("one", "two")):
-        read = {OUTPUTS: {"digest": "", "read": {}}} if name in of_files else None
-        write_run(tmp_path / name, benchmarks=[("sums", 12, 1)], seed=seed, settings=read)
-    sides = [tmp_path / "one", tmp_path / "two"]
-    compared = command("compare", *sides, "--margin", "1").output
-    report = command("report", *sides, "--out", tmp_path / "report").output
-    for said in (compared, report):
-        assert bool(re.search("new runs|More samples", said)) is not bool(of_files)
-        assert (" ".join(ANSWERED_ONCE.split()) in " ".join(said.split())) is bool(of_files)
+    assert "tuned.jsonl" in command("report", base, tuned, "--out", tmp_path / "page").output
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -197,30 +175,19 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
 def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
     """In any order of the rows; a number that two samples of a question have is kept by the first."""
     first, second, third = (asked(one) for one in demo(3))
-    rows = [
-        (first, 1, "b"), (second, 5, "d"), (first, 0, "a"), (second, 3, "c"), (third, 0, "e"), (third, 0, "f"),
-        (first, 2, "g"),
-    ]  # fmt: skip
+    rows = [(first, 1), (second, 5), (first, 0), (second, 3), (third, 0), (third, 0), (first, 2)]
     file = tmp_path / "theirs.jsonl"
-    file.write_text(
-        "".join(
-            json.dumps({"question": question, "sample_index": index, "response": text, "answer": 1}) + "\n"
-            for question, index, text in rows
-        )
-    )
-    by_text = {one.messages[-1].content: one.question_id for one in demo(3)}
-    for words in ([], ["--benchmark", "demo"]):
+    lines = [{"question": text, "sample_index": index, "response": "a", "answer": 1} for text, index in rows]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for words, name in ([], "theirs"), (["--benchmark", "demo"], "demo"):
         done = command("score", file, "--repeats", "samples", *words)
         assert done.exit_code == 0, done.output
         assert "1 sample could not keep the number that the file states, the first at" in " ".join(done.output.split())
-        name = "demo" if words else "theirs"
         kept = grades.read(imported_at(file).benchmark(name))
-        numbers = [one.sample_index for one in kept]
-        assert numbers == [0, 1, 2, 3, 5, 0, 1]
-    shown = command("show", file, f"{by_text[second]}:5")
-    assert "theirs.jsonl:2" in shown.output
-    missing = refused("show", file, f"{by_text[second]}:4")
-    assert "holds no sample 4 of question" in missing
+        assert [one.sample_index for one in kept] == [0, 1, 2, 3, 5, 0, 1]
+    of_second = demo(2)[1].question_id
+    assert "theirs.jsonl:2" in command("show", file, f"{of_second}:5").output
+    assert "holds no sample 4 of question" in refused("show", file, f"{of_second}:4")
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
     assert "could not keep" not in command("score", file, "--repeats", "samples").output
 
@@ -233,26 +200,19 @@ def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_p
 
 
 def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
-    file = file_of_demo(tmp_path / "theirs.jsonl", limit=99)
+    file, place = file_of_demo(tmp_path / "theirs.jsonl", limit=99), tmp_path / "own.yaml"
     harness.score(file, benchmark="demo", workers=1)
-    place = tmp_path / "own.yaml"
-
-    def publish(percent: int) -> None:
-        place.write_text(
-            f"schema: 1\nsource: {{title: t, url: https://x.org, by: authors}}\nquestions: {{demo: 40}}\nscores:\n"
-            f"  - {{model: org/m, benchmark: demo, metric: pass@1, percent: {percent}, samples: 2, "
-            "settings: {temperature: 0.6}}\n"
-        )
-
-    publish(100)
-    with pytest.raises(
-        harness.UsageError, match=r"model: no record names the model that wrote theirs.jsonl: give its name"
-    ):
+    text = (
+        "schema: 1\nsource: {title: t, url: https://x.org, by: authors}\nquestions: {demo: 40}\nscores:\n"
+        "  - {model: org/m, benchmark: demo, metric: pass@1, percent: 100, samples: 2, settings: {temperature: 0.6}}\n"
+    )
+    place.write_text(text)
+    with pytest.raises(harness.UsageError, match=r"model: no record names the model that wrote theirs.jsonl: give"):
         harness.verify(file, published=place)
     (found,) = harness.verify(file, model="org/m", published=place)
     assert found.standing == "compatible"
     assert found.comparisons[0].differing == {"temperature": ("unknown", 0.6)}
-    publish(20)
+    place.write_text(text.replace("100", "20"))
     assert harness.score(file, benchmark="demo", written_by="org/m", workers=1)["demo"].accuracy.value == 1.0
     verified = command("verify", file, "--published", place)
     assert (verified.exit_code, "temperature: unknown here, 0.6 there" in verified.output) == (4, True)
@@ -262,32 +222,23 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
     """As sgl-eval writes some sets. A reference that two questions share tells neither."""
     references = Counter(one.references for one in demo(40))
     unique = [one for one in demo(40) if references[one.references] == 1]
+    shared = next(one for one in demo(40) if references[one.references] > 1)
     folder = tmp_path / "theirs"
     folder.mkdir()
-
-    def write(asked: Sequence[Question]) -> None:
-        rows = [
+    for rows, is_known in ((unique, True), ([*unique, shared], False), ([*unique, unique[0]], False)):
+        lines = [
             {"id": f"demo-{n}", "problem": "", "expected_answer": one.references[0], "generation": "\\boxed{-77}"}
-            for n, one in enumerate(asked)
+            for n, one in enumerate(rows)
         ]
-        (folder / "output-rs0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    write(unique)
-    score = harness.score(folder, benchmark="demo", workers=1)["demo"]
-    assert (score.n_samples, score.n_correct) == (len(unique), 0)
-    kept = imported_at(folder).benchmark("demo")
-    assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in unique}
-    shared = next(one for one in demo(40) if references[one.references] > 1)
-    write([*unique, shared])
-    with pytest.raises(
-        harness.UsageError, match="has no text, and its reference does not belong to exactly one question of demo"
-    ):
-        harness.score(folder, benchmark="demo", workers=1)
-    write([*unique, unique[0]])
-    with pytest.raises(
-        harness.UsageError, match="has no text, and its reference does not belong to exactly one question of demo"
-    ):
-        harness.score(folder, benchmark="demo", workers=1)
+        (folder / "output-rs0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        if is_known:
+            score = harness.score(folder, benchmark="demo", workers=1)["demo"]
+            assert (score.n_samples, score.n_correct) == (len(unique), 0)
+            kept = grades.read(imported_at(folder).benchmark("demo"))
+            assert {one.question_id for one in kept} == {one.question_id for one in unique}
+        else:
+            with pytest.raises(harness.UsageError, match="has no text, and its reference does not belong to exactly"):
+                harness.score(folder, benchmark="demo", workers=1)
 
 
 def class_list(tmp_path: Path, rows: str) -> tuple[Path, Path]:
@@ -334,22 +285,19 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
 def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
     base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
     for words in (("report", file), ("verify", file), ("compare", base, file)):
-        assert "is not scored yet: run `harness score '" in (refused(*words) + refused("report", file))
+        assert "is not scored yet: run `harness score " in refused(*words)
     for one in (base, file):
         harness.score(one, tool="llmeval", repeats="samples", workers=1)
     os.utime(file)  # a copy has another time
     harness.compare([base, file])
     sums(file, 3)
-    with pytest.raises(
-        harness.HarnessError, match=r"was changed after it was scored: run `harness score '.*a file"
-    ) as e:
-        harness.compare([base, file])
-    assert "--from llmeval --repeats samples` again" in str(e.value)
-    for words in (("merge", file, "--out", tmp_path / "joined"), ("doctor", file), ("status", file), ("view", file)):
-        assert "was changed after it was scored" in refused(*words)
-    assert "was changed after it was scored" in refused("compare", base, file, "--samples")
-    with click.Context(cli):
-        assert e.value.sentence.endswith("/a file.jsonl' --from llmeval --repeats samples` again.")
+    for words in (
+        ("compare", base, file), ("merge", file, "--out", tmp_path / "joined"), ("doctor", file), ("status", file),
+        ("view", file), ("compare", base, file, "--samples"),
+    ):  # fmt: skip
+        told = refused(*words)
+        assert "was changed after it was scored" in told
+        assert "a file.jsonl' --from llmeval --repeats samples` again." in " ".join(told.split())
     harness.score(file, workers=1)
     (found,) = harness.compare([base, file])
     assert found.decision.paired.difference.value == pytest.approx(1 / 8)
@@ -373,6 +321,8 @@ def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: P
     assert "out=results/base makes the run elsewhere" in refused("score", file)
     done = command("score", file, "--out", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
+    assert f"base.jsonl was read into the run folder {tmp_path / 'run'}\n" in done.stderr
+    assert "was read into" not in command("score", tmp_path / "run").output
 
 
 def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(tmp_path: Path) -> None:
@@ -424,14 +374,18 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
     shown = command("score", *files, "--workers", "1")
     assert (shown.exit_code, "a.jsonl" in shown.output, "b.jsonl" in shown.output) == (0, True, True)
-    assert "it takes one file" in refused("score", *files, "--out", tmp_path / "grades")
+    assert "it takes one file, but 2 sources" in refused("score", *files, "--out", tmp_path / "new")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("question,response\n1 + 1?,2\n7 + 7?,14\n")
+    (tmp_path / "a.csv").write_text("question,answer\n1 + 1?,2\n")
+    assert "asks '7 + 7?', which" in refused("score", bad, "--out", tmp_path / "new", "--benchmark", tmp_path / "a.csv")
+    assert not (tmp_path / "new").exists()
     run = run_of_demo(tmp_path / "run")
     alone = refused("score", run.path, "--benchmark", "demo")
     assert "is for files of outputs" in alone
     judged = refused("score", run.path, "--judge", "M", "--benchmark", "demo")
     assert judged.startswith(alone)
     assert '"A judge for one benchmark only" in docs/judge.md says more' in judged
-    assert "docs/judge.md" not in alone + refused("score", run.path, "--judge", "M", "--response-key", "gen")
 
 
 @pytest.mark.parametrize("references", [("2", "3"), ("2", "2")])
@@ -447,14 +401,11 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     Path("rooms.csv").write_text("id,question,answer\n1,Is it?,yes\n2,Area?,30\n3,Not in the file,7\n")
     Path("class.csv").write_text("name,no,response\nAnn,1,\\boxed{that is so}\nBo,1,no\nAnn,2,30\n")
-    assert "class.csv is not scored yet: run `harness score class.csv` first." in refused("view", "class.csv")
     options = ("--benchmark", "./rooms.csv", "--id-key", "no")
     printed = command("score", "class.csv", *options).output
     assert "to decide: harness audit class.csv --undecided" in printed
     assert "1 of 3 questions of rooms has no row in class.csv" in " ".join(printed.split())
-    assert not [word for word in ("taken over", "endpoint") if word in printed], "rows are no endpoints to compare"
-    made = command("score", "class.csv", *options, "--out", "results/class")
-    assert made.exit_code == 0
+    assert command("score", "class.csv", *options, "--out", "results/class").exit_code == 0
     beside, run = (next(Path(name).rglob("scores.json")).read_bytes() for name in ("class.csv.scored", "results"))
     assert beside == run
     for path in ("class.csv", "results/class"):
@@ -471,46 +422,28 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     assert "is a run already" in refused("score", "class.csv", *options, "--out", "results/class")
 
 
-@pytest.mark.parametrize(
-    ("words", "refusal"),
-    [
-        (("score", "a.csv", "b.csv", "--out", "new"), "it takes one file, but 2 sources are given"),
-        (("score", "bad.csv", "--out", "new", "--benchmark", "./a.csv"), "asks '7 + 7?', which"),
-    ],
-)
-def test_no_run_is_made_of_what_is_no_single_sound_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], refusal: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.csv", "b.csv"):
-        Path(name).write_text("question,answer,response\n1 + 1?,2,2\n")
-    Path("bad.csv").write_text("question,response\n1 + 1?,2\n7 + 7?,14\n")
-    assert refusal in refused(*words)
-    assert not Path("new").exists()
-
-
-@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "boxed_mixed_zh", "none"])
+@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "none"])
 def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: Path, prompt: str) -> None:
     question, options = "下面哪个数是质数？请选择一个最合适的答案。", {"A": "4", "B": "6", "C": "7", "D": "9"}
-    (tmp_path / "rows.jsonl").write_text(
-        "".join(
-            json.dumps({"id": n, "question": text, **options, "answer": "C"}) + "\n" for n, text in ((1, question),)
-        )
-    )
-    (tmp_path / "card.yaml").write_text(
-        "name: letters\ntitle: t\nsource: {kind: file, path: rows.jsonl}\nkind: choice\n"
-        "columns: {question: question, answer: answer, id: id}\nchoices: {options: [A, B, C, D]}\n"
-        f"prompt: {prompt}\n"
-    )
+    row = {"id": 1, "question": question, **options, "answer": "C"}
+    card = write_card(tmp_path, row, f"kind: choice\nchoices: {{options: [A, B, C, D]}}\nprompt: {prompt}\n")
     listed = "\n".join(f"{letter}) {option}" for letter, option in options.items())
     for text in (question, f"{question}\n\n{listed}"):
         file = tmp_path / "replies.jsonl"
         file.write_text(json.dumps({"question": text, "response": r"\boxed{C}"}) + "\n")
-        scored = harness.score(file, benchmark=str(tmp_path / "card.yaml"))
-        assert [score.accuracy.value for score in scored.scores] == [1.0]
+        assert [score.accuracy.value for score in harness.score(file, benchmark=card).scores] == [1.0]
     file.write_text(json.dumps({"question": f"{question}不", "response": r"\boxed{C}"}) + "\n")
-    with pytest.raises(harness.UsageError, match="nearest question there, '1', differs at character 22"):
-        harness.score(file, benchmark=str(tmp_path / "card.yaml"))
+    with pytest.raises(harness.UsageError, match=r"asks '.*不', which .* does not; leave"):
+        harness.score(file, benchmark=card)
+
+
+def write_card(folder: Path, row: dict[str, Any], more: str) -> str:
+    """The path of a card with this one question."""
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    common = "name: own\ntitle: t\nsource: {kind: file, path: rows.jsonl}\n"
+    columns = "columns: {question: question, answer: answer, id: id}\n"
+    (folder / "card.yaml").write_text(f"{common}{columns}{more}")
+    return str(folder / "card.yaml")
 
 
 @pytest.mark.parametrize(
@@ -523,16 +456,12 @@ def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: P
     ],
 )
 def test_a_copy_of_a_question_without_its_drawing_is_recognised(tmp_path: Path, asks: str, is_known: bool) -> None:
-    card, file = tmp_path / "card.yaml", tmp_path / "replies.jsonl"
     question = "Find the side. The square is below.\n[asy] draw((0,0)--(1,1)); [/asy]"
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": question, "answer": "7"}) + "\n")
-    card.write_text(
-        "name: drawn\ntitle: t\nsource: {kind: file, path: rows.jsonl}\nkind: integer\n"
-        "columns: {question: question, answer: answer, id: id}\nprompt: boxed\n"
-    )
+    card = write_card(tmp_path, {"id": "1", "question": question, "answer": "7"}, "kind: integer\nprompt: boxed\n")
+    file = tmp_path / "replies.jsonl"
     file.write_text(json.dumps({"question": asks, "response": r"\boxed{7}"}) + "\n")
     if is_known:
-        assert [score.accuracy.value for score in harness.score(file, benchmark=str(card)).scores] == [1.0]
+        assert [score.accuracy.value for score in harness.score(file, benchmark=card).scores] == [1.0]
     else:
         with pytest.raises(harness.UsageError, match="does not; leave `benchmark` out"):
-            harness.score(file, benchmark=str(card))
+            harness.score(file, benchmark=card)

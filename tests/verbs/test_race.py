@@ -6,6 +6,7 @@ For: harness.cli.race.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -25,7 +26,6 @@ from harness.asking import session
 from harness.asking.options.deciding import RaceRules
 from harness.asking.options.run import RunOptions
 from harness.cli import race as race_command
-from harness.core.errors import UsageError
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
 from harness.scoring.race import RaceState
@@ -70,31 +70,25 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
-        done = harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64")
+        given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
+        done = harness(tmp_path, *given)
         assert done.code == 0, done.err
         assert "tuned beside base: +" in done.out
         assert done.out.splitlines()[0].endswith(": better")
         n_asked = len(strong.requests)
         assert n_asked < 12 * 30
-        again = harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64")
-        assert (again.code, again.out) == (0, done.out)
-        told = json.loads(harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64", "--json").out)
+        told = json.loads(harness(tmp_path, *given, "--json").out)
         monkeypatch.chdir(tmp_path)
         raced = reasoning_harness.race(
             candidates={"base": {"base_url": weak.base_url}, "tuned": {"base_url": strong.base_url}},
-            data="sums.jsonl",
-            id_key="id",
-            canary=False,
-            samples=64,
-            out="out",
-        )
+            data="sums.jsonl", id_key="id", canary=False, samples=64, out="out",
+        )  # fmt: skip
         assert not [r for r in strong.requests[n_asked:] if r.method == "POST"]
     assert (told["exit_code"], told["baseline"], told["standings"]["tuned"]["verdict"]) == (0, "base", "better")
     assert raced.standings["tuned"].difference == told["standings"]["tuned"]["difference"]
     assert list(raced.standings["tuned"].interval) == told["standings"]["tuned"]["interval"]
     assert dict(raced.n_rounds) == told["samples"]
-    scored = harness(tmp_path, "score", "out/tuned", "--json")
-    assert json.loads(scored.out)[0]["n_missing"] == 0
+    assert json.loads(harness(tmp_path, "score", "out/tuned", "--json").out)[0]["n_missing"] == 0
 
 
 @pytest.mark.usefixtures("questions")
@@ -119,29 +113,19 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
 
 
 @pytest.mark.usefixtures("questions")
-def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
-        done = harness(tmp_path, *words(one.base_url, second.base_url), "--samples", "6", "--step", "3")
-    assert done.code == 1, done.out
-    assert "after 6 rounds" in done.out
-    assert done.out.splitlines()[0].endswith(": undecided")
-    assert done.err.count("tuned: ") >= 2
-
-
-@pytest.mark.usefixtures("questions")
 def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
+    """Equal models stay undecided."""
     with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
-        given = [*words(one.base_url, second.base_url), "--step", "2"]
-        assert harness(tmp_path, *given, "--samples", "4").code == 1
-        raised = harness(tmp_path, *given, "--samples", "6")
-        assert raised.code == 2
-        assert "began with 4 samples, a look every 2, 2 candidates" in raised.err
-        assert harness(tmp_path, *given, "--samples", "4").code == 1
+        given = [*words(one.base_url, second.base_url), "--step", "2", "--samples"]
+        done = harness(tmp_path, *given, "4")
+        assert (done.code, "after 4 rounds" in done.out, done.out.splitlines()[0][-11:]) == (1, True, ": undecided")
+        raised = harness(tmp_path, *given, "6")
+        assert (raised.code, "began with 4 samples, a look every 2, 2 candidates" in raised.err) == (2, True)
         plan = next(tmp_path.rglob("race.json"))
         plan.write_text("{")
-        assert harness(tmp_path, *given, "--samples", "4").code == 3
+        assert harness(tmp_path, *given, "4").code == 3
         plan.unlink()
-        lost = harness(tmp_path, *given, "--samples", "4")
+        lost = harness(tmp_path, *given, "4")
         assert (lost.code, "holds rounds of a race and no race.json" in lost.err) == (2, True)
 
 
@@ -160,18 +144,13 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
     with FakeServer(able(0)) as one, FakeServer(murky if unclear else able(0, shift=1)) as second:
         given = [*words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"]
         done = harness(tmp_path, *given)
-        again = harness(tmp_path, *given)
-        in_json = harness(tmp_path, *given, "--json")
-    first, messages = done.out.splitlines()[0], " ".join(done.err.split())
-    assert (again.code, again.out) == (done.code, done.out)
-    assert ("tuned beside base: undecided answers count as wrong" in " ".join(in_json.err.split())) == unclear
-    if unclear:
-        assert done.code == 1
-        assert "undecided (undecided answers may carry the difference from +0.0 to +" in first
-        assert "tuned beside base: undecided answers count as wrong" in messages
-    else:
-        assert (done.code, first.endswith("equal within the margin")) == (0, True)
-        assert "tuned beside base: undecided" not in messages
+        again = harness(tmp_path, *given, "--json")
+    first = done.out.splitlines()[0]
+    for told in (done, again):
+        said = "tuned beside base: undecided answers count as wrong" in " ".join(told.err.split())
+        assert (told.code, said) == (int(unclear), unclear)
+    assert ("undecided (undecided answers may carry the difference from +0.0 to +" in first) == unclear
+    assert first.endswith("equal within the margin") != unclear
 
 
 @pytest.mark.usefixtures("questions")
@@ -189,52 +168,42 @@ def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path)
     assert "is not known" not in done.err
 
 
-@pytest.mark.usefixtures("questions")
-def test_a_margin_makes_equal_models_equal(tmp_path: Path) -> None:
-    with FakeServer(able(0.98)) as one, FakeServer(able(0.98, shift=1)) as second:
-        done = harness(
-            tmp_path, *words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"
-        )
-    assert done.code == 0, done.out
-    assert "equal within the margin" in done.out
-
-
 def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) -> None:
-    with (
-        FakeServer(able(0.5)) as base,
-        FakeServer(able(0.02, shift=1)) as hopeless,
-        FakeServer(able(0.5, shift=2)) as like,
-    ):
-        urls = {"base": base.base_url, "hopeless": hopeless.base_url, "like": like.base_url}
-        entrants = [
+    models = {"base": able(0.5), "hopeless": able(0.02, shift=1), "like": able(0.5, shift=2)}
+    common = {"data": questions, "id_key": "id", "samples": 16, "canary": False}
+    with contextlib.ExitStack() as served:
+        raced = race([
             Candidate(
                 name=name,
                 options=RunOptions.of(
-                    data=questions, id_key="id", base_url=url, samples=16, canary=False, out=tmp_path / "race" / name
+                    **common, base_url=served.enter_context(FakeServer(model)).base_url, out=tmp_path / "race" / name
                 ),
             )
-            for name, url in urls.items()
-        ]
-        raced = race(entrants)
+            for name, model in models.items()
+        ])  # fmt: skip
     assert raced.standings["hopeless"].verdict == "worse"
     assert raced.n_rounds["hopeless"] < raced.n_rounds["like"] == raced.n_rounds["base"] == 16
 
 
-def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_path: Path) -> None:
-    one = Candidate(name="a", options=RunOptions.of(data=questions, base_url="http://127.0.0.1:1", out=tmp_path / "a"))
-    with pytest.raises(UsageError, match="at least two candidates"):
-        race([one])
-    with pytest.raises(UsageError, match="two candidates have the same name"):
-        race([one, one])
-    bad = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temperature", "--candidate", "b")
-    assert bad.code == 2
-    assert "candidates='a temperature': expected KEY=VALUE" in bad.err
-    assert "KEY=VALUE" in bad.err
-    nameless = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "", "--candidate", "b")
-    assert (nameless.code, "found no name" in nameless.err) == (2, True)
-    misspelt = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temprature=1", "--candidate", "b")
-    assert misspelt.code == 2
-    assert "candidate a: unknown key 'temprature'. Did you mean temperature?" in misspelt.err
+@pytest.mark.usefixtures("questions")
+@pytest.mark.parametrize(
+    ("names", "more", "words_of_refusal"),
+    [
+        (["a"], [], "at least two candidates"),
+        (["a", "a"], [], "two candidates have the same name"),
+        (["a temperature", "b"], [], "candidates='a temperature': expected KEY=VALUE"),
+        (["", "b"], [], "found no name"),
+        (["a temprature=1", "b"], [], "candidate a: unknown key 'temprature'. Did you mean temperature?"),
+        (["a", "b budget_tokens=2000"], [], "all candidates together"),
+        (["a", "b prices=1,2"], ["--budget-usd", "1"], "has no prices"),
+    ],
+)
+def test_a_race_that_cannot_be_is_refused(
+    tmp_path: Path, names: list[str], more: list[str], words_of_refusal: str
+) -> None:
+    given = ["--data", "sums.jsonl", "--base-url", "http://127.0.0.1:1", "--samples", "4", "--out", "out", *more]
+    done = harness(tmp_path, "race", *given, *(word for name in names for word in ("--candidate", name)))
+    assert (done.code, words_of_refusal in done.err) == (2, True), done.err
 
 
 def test_a_look_prints_what_it_changed_and_counts_one_round_as_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,26 +230,25 @@ def billed(server: FakeServer) -> int:
 
 
 @pytest.mark.usefixtures("questions")
-@pytest.mark.parametrize("stop", ["tokens", "usd"])
+@pytest.mark.parametrize(
+    ("budget", "used"),
+    [
+        (["--budget-tokens", "2000"], "1800 of 2000 tokens"),
+        (["--budget-usd", "0.002", "--prices", "0,1"], "0.0018 of 0.002 USD"),
+    ],
+)
 def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_has_a_new_one(
-    stop: str, tmp_path: Path
+    budget: list[str], used: str, tmp_path: Path
 ) -> None:
     """Each round of a candidate takes 600 tokens; 2,000 are enough for three, and the fourth is not begun."""
-    given = ["--samples", "9", "--step", "1", "--max-tokens", "50"]
-    given += ["--budget-tokens", "2000"] if stop == "tokens" else []
-    given += ["--budget-usd", "0.002", "--prices", "0,1"] if stop == "usd" else []
     with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as two:
-        done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
+        given = [*words(one.base_url, two.base_url), "--samples", "9", "--step", "1", "--max-tokens", "50"]
+        done = harness(tmp_path, *given, *budget)
         assert (done.code, billed(one) + billed(two)) == (4, 1800), done.err
-        used = "1800 of 2000 tokens" if stop == "tokens" else "0.0018 of 0.002 USD"
         assert f"stopped by the budget: {used} used" in done.err
         assert "harness race " in done.err.rpartition("Resume with: ")[2]
-        again = harness(tmp_path, *words(one.base_url, two.base_url), *given)
+        again = harness(tmp_path, *given, *budget)
         assert (again.code, billed(one) + billed(two)) == (4, 3600), again.err
-        enough = harness(
-            tmp_path, *words(one.base_url, two.base_url), "--samples", "9", "--step", "1", "--max-tokens", "50"
-        )
-        assert enough.code in (0, 1), enough.err
 
 
 @pytest.mark.usefixtures("questions")
@@ -293,35 +261,6 @@ def test_a_complete_run_that_is_started_again_states_what_all_sessions_cost(tmp_
         assert f"all sessions: {billed(server) * 10 / 1e6:.4f} USD for " in again.err
         assert "no sample is missing" in again.err
         assert "USD" not in harness(tmp_path, *given).err
-
-
-@pytest.mark.usefixtures("questions")
-def test_a_budget_of_one_candidate_alone_is_refused(tmp_path: Path) -> None:
-    given = words("http://127.0.0.1:1", "http://127.0.0.1:1")
-    given[-1] += " budget_tokens=2000"
-    done = harness(tmp_path, *given, "--samples", "4")
-    assert (done.code, "all candidates together" in done.err) == (2, True), done.err
-
-
-@pytest.mark.usefixtures("questions")
-def test_a_budget_in_usd_needs_the_prices_of_each_candidate_and_names_the_one_without(tmp_path: Path) -> None:
-    given = words("http://127.0.0.1:1", "http://127.0.0.1:1")
-    given[-1] += " prices=1,2"
-    done = harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1")
-    assert (done.code, "has no prices" in done.err, "give it prices=0,0" in done.err) == (2, True, True)
-    given[-3] += " prices=0,0"
-    assert "price" not in harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1").err
-
-
-@pytest.mark.usefixtures("questions")
-def test_the_sessions_of_a_race_warn_once_under_the_name_of_their_candidate(tmp_path: Path) -> None:
-    with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as two:
-        given = ["--fingerprint", "--samples", "1", "--max-tokens", "60", "--budget-tokens", "5000"]
-        done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
-        assert done.code == 1, done.err
-        warnings = [line for line in done.err.splitlines() if "takes no fingerprint" in line]
-        names = [line.partition(" a session")[0] for line in warnings]
-        assert names == ["harness: warning: base:", "harness: warning: tuned:"], done.err
 
 
 @pytest.mark.usefixtures("questions")

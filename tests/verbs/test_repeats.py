@@ -40,6 +40,9 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
     assert [row["repeat"] for row in repeats] == [f"test-model+samples-2-seed-{seed}+sums" for seed in (1, 2, 3)]
     assert all(0 <= float(row["accuracy"]) <= 1 for row in repeats)
     assert [row["n"] for row in sizes] == ["2", "4"]
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    shown = [page.count(f'"title">{title}<') for title in ("Accuracy of repeated runs", "Error against samples")]
+    assert shown == [1, 1]
     text = "".join(ET.parse(tmp_path / "figures" / "sums-repeats.svg").getroot().itertext())
     assert "predicted by the sampling error" in text
     assert (tmp_path / "figures" / "sums-samples.png").read_bytes().startswith(b"\x89PNG")

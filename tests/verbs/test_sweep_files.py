@@ -34,9 +34,8 @@ models:
   - {model: Qwen/Qwen3-8B, server: {tp: 2}}
 servers:
   - {name: full, engine: vllm, max_model_len: 40960}
-  - name: b{budget}
-    command: [python, serve.py, --port, "{port}", --token-budget, "{budget}"]
-    values: {budget: [2048, 4096]}
+  - {name: b2048, command: "python serve.py --port {port} --token-budget 2048"}
+  - {name: b4096, command: [python, serve.py, --port, "{port}", --token-budget, "4096"]}
 benchmarks: [aime24:64, {benchmark: math500, samples: 8, max_tokens: 1000}]
 sampling: [{name: cool, temperature: 0.6}, {temperature: 1.0}]
 """
@@ -64,7 +63,7 @@ def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_p
     assert sweep.folder(first) == Path("results/budgets/qwen3-4b+b2048+cool+aime24")
 
 
-def test_a_placeholder_becomes_a_word_and_a_model_changes_its_server(tmp_path: Path) -> None:
+def test_a_model_changes_its_server(tmp_path: Path) -> None:
     sweep = planned(tmp_path, BUDGETS)
     words = ["python", "serve.py", "--port", "{port}", "--token-budget", "4096"]
     assert sweep.groups[2].spec == {"model": "Qwen/Qwen3-4B", "extra_flags": words, "engine": "command"}
@@ -85,14 +84,6 @@ def test_a_command_line_of_an_engine_is_read_as_the_engines(tmp_path: Path, comm
     told = dict(group.spec or {})
     assert told.pop("engine") == ("command" if "{port}" in command else "vllm")
     assert told == {"environment": {"B": "2"}} | spec
-
-
-def test_a_placeholder_that_is_a_whole_value_keeps_its_kind(tmp_path: Path) -> None:
-    text = 'models: [m]\nbenchmarks: [demo]\nservers: [{engine: vllm, context: "{c}", run: {max_tokens: "{c}"}, '
-    sweep = planned(tmp_path, text + "values: {c: [4096, 8192]}}]\n")
-    assert [(group.spec or {})["context"] for group in sweep.groups] == [4096, 8192]
-    assert [cell.options.max_tokens for cell in sweep.cells] == [4096, 8192]
-    assert [cell.point["servers"] for cell in sweep.cells] == ["vllm-4096", "vllm-8192"]
 
 
 def test_what_is_typed_stands_above_the_file(tmp_path: Path) -> None:
@@ -191,8 +182,8 @@ M = D + "models: [m]\n"
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid integer, found 'many'"),
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
-        (M + "servers:\n  - {command: 'serve {buget}', values: {budget: [1]}}\n", 4, "{budget}"),
-        (M + "servers:\n  - {command: 'serve {port} {buget}'}\n", 4, "{buget} has no `values`"),
+        (M + "servers:\n  - {command: 'serve {b}', values: {b: [1]}}\n", 4, "0.values'. Now each value is an entry of"),
+        (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "filled in for {modle}. Did you mean model?"),
         (M + "servers:\n  - {command: 'vllm serve m --api-key x'}\n", 4, "name the variable with api_key_env"),
         (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "`command` is no command line: No closing quotation"),
         (D + "models: [m, {model: x/M}]\n", 2, "also has the name m"),
@@ -217,8 +208,7 @@ M = D + "models: [m]\n"
         (D + "except: [{servers: x}]\n", 2, "no entry of servers is called 'x'."),
         (D + "except: [{models: 3}]\n", 2, "except.0.models: expected a valid string or a list in brackets, found 3"),
         (D + "except: [{modls: m}]\n", 2, "except.0.modls: expected 'models', 'servers', "),
-        (D + "slots: 0\n", 2, "slots: expected a list in brackets or a number greater than or equal to 1, found 0"),
-        (D + "slots: [[]]\n", 2, "slots.0: expected at least 1, found 0"),
+        (D + "slots: 2\n", 2, "unknown key 'slots'. Now one server runs after the other: let each use all devices"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
         (D + "run: {stream: false}\n", 2, "unknown key 'run.stream'. Now whole replies are requested by drop=stream"),
         (D + "models: [{model: m, chat_template_kwargs: {}}]\n", 2, "Now it is a field of the body: give extra_body"),
@@ -258,25 +248,6 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
         assert rest in words
 
 
-@pytest.mark.parametrize(
-    ("text", "warned"),
-    [
-        ('models: [a, b]\nservers: [{command: "serve /w --port {port} --name {served_name}"}]\n', True),
-        ('models: [a, b]\nservers: [{command: "serve {model} --port {port}"}]\n', False),
-        ('models: [a]\nservers: [{command: "serve /w"}]\n', False),
-        ('models: [{name: x, model: a}, {name: y, model: a, seed: 1}]\nservers: [{command: "serve /w"}]\n', False),
-        ("models: [{model: a, server: {environment: {W: a}}}, b]\nservers: [{command: serve}]\n", False),
-        ("models: [{model: a, server: {port: 8001}}, b]\nservers: [{command: serve}]\n", True),
-        ("models: [a, b]\nservers: [vllm]\n", False),
-    ],
-)
-def test_a_command_that_starts_the_same_program_for_two_models_is_named(
-    tmp_path: Path, text: str, warned: bool
-) -> None:
-    sentences = cells.servers_without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
-    assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
-
-
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
     (tmp_path / "bank.jsonl").write_text('{"question": "What is 1 + 2?", "loesung": "3"}\n')
     text = "models: [m]\nbenchmarks:\n  - demo\n  - {data: bank.jsonl, samples: 2}\nrun: {base_url: http://x/v1}\n"
@@ -285,6 +256,8 @@ def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(t
     assert refused.code == 2
     assert refused.err.startswith("harness: s.yaml:4: "), refused.err
     assert "Name the column with answer_key=NAME." in refused.err
+    of_run = harness(tmp_path, "run", "s.yaml")
+    assert (of_run.code, "s.yaml is a sweep's file: give it to `harness sweep`" in of_run.err) == (2, True)
     # Wrong twin: `harness run` has the flag.
     assert "answer_key=NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
     named = text.replace("samples: 2", "samples: 2, answer_key: loesung")

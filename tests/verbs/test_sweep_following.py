@@ -144,9 +144,8 @@ def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None
         Training(tmp_path, {}).follow(120)
 
 
-@pytest.mark.parametrize("slots", [1, 2])
 def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints, "POLL_S", 0.05)
     questions(tmp_path, "a", 1, 3)
@@ -170,7 +169,6 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
         "servers": [{"name": "x", "command": command("--model", "{model}")}],
         "benchmarks": [{"data": "a.jsonl", "samples": 1}],
         "run": {"fingerprint": False, "canary": False},
-        "slots": slots,
     }
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     training = threading.Thread(target=train)

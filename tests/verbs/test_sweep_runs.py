@@ -9,14 +9,13 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shlex
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ import harness as reasoning_harness
 from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
-from harness.cli.main import main
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
@@ -65,9 +63,9 @@ def write(folder: Path, name: str, content: dict[str, Any], *, n: int = 8) -> st
 
 def whole(log: Path) -> dict[str, Any]:
     """Two servers, two benchmarks."""
-    words = command("--budget", "{budget}", "--log", str(log), "--starts", "0.3", "--thinks", "0.02")
+    words = command("--log", str(log), "--starts", "0.3", "--thinks", "0.02")
     return {
-        "servers": [{"name": "b{budget}", "command": words, "values": {"budget": [40, 90]}}],
+        "servers": [{"name": f"b{n}", "command": [*words, "--budget", str(n)]} for n in (40, 90)],
         "benchmarks": [{"data": "b.jsonl", "samples": 4}, {"data": "a.jsonl", "samples": 8}],
         "table": {"base": "b40"},
     }
@@ -128,37 +126,34 @@ def test_a_sweep_killed_in_a_start_a_run_and_a_scoring_comes_to_the_same(
     words = ["sweep", write(killed, "s.yaml", whole(killed / "log"))]
     out = killed / "results" / "s"
 
+    def n_asked() -> int:
+        return len((killed / "log").read_text("utf-8").splitlines())
+
     def starting() -> bool:
         return any(b'"starting"' in path.read_bytes() for path in (killed / "state" / "servers").glob("*/*.json"))
 
-    killed_when(killed, words, starting)
-    assert not stages(out)
-    no_server_is_left(killed)
-    killed_when(killed, words, lambda: any(p.stat().st_size > 400 for p in out.glob("*b40+a/a/samples.jsonl")))
-    assert stages(out) == {"scored": 1}
-    no_server_is_left(killed)
-    killed_when(
-        killed, words, lambda: any(p.read_bytes().count(b"\n") == 24 for p in out.glob("*b90+b/b/samples.jsonl"))
-    )
-    assert stages(out) == {"scored": 2}
-    asked = len((killed / "log").read_text("utf-8").splitlines())
+    def n_lines(cell: str) -> int:
+        return sum(path.read_bytes().count(b"\n") for path in out.glob(f"*{cell}/*/samples.jsonl"))
+
+    moments = {starting: 0, lambda: n_lines("b40+a") > 3: 1, lambda: n_lines("b90+b") == 24: 2}
+    for reached, n_scored in moments.items():
+        killed_when(killed, words, reached)
+        assert stages(out) == ({"scored": n_scored} if n_scored else {})
+        no_server_is_left(killed)
+    before = n_asked()
     last = harness(killed, *words)
     assert last.code == 0, last.err
     assert "able+b90+a: scored" in last.err
-    assert "able+b40+b" not in last.err.split("complete: 4 cells")[0]
     assert scores(out) == scores(once / "results" / "s")
     assert len(scores(out)) == 4
     for path in out.glob("*/*/samples.jsonl"):
-        keys = [json.loads(line)["sample_index"] for line in path.read_text("utf-8").splitlines()]
-        assert len(keys) == (64 if path.parent.name == "a" else 24)
+        assert len(path.read_text("utf-8").splitlines()) == (64 if path.parent.name == "a" else 24)
     expected = 2 * (64 + 24)
-    n_asked = len((killed / "log").read_text("utf-8").splitlines())
-    assert asked < n_asked
-    assert expected <= n_asked <= expected + 3 * 4  # what was in flight at a kill is asked again, and nothing else
+    assert before < n_asked()
+    assert expected <= n_asked() <= expected + 3 * 4  # what was in flight at a kill is asked again, and nothing else
     assert (out / "table.md").read_bytes() == (once / "results" / "s" / "table.md").read_bytes()
-    again = harness(killed, *words)
-    assert (again.code, again.out) == (0, last.out)
-    assert len((killed / "log").read_text("utf-8").splitlines()) == n_asked
+    before, again = n_asked(), harness(killed, *words)
+    assert (again.code, again.out, n_asked()) == (0, last.out, before)
     _the_tables_say_what_the_scores_say(out, last)
     assert [row["p"] for row in quiet.records()] == [float(row["p"]) if row["p"] else None for row in table_of(out)]
 
@@ -183,27 +178,20 @@ def _the_tables_say_what_the_scores_say(out: Path, done: Result) -> None:
 
 def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path) -> None:
     broken = [sys.executable, "-c", "print('CUDA out of memory'); raise SystemExit(3)", "--port", "{port}"]
-    name = write(
-        tmp_path,
-        "s.yaml",
-        {
-            "servers": [{"name": "broken", "command": broken}, {"name": "good", "command": command()}],
-            "benchmarks": [{"data": "a.jsonl", "samples": 2}, {"data": "absent.jsonl"}],
-        },
-    )
+    content = {
+        "servers": [{"name": "broken", "command": broken}, {"name": "good", "command": command()}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 2}, {"data": "absent.jsonl"}],
+    }
+    name = write(tmp_path, "s.yaml", content)
     done = harness(tmp_path, "sweep", name)
     assert done.code == 1, done.err
     lost = [line for line in done.err.splitlines() if line.startswith("harness: able+")]
     assert [line.split()[1] for line in lost] == ["able+broken+absent:", "able+broken+a:", "able+good+absent:"]
-    assert "the server did not start" in lost[1]
-    assert "; its log: " in lost[1], "the cause, and where its log is"
-    assert "last lines of" not in lost[1]
+    assert re.search("the server did not start.*; its log: ", lost[1]), "the cause, and where its log is"
     assert "absent.jsonl" in lost[2]
     for line in lost:
         assert line.partition(": ")[2].partition(": ")[2][:60] in " ".join(done.out.split())
     assert done.out.count("there is no file") == 1, "a reason of two cells is one footnote"
-    assert "missing [1]" in done.out
-    assert "100.0" in done.out
     assert "3 of 4 cells are incomplete; the same command tries them again" in done.err
     questions(tmp_path, "absent", 3, 2)
     again = harness(tmp_path, "sweep", name)
@@ -212,80 +200,20 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     assert "able+good+a: scored" not in again.err
     questions(tmp_path, "absent", 3, 4)  # other questions are another run, which the folder refuses; nothing is skipped
     changed = harness(tmp_path, "sweep", name)
-    assert changed.code == 1
-    assert "able+good+absent" in changed.err
-    assert "dataset" in changed.err
+    assert (changed.code, "able+good+absent" in changed.err, "dataset" in changed.err) == (1, True, True)
 
 
-def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    words = command("--budget", "{budget}", "--starts", "0.5", "--thinks", "0.02", "--log", str(log))
-    name = write(
-        tmp_path,
-        "two-at-once.yaml",
-        {
-            "servers": [{"name": "b{budget}", "command": words, "values": {"budget": [40, 90]}}],
-            "benchmarks": [{"data": "a.jsonl", "samples": 8}],
-            "slots": [["0"], ["1"]],
-        },
-    )
-    out = tmp_path / "results" / "two-at-once"
-    killed_when(
-        tmp_path,
-        ["sweep", name],
-        lambda: len([p for p in out.glob("*/a/samples.jsonl") if p.stat().st_size > 400]) == 2,
-    )
-    no_server_is_left(tmp_path)
-    none_is_left("--lane", name)
-    done = harness(tmp_path, "sweep", name)
-    assert done.code == 0, done.err
-    assert len(scores(out)) == 2
-    n_asked = len(log.read_text("utf-8").splitlines())
-    assert 128 <= n_asked <= 128 + 8
-
-
-def test_several_servers_at_once_that_are_stopped_name_the_command_that_was_typed(tmp_path: Path) -> None:
-    servers = [{"name": "b{budget}", "command": command("--thinks", "0.05", "--budget", "{budget}")}]
-    content = {"servers": [servers[0] | {"values": {"budget": [40, 90]}}], "slots": 2}
-    name = write(tmp_path, "s.yaml", content | {"benchmarks": [{"data": "a.jsonl", "samples": 100}]})
-    out = tmp_path / "results/s"
-    process = start(tmp_path, ["sweep", name])
-    until(lambda: len([*out.glob("*/a/samples.jsonl")]) == 2 or process.poll() is not None, "the first samples")
-    process.send_signal(signal.SIGINT)
-    err = str(process.communicate(timeout=PATIENCE_S)[1])
-    resumed = [line.partition("Resume with: ")[2] for line in err.splitlines() if "Resume with: " in line]
-    # Each child whose run was stopped, and the sweep.
-    assert len(resumed) == 3, err
-    assert set(resumed) == {f"harness sweep {name}"}
-
-
-@pytest.mark.parametrize("edited", ["{", '{"models": ["else"], "benchmarks": ["demo"], "slots": 2}'])
-def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: Path, edited: str) -> None:
-    # The servers themselves play the editor: the third one starts after the first two have written the file.
-    (tmp_path / "edited").write_text(edited)
-    editing = ["sh", "-c", f"cp edited s.yaml; exec {shlex.join(command('--budget', '{budget}'))}"]
-    servers = [{"name": "b{budget}", "command": editing, "values": {"budget": [40, 60, 90]}}]
-    name = write(tmp_path, "s.yaml", {"servers": servers, "slots": 2})
-    done = harness(tmp_path, "sweep", name)
-    assert done.code == 0, done.err
-    assert (tmp_path / name).read_text() == edited
-    assert len(scores(tmp_path / "results/s")) == 3
-
-
-@pytest.mark.parametrize(("models", "slots", "words"), [(1, 1, ()), (1, 1, ("--json",)), (2, 2, ())])
-def test_an_error_of_all_cells_is_told_once(tmp_path: Path, models: int, slots: int, words: tuple[str, ...]) -> None:
-    """Without a score there is no table, whose every row would tell the error again; the files have them. Each server
-    of several at once tells it.
-    """
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_error_of_all_cells_is_told_once(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Without a score there is no table, whose every row would tell the error again; the files have them."""
     questions(tmp_path, "a", 3, 2)
     questions(tmp_path, "b", 3, 2)
-    content = {"models": ["able", "other"][:models], "benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]}
-    name = write(tmp_path, "s.yaml", content | {"slots": slots})
+    name = write(tmp_path, "s.yaml", {"benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]})
     done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1", *words)
     assert done.code == 1, done.err
-    assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == models
+    assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == 1
     assert "able+b: the same" in done.err
-    assert f"{2 * models} of {2 * models} cells are incomplete" in done.err
+    assert "2 of 2 cells are incomplete" in done.err
     assert "no server answers at 127.0.0.1:9" in (tmp_path / "results/s/table.md").read_text()
 
 
@@ -313,18 +241,6 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         assert again.code == 0, again.err
         assert sum(request.method == "POST" for request in server.requests) == n_sampled, "the samples are kept"
     assert stages(tmp_path / "results" / "s") == {"scored": 1}
-
-
-def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:
-    content = {"servers": [{"name": "x", "command": command()}]}
-    done = harness(tmp_path, "run", write(tmp_path, "one.yaml", content), "--samples", "2")
-    assert done.code == 0, done.err
-    assert "complete: 16 of 16 samples" in done.err
-    assert (tmp_path / "results" / "one" / "able+x+a" / "manifest.json").exists()
-    content["benchmarks"] = [{"data": "a.jsonl"}, {"data": "b.jsonl"}]
-    several = harness(tmp_path, "run", write(tmp_path, "two.yaml", content))
-    assert several.code == 2
-    assert "2 cells: give it to `harness sweep`" in several.err
 
 
 def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
@@ -379,27 +295,18 @@ def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, mo
             reasoning_harness.sweep("nosuch")
 
 
-@pytest.mark.parametrize(
-    "suite", ["aime-preview", "demo", "efficient-reasoning", "limo10", "llmeval", "seer4", "sglang"]
-)
-def test_every_suite_says_what_it_will_take(
-    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shipped = {path.stem for path in (CHECKOUT / "datasets" / "suites").glob("*.yaml")}
-    assert suite in shipped
-    assert len(shipped) == 7, "a new suite needs its place in this test"
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    given = ["sweep", suite, "--model", "org/Some", "--serve", "vllm", "--serve-option", "tp=2", "--dry-run"]
-    monkeypatch.setattr(sys, "argv", ["harness", *given])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr().out
-    assert not ended.value.code
-    assert "vllm serve org/Some" in said
-    assert "samples to come" in said
-    assert " ? " not in "\n".join(line[: line.find("?")] for line in said.splitlines())
-    assert str(tmp_path / "state") not in said
+SUITES = sorted(path.stem for path in (CHECKOUT / "datasets" / "suites").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_suite_says_what_it_will_take(suite: str, tmp_path: Path) -> None:
+    words = ["sweep", suite, "--model", "org/Some", "--serve", "vllm", "--serve-option", "tp=2", "--dry-run"]
+    done = harness(tmp_path, *words)
+    assert done.code == 0, done.err
+    assert "vllm serve org/Some" in done.out
+    assert "samples to come" in done.out
+    assert " ? " not in "\n".join(line[: line.find("?")] for line in done.out.splitlines())
+    assert not (tmp_path / "results").exists()
 
 
 def answering(model: str) -> Callable[[Request], Iterator[Step]]:
@@ -417,43 +324,25 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
     with FakeServer(answering(str(tmp_path / "ck/step_20"))) as server:
         content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "run": {"base_url": server.base_url}}
         write(tmp_path, "s.yaml", content, n=1)
-        planned = cells.plan_of("s.yaml", {}, {}, track=["notes"])
-        scored: list[ScoreOptions] = []
 
-        def score(folder: Path, options: Any, *_: Any) -> CellScore:
-            scored.append(options)
-            score_run(RunFolder(folder), GradingOptions(workers=1))
-            return CellScore(code=0)
+        def sent(*names: str, failing: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+            """The trackers that each scoring of the cell of step 20 sent its scores to."""
+            scored: list[ScoreOptions] = []
 
-        sweeps.carry_out(planned, Watcher(), score=score)
-        series = "s ck"
-        assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), series, 20)]
-        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher(), score=score)
-        sweeps.carry_out(planned, Watcher(), score=score)
-        assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
-        for _ in range(2):
-            sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
-            assert [options.step for options in scored].count(20) == 2, "sent once to another place"
-        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
-        assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), series, 20), (
-            "a tracker named later"
-        )
-        n_scored = len(scored)
-        sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
-        assert len(scored) == n_scored, "the first tracker has the score still"
-        sweeps.carry_out(replace(planned, track={"notes": "there", "third": ""}), Watcher(), score=score)
-        assert scored[-1].track == ("third",), "only what is owed is sent"
-        both, failing = (
-            replace(planned, track={"notes": "there", "good": "a", "bad": "b"}),
-            CellScore(code=2, unsent=("bad",)),
-        )
-        sweeps.carry_out(both, Watcher(), score=lambda *_: failing)
-        assert sweeps.carry_out(both, Watcher(), score=lambda *_: failing).lost
-        sweeps.carry_out(both, Watcher(), score=score)
-        assert scored[-1].track == ("bad",), "a failure of one tracker does not forget what another has"
-        assert sum(request.path.endswith("/completions") for request in server.requests) == 1, (
-            "no sample is asked again"
-        )
+            def score(folder: Path, options: Any, *_: Any) -> CellScore:
+                scored.append(options)
+                score_run(RunFolder(folder), GradingOptions(workers=1))
+                return CellScore(code=2 * bool(failing), unsent=failing)
+
+            sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=names), Watcher(), score=score)
+            assert all(options.series == "s ck" for options in scored if getattr(options, "step", None) == 20)
+            return [options.track for options in scored if getattr(options, "step", None) == 20]
+
+        assert sent("notes") == [("notes",)]
+        assert sent("notes") == sent() == [], "sent once, and not scored again without a tracker"
+        assert sent("notes", "good", "bad", failing=("bad",)) == [("good", "bad")], "only what is owed is sent"
+        assert sent("notes", "good", "bad") == [("bad",)], "a failure of one tracker does not forget what another has"
+        assert sum(request.path.endswith("/completions") for request in server.requests) == 1, "nothing is asked again"
 
 
 def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,6 +400,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
         (tmp_path / f"ck/step_{step}/model.safetensors").write_bytes(b"1" * 100)
     content = {"checkpoints": "ck/step_*", "servers": [{"name": "x", "command": command("--model", "{model}")}]}
     write(tmp_path, "s.yaml", content, n=1)
+    out = tmp_path / "results/s"
 
     def warned() -> list[str]:
         done = harness(tmp_path, "sweep", "s.yaml")
@@ -523,7 +413,6 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     shutil.rmtree(tmp_path / "ck/step_20")
     assert warned() == []
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
-    out = tmp_path / "results/s"
     assert warned() == [
         "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were made (weights_sample): its scores "
         "are those of the former files. For new scores, delete results/s/ck-step_30+x+a"
@@ -531,13 +420,12 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
     sentence = "changed after its samples were made (weights_sample): its scores are those of the former files"
     assert harness(tmp_path, "report", "results/s").code == 0
-    pages = [out / name for name in ("table.md", "table.html", "report.md", "report.html")]
-    texts = [path.read_text("utf-8").replace("\\_", "_") for path in pages]
-    assert all(sentence in text and "step_20 changed" not in text for text in texts)
-    assert "<h1>s</h1>" in texts[-1], "the report of a sweep is named after its folder"
+    for name in ("table.md", "table.html", "report.html"):
+        text = (out / name).read_text("utf-8").replace("\\_", "_")
+        assert sentence in text
+        assert "step_20 changed" not in text
     shutil.rmtree(out / "ck-step_30+x+a")
     assert warned() == []
-    assert sentence not in (out / "table.html").read_text("utf-8")
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
     # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"3" * 100)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options.finished import ReportOptions
 from harness.core.nouns import in_points
+from harness.reports.plots.plot import Plot
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
@@ -152,12 +151,11 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert (f"differs from ck-step_{base} (p" in shown[name].title) == signs
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
             assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
-    assert {name for name in drawn if name != "means"} == {name for name, n in n_points.items() if n > 1}
+    assert drawn.keys() == {name for name, n in n_points.items() if n > 1}
     # All comparisons are corrected together.
     if "suite" not in content:
         pairs = [(one.p, one.against_base.p_sampling) for one in swept.results if one.against_base is not None]
         assert [p for p, _ in pairs] == pytest.approx(holm([raw for _, raw in pairs]))
-        assert "means" not in drawn, "the file does not say how benchmarks are joined"
         assert not swept.aggregates
         return
     by_step = [[made[f"ck-step_{step}+{name}"] for name in BENCHMARKS] for step in STEPS]
@@ -193,27 +191,6 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
 
 
-def test_the_table_of_steps_names_those_with_cut_replies(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1}}, cut=0.5)
-    write_runs(training, {"demo": {20: 0.1}, "aime24": {10: 0.1}})
-    notes = [table_of.notes for table_of in table.tables(results(plan_of("s.yaml", {}, {})))]
-    (note,) = [note for listed in notes for note in listed if "max_tokens cut" in note]
-    assert re.match(r"of the samples, max_tokens cut \d\d\.\d% at step 10; ", note)
-
-
-def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1}})
-
-    def listed() -> list[str]:
-        return [one.title.partition(",")[0] for one in table.tables(results(plan_of("s.yaml", {}, {})))]
-
-    assert listed() == ["aime24: accuracy in %", "demo: accuracy against step"], "without a score no step has a row"
-    # Wrong twin: columns that the file names.
-    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"columns": "models"}}
-    Path("s.yaml").write_text(json.dumps(content))
-    assert listed() == ["demo: accuracy in %", "aime24: accuracy in %", "demo: accuracy against step"]
-
-
 def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
     def write_file_with(base: str) -> None:
         content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
@@ -247,61 +224,29 @@ def mean_table(swept: Results) -> Table:
     return shown
 
 
-def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:
-    (training.parent.parent / "ck/step_40").mkdir()
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
-    write_suite()
-    planned = plan_of("s.yaml", {}, {})
-    for cell in planned.cells:
-        write_record(planned, cell)
-    record.write(training, CellRecord(cell="ck-step_40+demo", reason="it was deleted"))
-    swept = results(planned)
-    *_, plot = table.plots(swept)
-    means = {row.models: row for row in table.mean_records(swept)}
-    assert (plot.name, plot.title) == ("means", "Mean of the benchmarks: accuracy against training steps")
-    assert [row[:3] for row in plot.rows] == [
-        ("mean ck", step, means[f"ck-step_{step}"].mean) for step in (10, 20, 30, 40)
-    ]
-    assert plot.rows[1][2] is None
-    assert plot.rows[0][3:5] == (means["ck-step_10"].sampling_low, means["ck-step_10"].sampling_high)
-    assert plot.summary.endswith(
-        "The mean counts each benchmark once: demo, aime24. No point, since a benchmark has no score: step 20. "
-        "Of an incomplete score: step 40."
-    )
-    # A step whose run ended early has no point, on its benchmark and in the mean.
-    shutil.rmtree(training / "ck-step_40+demo")
-    write_runs(training, {"demo": {40: 0.4}}, missing=0.7)
-    of_demo, _, of_means = table.plots(results(plan_of("s.yaml", {}, {})))
-    for plot in (of_demo, of_means):
-        assert plot.rows[3] == (plot.rows[0][0], 40, *[None] * 5)
-        assert "No point, since samples are missing: step 40." in plot.summary
-        assert "incomplete score" not in plot.summary
-
-
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = plan_of("s.yaml", {}, {})
-    sweeps.note_cells(planned)
-    curves = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
-    assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
-    drawn = table.plots(results(planned))
-    assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
-    # A step whose run ended early is no point of either.
+    # A step whose run ended early is no point.
     shutil.rmtree(training / "ck-step_20+demo")
     write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
     sweeps.note_cells(planned)
-    (curve,) = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
-    assert curve.rows == table.plots(results(planned))[0].rows
-    assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
+
+    def curves(*folders: Path) -> list[Plot]:
+        return [plot for plot in report([*folders]).plots() if "series" in plot.name]
+
+    (curve,) = curves(training)  # one step of aime24 is no curve
+    drawn = table.plots(results(planned))[0]
+    assert (curve.name, curve.title, curve.rows) == ("series-demo", drawn.title, drawn.rows)
+    assert (curve.rows[1][2], "samples are missing: 1 step." in curve.summary) == (None, True)
     # Two trainings have two curves.
     shutil.copytree(training, training.parent / "twin")
-    both = report([training, training.parent / "twin"], ReportOptions())
-    (curve,) = (plot for plot in both.plots() if "series" in plot.name)
-    assert [row[0] for row in curve.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
+    (both,) = curves(training, training.parent / "twin")
+    assert [row[0] for row in both.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()
-    assert not [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
+    assert curves(training) == []
 
 
 @pytest.mark.parametrize(
@@ -333,7 +278,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     planned = plan_of("s.yaml", {}, {})
     sweeps.note_cells(planned)
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
-    page = report([training], ReportOptions()).markdown().replace("\\_", "_")
+    page = report([training]).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):
         sentence = f"step {step} repeats step {former}: 200 of 200 replies that were compared are the same"
         notes = [number for number, note in enumerate(shown.notes, 1) if sentence in note]

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from harness.asking import prepare
-from harness.asking.options.finished import ReportOptions
 from harness.asking.watching import Watcher
 from harness.cli import sweep_plan
 from harness.core.errors import StoreError
@@ -110,10 +109,7 @@ def test_other_questions_are_named_by_their_digest_and_a_folder_without_samples_
 def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def launched(*_: Any, **__: Any) -> Any:
-        pytest.fail("a server is started")
-
-    monkeypatch.setattr(running.servers, "launched", launched)
+    monkeypatch.setattr(running.servers, "launched", lambda *_, **__: pytest.fail("a server is started"))
     planned = write(trained, start=True, max_tokens=100)
     capsys.readouterr()
     assert sweep_plan.show(planned) == 2
@@ -125,14 +121,14 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
         for cell in planned.cells
     ]
     assert all(reason in shown.err for reason in reasons)
-    former = [record.read(planned.out, cell.name) for cell in planned.cells]
+
+    def stamps() -> list[str]:
+        return [found.done for cell in planned.cells if (found := record.read(planned.out, cell.name)) is not None]
+
+    former = stamps()
     ended = sweeps.carry_out(planned, Watcher(), score=no_scores)
     assert [result.reason for result in ended.lost] == reasons
-    for cell, before in zip(planned.cells, former, strict=True):
-        after = record.read(planned.out, cell.name)
-        assert before is not None
-        assert after is not None
-        assert after.done == before.done
+    assert stamps() == former
     # Wrong twin: with the former settings nothing is missing.
     back = sweeps.carry_out(write(trained, start=True), Watcher(), score=no_scores)
     assert {result.reason for result in back.lost} == {"not scored"}, "by the scorer of this test"
@@ -182,18 +178,16 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
         write_run(plan.folder(cell), benchmarks=one, strength=0.2 + step / 100, seed=step, identity=sampling)
         write_record(plan, cell)
     sweeps.note_cells(plan)
-    swept = results(plan)
-    words = "max_tokens 32, the others 100"
+    swept, words = results(plan), "max_tokens 32, the others 100"
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
     assert "; a row with other settings is passed over" in shown.title
-    apart = [f"ck-step_{step}+demo: {words}" for step in (10, 30)]
-    assert list(shown.notes) == apart
+    assert list(shown.notes) == [f"ck-step_{step}+demo: {words}" for step in (10, 30)]
     assert "differs" not in shown.title, "the base has other settings than the last step: nothing is compared"
     assert [row[-1] == "–" for row in shown.rows] == [True, True, True, False, False]
     demo, means = table.plots(swept)
     assert all("No point, since settings differ: steps 10, 30." in plot.summary for plot in (demo, means))
     # A report knows no file: the settings are those of the last step.
-    page = report([plan.out], ReportOptions())
+    page = report([plan.out])
     (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy against step"))
     assert [words in note for note in table_of.notes].count(True) == 2
     (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")
@@ -204,10 +198,8 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     monkeypatch.setattr(draw, "png", lambda *_: b"")
     table.write(swept)
     (folder / "series-mine.csv").write_text("of another program")
-    drawn = {path.name for path in folder.iterdir()}
+    assert len([*folder.iterdir()]) == 7
     for step in (20, 40):
         shutil.rmtree(plan.out / f"ck-step_{step}+demo")
     table.write(results(plan))
-    gone = {f"{name}.{suffix}" for name in ("series-demo", "means") for suffix in ("svg", "png", "csv")}
-    assert gone < drawn
-    assert {path.name for path in folder.iterdir()} == drawn - gone
+    assert [path.name for path in folder.iterdir()] == ["series-mine.csv"]

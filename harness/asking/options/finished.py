@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from harness.asking.options.command import CommandOptions, prints
 from harness.core.options import Kind, Option, Options
 from harness.core.records import AnswerKind
-from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
+from harness.presets.grading import MAX_DEADLINE_SECONDS
 
 
 class MergeOptions(Options):
@@ -35,7 +35,7 @@ class MergeCommand(MergeOptions, CommandOptions):
     runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)]
 
 
-class ReportOptions(AnyK):
+class ReportOptions(Options):
     """The folders that a report and its plots are written to."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
@@ -54,7 +54,10 @@ class ReportCommand(ReportOptions, CommandOptions):
     harness report results/base results/tuned --out comparison
     """
 
-    refused: ClassVar = {"i_know": "a report holds no question and no reply, so nothing is withheld: leave it out"}
+    refused: ClassVar = {
+        "i_know": "a report holds no question and no reply, so nothing is withheld: leave it out",
+        "k": "the scores hold pass@k: `harness score RUN` takes the k, and a report shows it",
+    }
 
     runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
 

@@ -22,16 +22,8 @@ class ProbeRules(Options):
         Option(
             "What the server should equal: a server with the true weights (its address, with #MODEL if it has several "
             "models, or the name of a running one), or a file of save_reference. A reference server is "
-            "compared, not examined.",
+            "compared, not examined, and gets its own provider's key (DEEPSEEK_API_KEY …) or none.",
             metavar="URL[#MODEL]|NAME|FILE",
-        ),
-    ] = None
-    reference_api_key_env: Annotated[
-        str | None,
-        Option(
-            "Environment variable with the key of a server that `reference` names. Default: its provider's "
-            "(DEEPSEEK_API_KEY …); another server gets no key.",
-            metavar="VARIABLE",
         ),
     ] = None
     save_reference: Annotated[
@@ -60,13 +52,8 @@ class ProbeRules(Options):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` if `save_reference` is a folder, and for a reference's key without a reference."""
+        """Raise `UsageError` if `save_reference` is a folder."""
         super()._check()
-        if self.reference is None and self.reference_api_key_env is not None:
-            raise UsageError(
-                "it is the key of a reference server; name that server with `reference`",
-                field="reference_api_key_env",
-            )
         if self.save_reference is not None and self.save_reference.is_dir():
             raise UsageError("it is a folder; expected a file", field="save_reference", value=self.save_reference)
 
@@ -74,7 +61,7 @@ class ProbeRules(Options):
 NO_SERVER = ("serve", "concurrency")
 """Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency."""
 
-DROPPABLE = (*SERVER_FILLED, "top_p", "stream_options")
+DROPPABLE = (*SERVER_FILLED, "top_p", "stream_options", "seed", "random_seed")
 """Fields that a probe adds to requests whose check is not about them; `drop` can keep these out."""
 
 
@@ -124,7 +111,13 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     """
 
-    refused: ClassVar = {"rpm": _OWN_PACE, "concurrency": _OWN_PACE, **FORMER, **_WHOLE}
+    refused: ClassVar = {
+        "reference_api_key_env": "a reference gets its own provider's key (DEEPSEEK_API_KEY …) or none: leave it out",
+        "rpm": _OWN_PACE,
+        "concurrency": _OWN_PACE,
+        **FORMER,
+        **_WHOLE,
+    }
 
     as_json: Annotated[bool, prints("one object", "harness.verbs.probe.findings:ProbeReport")] = False
     quiet: Annotated[bool, Option("Show no progress.")] = False

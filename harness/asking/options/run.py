@@ -115,7 +115,7 @@ class RunFlags(RunOptions, CommandOptions):
 
 class RunCommand(RunFlags, JudgeFlag):
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
-    hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
+    hf://datasets/OWNER/NAME with an eval.yaml) into a run folder.
 
     The same command again asks only for what is missing; more --samples extend the run. Score it with
     `harness score RUN_FOLDER`. A judge that will score the run is tried on two answers before the first request; if the
@@ -256,9 +256,3 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
         Option("Folder of the cells and tables. Default: results/ and the sweep's name.", under=RESUMING),
     ] = None
     as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False
-    lane: Annotated[
-        str | None, Option("Used by a sweep for its own processes: the server whose cells are run.", hidden=True)
-    ] = None
-    lane_devices: Annotated[
-        str, Option("Used by a sweep for its own processes: the server's accelerators.", hidden=True)
-    ] = ""

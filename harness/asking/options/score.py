@@ -108,8 +108,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     track: Annotated[
         tuple[str, ...],
         Option(
-            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/howto/trackers.md); may be "
-            "repeated.",
+            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md); may be repeated.",
             under=OUTPUT,
             metavar="TOOL",
         ),
@@ -177,6 +176,7 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
     )
     refused: ClassVar = {
         "dry_run": "this function grades; only the command line can say beforehand what a judge would be asked",
+        "tau": "there is no G-Pass@k any more; pass^k, all of k samples right, stands in each score",
         "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL`, and give its address",
     }
 

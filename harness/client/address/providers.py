@@ -4,14 +4,13 @@ Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. A 
 from. `generic` stands for all other servers, those of the user among them.
 
 Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
-spellings and to object to requests; loading and recognising providers; the fields that a server's refusal names.
+spellings, and to warn of fields without effect; loading and recognising providers; the fields that a refusal names.
 
 Long: every kind of fact that a file may hold stands beside the one place that reads it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Set
 from functools import cache
 from pathlib import Path
@@ -114,16 +113,14 @@ class ThinkingBudget(ForModels):
         return merge(self.besides, fields)
 
 
-class Refusal(ForModels):
-    """Fields that a request should not have.
+class Ignored(ForModels):
+    """Fields of a request that have no effect, without a word from the server.
 
-    parameters: the fields. effect: refused: a request with them fails, as a page of the provider says; doubtful: it may
-    fail, which nobody has read on a page; ignored: they have no effect. thinking: the values of the option `thinking`
-    for which this holds ("default": no value given); None: for all.
+    parameters: the fields. thinking: the values of the option `thinking` for which this holds ("default": no value
+    given); None: for all.
     """
 
     parameters: tuple[str, ...] = Field(min_length=1)
-    effect: Literal["refused", "doubtful", "ignored"]
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
 
@@ -158,7 +155,7 @@ class Provider(Part):
     thinking: tuple[ThinkingSwitch, ...] = ()
     thinking_tokens: tuple[ThinkingBudget, ...] = ()
     models_list: Literal["all", "partly"]
-    refused: tuple[Refusal, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
     batches: Batches | None = None
 
     @property
@@ -274,22 +271,17 @@ class Provider(Part):
         return fitting[0].body_fields(tokens)
 
     def warnings(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[str]:
-        """What the provider ignores or may refuse in a request with these top-level fields, each with what to do.
+        """What the provider ignores in a request with these top-level fields, each with what to do.
 
-        parameters: names of the request's fields. Raises `UsageError` for fields that the provider is known to refuse.
+        parameters: names of the request's fields.
         """
-        sentences: dict[str, list[str]] = {"refused": [], "doubtful": [], "ignored": []}
-        for rule in self.refused:
-            broken = [name for name in rule.parameters if name in parameters]
-            if broken and rule.covers(model) and (rule.thinking is None or (thinking or "default") in rule.thinking):
-                does = "ignores" if rule.effect == "ignored" else "refuses"
-                names = ", ".join(broken) + (" (not checked)" if rule.effect == "doubtful" else "")
-                sentences[rule.effect].append(
-                    f"{self.name}: {visible(model, 80)} {does} {names}; leave out with {leaving_out(broken)}"
+        warnings = []
+        for rule in self.ignored:
+            names = [name for name in rule.parameters if name in parameters]
+            if names and rule.covers(model) and (rule.thinking is None or (thinking or "default") in rule.thinking):
+                warnings.append(
+                    f"{self.name}: {visible(model, 80)} ignores {', '.join(names)}; leave out with {leaving_out(names)}"
                 )
-        if sentences["refused"]:
-            raise UsageError("; ".join(sentences["refused"]))
-        warnings = [*sentences["doubtful"], *sentences["ignored"]]
         if self.seed.field in parameters and self.seed.support != "supported":
             does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
             again = "a sample that is asked again comes out differently; seed=None (--seed none) sends none"
@@ -387,39 +379,6 @@ _CURES: Mapping[str, str] = {
 
 DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 """Fields that the option `drop` can keep out of a request."""
-
-_REJECTS = re.compile(
-    r"unsupported|not supported|does not support|doesn't support|not permitted|not allowed|unrecogni[sz]ed|unknown"
-    r"|unexpected|extra_forbidden|cannot (both )?be|can't be|invalid|deprecated|must be|must not|only the default",
-    re.IGNORECASE,
-)
-_CLIENT_ERROR = re.compile(r"\bHTTP 4(00|22)\b")
-_ORDINARY_WORDS = frozenset({"stop", "stream", "thinking", "reasoning"})
-"""Fields whose names are also English words; a message names them only if it marks them as names (quotes, a dot)."""
-
-
-def rejected_fields(message: str, names: Iterable[str]) -> list[str]:
-    """Which of these fields of a request a server's refusal (HTTP 400, 422) names."""
-    message = message[:MAX_MESSAGE_CHARS]
-    return [name for name in names if _is_named_in(message, name)] if _is_rejection(message) else []
-
-
-def _is_rejection(message: str) -> bool:
-    """Whether a failure's message says that the server does not take a request as it is written."""
-    return _CLIENT_ERROR.search(message) is not None and _REJECTS.search(message) is not None
-
-
-def _is_named_in(message: str, name: str) -> bool:
-    """Whether a server's message names the request's field `name`."""
-    # A user's field may have any name; without an underscore it may be a word of the sentence.
-    is_field = name in DROPPABLE or name in _CURES or "_" in name
-    if is_field and name not in _ORDINARY_WORDS:
-        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) is not None
-    name = re.escape(name)
-    return (
-        re.search(rf"['\"`.]{name}['\"`]|\.{name}\b|(argument|parameter|field)s?( supplied)?: {name}\b", message)
-        is not None
-    )
 
 
 def leaving_out(parameters: Iterable[str]) -> str:

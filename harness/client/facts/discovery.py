@@ -19,7 +19,7 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -319,16 +319,11 @@ def _without_api_keys(value: Any, secrets: tuple[Secret, ...]) -> Any:
 MAX_VALUE_BYTES = 2000
 """Longest value of a fact, as JSON; of a longer value the digest is stored."""
 
-MAX_WORKERS = 64
-"""Largest number of workers of a router whose facts are stored."""
-
 LISTED = (
     *stated_at(MODELS, "model", root="root", parent="parent", canonical_slug="canonical_slug"),
     *stated_at(MODELS, "host", context="max_model_len", owned_by="owned_by"),
 )
 """Facts that the entry of a model in the list of models may state, whatever the engine."""
-
-_WORKER_FIELDS = ("url", "model_id", "worker_type", "is_healthy")
 
 
 def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
@@ -338,8 +333,7 @@ def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
     hides its models.
     """
     if anonymous:
-        router = engines.anonymous()
-        return (router.workers, *router.pages)
+        return engines.anonymous().pages
     return tuple(dict.fromkeys(page for dialect in _possible_dialects(entry) for page in dialect.pages))
 
 
@@ -356,8 +350,6 @@ def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], s
         facts["host"]["engine"] = name
     if server_header:
         facts["host"]["server"] = _value_or_digest(server_header)
-    if workers := list(_workers(pages.get(engines.anonymous().workers, {}))):
-        facts["host"]["workers"] = workers
     return ServerFacts(model=facts["model"], host=facts["host"])
 
 
@@ -389,10 +381,3 @@ def _value_or_digest(value: Any, *, digest: bool = False) -> Any:
         text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else data
         return f"sha256:{hashlib.sha256(text).hexdigest()}"
     return value
-
-
-def _workers(page: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    listed = page.get("workers")
-    for worker in listed[:MAX_WORKERS] if isinstance(listed, list) else ():
-        if isinstance(worker, dict):
-            yield {name: _value_or_digest(worker[name]) for name in _WORKER_FIELDS if worker.get(name) is not None}

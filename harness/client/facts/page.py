@@ -127,7 +127,9 @@ def _get(
             raise ServerError(
                 f"no trusted TLS connection to {address}: {cause}; SSL_CERT_FILE names the authorities to trust"
             ) from error
-        raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
+        # getaddrinfo's errors alone have negative numbers.
+        advice = "check the host of base_url" if "[Errno -" in cause else "is it started, and is the port right?"
+        raise NoAnswer(f"no server answers at {address} ({cause}); {advice}") from error
     except httpx.RemoteProtocolError as error:
         words = quote_safely(str(error), secrets) or type(error).__name__
         raise ServerError(f"{address} does not answer in HTTP ({words}); check the port and http/https") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.exports.trackers import PROJECT, ShippedTracker, Tracked
+from harness.exports.trackers import PROJECT, Tracked
 
 
 def send(scored: Tracked) -> str:
@@ -36,4 +36,4 @@ def send(scored: Tracked) -> str:
     return f"{folder} (offline: `wandb sync` sends it)" if run.offline else str(run.url or folder)
 
 
-TRACKER = ShippedTracker(send, ("WANDB_BASE_URL", "WANDB_ENTITY", "WANDB_PROJECT"))
+TRACKER = send

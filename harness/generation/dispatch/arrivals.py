@@ -6,12 +6,10 @@ finished. So each event counts as many tokens as in the finished samples, on ave
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Mapping
 
 from harness.generation.dispatch.flight import Flight
-from harness.generation.forecast import Streaming
 from harness.runs.record import Task
 
 NOW_S = 10.0
@@ -22,20 +20,14 @@ class Arrivals:
     """How much of the requests in flight has arrived, and how fast it comes.
 
     flights: the requests in flight, in the order in which they were sent; its owner calls `advance` before it changes.
-    max_tokens: by benchmark. tokens: received in this session. longest: tokens of the longest of the n_finished
-    samples.
+    tokens: received in this session.
     """
 
-    def __init__(
-        self, clock: Callable[[], float], max_tokens: Mapping[str, int], flights: Mapping[Task, Flight]
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], flights: Mapping[Task, Flight]) -> None:
         self._clock = clock
-        self._max_tokens = max_tokens
         self._flights = flights
         self.started = clock()
         self.tokens = 0.0
-        self.n_finished = 0
-        self.longest = 0.0
         self._busy, self._since = 0.0, self.started  # seconds in flight of all requests, up to a moment
         self._looks: deque[tuple[float, float, float]] = deque([(self.started, 0.0, 0.0)])  # (moment, busy, tokens)
         self._finished_tokens = self._finished_events = 0
@@ -45,8 +37,6 @@ class Arrivals:
         """Note that a request became a sample of `tokens` tokens in `events` events."""
         # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
         self.tokens += tokens - flight.tokens
-        self.n_finished += 1
-        self.longest = max(self.longest, tokens)
         # A reply in one piece does not say how many tokens an event has.
         if events > 1:
             self._finished_tokens += tokens
@@ -105,14 +95,10 @@ class Arrivals:
             return task, self._clock() - flight.sent_at, self._tokens_of(flight, self.pace)
         return None
 
-    @property
-    def streams(self) -> list[Streaming]:
-        """The samples in flight, for a forecast of the session's end."""
-        pace, bounds = self.pace, self._max_tokens
-        return [
-            Streaming(self._tokens_of(flight, pace), bounds.get(task.benchmark, math.inf))
-            for task, flight in self._flights.items()
-        ]
+    def missing(self, mean: float) -> float:
+        """Tokens that the requests in flight still bring if each sample becomes as long as `mean`, in tokens."""
+        pace = self.pace
+        return sum(max(0.0, mean - self._tokens_of(flight, pace)) for flight in self._flights.values())
 
     def _tokens_of(self, flight: Flight, pace: float) -> float:
         """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""

@@ -26,10 +26,7 @@ shorter than their reserve; with none in flight it ends.
 A budget is for one command, which may have several sessions: the stages of a run with a target error, or the candidates
 of a race. They share one `Account`, which holds what is used, and for each run what its samples cost so far.
 
-The limits on requests and on tokens a minute are two token buckets, which fill evenly. A request may be sent if the
-bucket of requests holds at least 1 and the bucket of tokens is not below 0. It is charged the tokens that it is
-expected to cost, and the difference to its real cost once its usage is known. So no minute holds more than `requests`
-requests, and the tokens exceed `tokens` a minute, on average, only by the cost of the last requests.
+The limit on requests a minute is a token bucket, which fills evenly: a request may be sent if it holds at least 1.
 
 Long: a request is sent only if all of these allow it, and the table and the invariant above hold for them together.
 """
@@ -41,7 +38,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.client.spelling import PromptBounds
+from harness.client.spelling import most_prompt_tokens
 from harness.core.errors import HarnessError
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
@@ -177,32 +174,20 @@ class Billing:
     def __init__(self, settings: RunSettings, plan: SessionPlan) -> None:
         self._bytes: Mapping[tuple[str, str], int] = plan.prompt_bytes
         self._max_tokens = {name: benchmark.sampling.max_tokens for name, benchmark in settings.benchmarks.items()}
-        self._bounds = PromptBounds()
-        self._longest_stated = 0
-        # Questions without a stated prompt, the longest last.
-        self._unstated = sorted(self._bytes, key=lambda question: self._bytes[question])
-
-    @property
-    def longest_prompt(self) -> int:
+        self.longest_prompt = max(map(most_prompt_tokens, self._bytes.values()), default=0)
         """The most tokens that the prompt of a further request can have; 0 if the session counts no money."""
-        while self._unstated and self._bounds.knows(self._unstated[-1]):
-            self._unstated.pop()
-        if not self._unstated:
-            return self._longest_stated
-        question = self._unstated[-1]
-        return max(self._longest_stated, self._bounds.most(question, self._bytes[question]))
 
     def billed(self, sample: Sample) -> Spent:
         """What the last request for this sample was billed for.
 
         The part of a continued sample that an earlier request wrote counts as prompt.
         """
-        question, n_before = (sample.benchmark, sample.question_id), tokens_before(sample)
-        n_bytes, usage = self._bytes.get(question, 0), sample.usage
-        if usage.prompt_tokens is not None:
-            self._bounds.learn(question, n_bytes, usage.prompt_tokens)
-            self._longest_stated = max(self._longest_stated, usage.prompt_tokens + n_before)
-        prompt = usage.prompt_tokens if usage.prompt_tokens is not None else self._bounds.most(question, n_bytes)
+        n_before, usage = tokens_before(sample), sample.usage
+        prompt = usage.prompt_tokens
+        if prompt is None:
+            prompt = self._most_prompt(sample.benchmark, sample.question_id)
+        elif self._bytes:
+            self.longest_prompt = max(self.longest_prompt, prompt + n_before)
         most = self._max_tokens.get(sample.benchmark)
         # A count of 0 beside a text is no count.
         stated = usage.completion_tokens or (None if sample.text or sample.reasoning else usage.completion_tokens)
@@ -217,9 +202,11 @@ class Billing:
         n_events: token events that had come: the server wrote as many tokens at least, and read the prompt. Without
         max_tokens they are the only sign of how much it wrote.
         """
-        question = (task.benchmark, task.question_id)
-        prompt = self._bounds.most(question, self._bytes.get(question, 0))
+        prompt = self._most_prompt(task.benchmark, task.question_id)
         return Spent(prompt, max(self._max_tokens.get(task.benchmark) or 0, n_events), 1)
+
+    def _most_prompt(self, benchmark: str, question_id: str) -> int:
+        return most_prompt_tokens(self._bytes.get((benchmark, question_id), 0))
 
 
 # ---- the budget

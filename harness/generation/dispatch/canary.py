@@ -3,13 +3,10 @@
 - The first samples are all truncated, all empty, all the same text, all without an answer, or all without a text though
   with reasoning: the run stops.
 - A reply comes from another model than the run's first reply: the run stops.
-- Replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, the run goes on.
-- Replies end in a loop of the same words: counted, the run goes on.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
@@ -27,17 +24,6 @@ BEGINNING = f"the first {FIRST_SAMPLES} samples"
 
 MIN_QUESTIONS = 3
 """Smallest number of different questions among identical replies that counts as a sign."""
-
-MIN_DUPLICATE_CHARS = 80
-"""Smallest number of characters of a repeated reply that counts; shorter replies repeat by chance."""
-
-LOOP_CHARS = 200
-LOOP_TIMES = 4
-LOOP_TAIL_CHARS = 4000
-"""A reply ends in a loop if its last `LOOP_CHARS` or more repeat one passage at least `LOOP_TIMES`.
-
-A passage longer than a quarter of the tail is not searched for.
-"""
 
 ANSWERS_IN_REASONING = (
     "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
@@ -134,34 +120,3 @@ class ModelName:
             f"{base_url} answers as model '{quoted(name)}', this run's first reply came from '{quoted(self.name)}': "
             "samples of two models are never mixed. Start the first model again, or use another run folder."
         )
-
-
-class Duplicates:
-    """Finds replies that repeat, word by word, an earlier reply to the same question under another seed."""
-
-    def __init__(self) -> None:
-        # One number for each reply: a run may have millions, and all stay in memory.
-        self._seen: set[int] = set()
-
-    def repeats(self, task: Task, reply: Reply, checksum: int) -> bool:
-        """Whether `reply` repeats an earlier one; short replies do not count, and those that end in a loop: a model
-        that writes one passage again and again writes equal replies from any seed. checksum: of the reply's texts.
-        """
-        if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS or ends_in_loop(reply):
-            return False
-        n = len(self._seen)
-        self._seen.add(hash((task.benchmark, task.question_id, checksum)))
-        return len(self._seen) == n
-
-
-def ends_in_loop(reply: Reply) -> bool:
-    """Whether the end of the reply repeats one passage, as from models that no longer reach a conclusion."""
-    tail = (reply.text or reply.reasoning or "")[-LOOP_TAIL_CHARS:]
-    if len(tail) < LOOP_CHARS:
-        return False
-    end = tail[-40:]
-    # In a loop, the last 40 characters also stand one passage earlier. If they stand nowhere else, `rfind` gives -1,
-    # and the period is longer than a quarter of the tail.
-    period = len(tail) - len(end) - tail.rfind(end, 0, len(tail) - 1)
-    times = max(LOOP_TIMES, math.ceil(LOOP_CHARS / period))
-    return period * times <= len(tail) and tail[-period * times :] == tail[-period:] * times

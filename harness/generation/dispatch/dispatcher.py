@@ -29,20 +29,19 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
-from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
+from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
-from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName, ends_in_loop
+from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
@@ -52,6 +51,9 @@ from harness.runs.record import RecordRefused, Task
 
 HOPELESS_QUESTIONS = 3
 """The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""
+
+MIN_FINISHED = 8
+"""Smallest number of finished samples for which the end of a session is forecast."""
 
 SHORTEST_WAIT_S = 0.001
 """Shortest pause in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
@@ -98,17 +100,12 @@ class Dispatcher:
         # By kind: number of failed requests, the latest cause, and its time.
         self._failed: dict[str, tuple[int, str, float]] = {}
         self.causes = Causes()
-        self._duplicates = Duplicates()
-        self.lengths = ReplyLengths()
         self.cut_lengths = CutLengths()
         self.model_name = ModelName(plan.server_model)
         self.ending = Ending()
-        self.warnings: list[str] = []
-        """Events that the user should know about."""
-        max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
-        self._arrivals = Arrivals(clock, max_tokens, self._flights)
+        self._arrivals = Arrivals(clock, self._flights)
         self._scheduler = Scheduler(
             plan.owed,
             order="rounds" if self._budget else settings.order,
@@ -247,22 +244,16 @@ class Dispatcher:
         self._scheduler.finish(flight.work, tokens)
         self.causes.arrived(task)
         self._count(sample, reply, new, billed)
-        stated = sample.usage.completion_tokens
+        stated, events = sample.usage.completion_tokens, sample.timing.events
         # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
-        self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
-        checksum = reply_checksum(sample.text or "", sample.reasoning or "")
-        if stated is not None:
-            self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
-        sampling = self._settings.benchmarks[task.benchmark].sampling
+        self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, events)))
+        max_tokens = self._settings.benchmarks[task.benchmark].sampling.max_tokens
         # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
         if sample.truncated:
-            self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
-        # Greedy replies are equal by nature.
-        if sampling.temperature != 0:
-            self.tally.duplicates += self._duplicates.repeats(task, reply, checksum)
+            self.cut_lengths.observe(cut_tokens(stated, events), max_tokens)
         is_stored = self._write(task, sample)
         # Afterwards: what was answered is kept, whatever it shows about the set-up.
-        if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
+        if (stop := self._canary.observe(task, reply, max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
         return is_stored
 
@@ -271,7 +262,6 @@ class Dispatcher:
         tally = self.tally
         tally.finished += 1
         tally.truncated += sample.truncated
-        tally.loops += ends_in_loop(reply)
         tally.continued += bool(sample.salvaged_at)
         tally.kept_tokens += tokens_before(sample)
         tally.tokens += new
@@ -381,7 +371,8 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
+            message = f"{endpoint} rejects every request: {failure.message} (`drop` leaves a field out)"
+            self.fail(ServerError(message), repeats=True)
 
     # ---- the user's commands
 
@@ -481,19 +472,11 @@ class Dispatcher:
             patience_s=self._lanes.patience_left,
         )
 
-    def _time_left(self) -> TimeLeft | None:
-        """The forecast of the session's end; None while too little is known."""
-        scheduler, arrivals = self._scheduler, self._arrivals
-        if arrivals.n_finished < MIN_FINISHED:
+    def _time_left(self) -> float | None:
+        """Seconds until the missing tokens have come at the present rate; None while too little is known."""
+        scheduler, rate = self._scheduler, self._arrivals.rate_now
+        if not rate or self.tally.finished < MIN_FINISHED:
             return None
         mean = scheduler.mean_length
         waiting = scheduler.tokens_left + len(scheduler.retrying) * mean if self.ending.asking else 0.0
-        return time_left(
-            waiting,
-            arrivals.streams,
-            arrivals.pace,
-            arrivals.rate_now,
-            mean=mean,
-            n=arrivals.n_finished,
-            longest=arrivals.longest,
-        )
+        return (waiting + self._arrivals.missing(mean)) / rate

@@ -108,9 +108,7 @@ class Signals:
 
     Before `attach`, a signal ends the block with `Interrupted`. After `attach`, each signal calls
     `on_signal(signum, nth)` on the main thread between two bytecodes; so `on_signal` must return at once and only start
-    the end. A signal that the parent process told this one to ignore (nohup) stays ignored. again_seconds: a further
-    signal within so many seconds of the first counts as the first, also if it comes after the block (`timeout -s INT`
-    sends two).
+    the end. A signal that the parent process told this one to ignore (nohup) stays ignored.
     """
 
     class Caught(KeyboardInterrupt):
@@ -125,12 +123,9 @@ class Signals:
             super().__init__()
             self.signum = signum
 
-    def __init__(self, message: Callable[[int], str], again_seconds: float = 0.0) -> None:
+    def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
         """Number of the first signal that came; None before it."""
-        self._again_seconds = again_seconds
-        self._deaf_until = -math.inf
-        self._ended = False
         self._message = message
         self._n = 0
         self._on_signal: Callable[[int, int], None] | None = None
@@ -155,10 +150,8 @@ class Signals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Else the next signal after `again_seconds` restores the handlers.
-        self._ended = True
-        if self.caught is None or not self._again_seconds:
-            self._restore()
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
         if isinstance(error, self.Caught) and self.caught is not None:
             interrupted = Interrupted(self._message(self.caught), self.caught)
             # The code that the signal ended may have noted what it cost.
@@ -166,24 +159,12 @@ class Signals:
                 interrupted.add_note(note)
             raise interrupted from None
 
-    def _restore(self) -> None:
-        """Give the signals back to the handlers that they had before the block."""
-        for signum, handler in self._before.items():
-            signal.signal(signum, handler)
-
     def take(self, signum: int) -> None:
         """Act as if the signal `signum` had come. Used for a broken pipe, which reaches Python as an exception."""
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
         """Note a signal and call `on_signal`; before `attach`, raise `Caught`, which ends the block."""
-        if time.monotonic() < self._deaf_until:
-            return
-        if self._ended:
-            self._restore()
-            signal.raise_signal(signum)
-            return
-        self._deaf_until = time.monotonic() + self._again_seconds
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum

@@ -76,8 +76,8 @@ class Keeper:
 
         def now() -> Partial | None:
             so_far = arriving.so_far()
-            partial = None if so_far is None or not so_far.n_events else view(so_far)
-            return partial if partial is not None and partial.tokens else None
+            # A part without a token would cost a continuation's requests and save nothing.
+            return view(so_far) if so_far is not None and so_far.n_events else None
 
         self._views[task] = now
 
@@ -116,7 +116,6 @@ class Keeper:
     def keep(self, task: Task) -> None:
         """Take what has arrived of `task`, whose request is over or about to be ended, as the part to continue."""
         view = self._views.pop(task, None)
-        # A part without a token would cost a continuation's requests and save nothing.
         if view is not None and (partial := view()) is not None:
             self.partials[task] = partial
 

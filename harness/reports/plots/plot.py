@@ -38,13 +38,6 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 """Marks that go with `SERIES`, for readers and printers without colour."""
 
-COUNT_AXIS: Mapping[str, Any] = {
-    "labelExpr": "datum.value >= 10000 ? format(datum.value, '~s') : format(datum.value, ',~f')"
-}
-"""A vertical axis of counts writes 1,500,000 as 1.5M, so that its numbers stay clear of its title in any font: a
-picture is laid out by the widths of one font and seen in another.
-"""
-
 CONFIG: Mapping[str, Any] = {
     "aria": False,  # The figure has one sentence for screen readers; a role on each of 800 dots would only be noise.
     "background": None,
@@ -87,8 +80,6 @@ SHARE: Mapping[str, Any] = {"domain": [0, 1], "nice": False}
 """Scale of a fraction."""
 
 SHARE_AXIS: Mapping[str, Any] = {"format": ".0%"}
-
-TOKENS_AXIS: Mapping[str, Any] = {"format": ",d"}
 
 BUDGET_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"

@@ -78,6 +78,6 @@ def _files(path: Path) -> list[Path]:
             what = "holds none"
         raise UsageError(
             f"expected a file of published scores (.yaml), or a folder of such; {visible(str(path), 200)} {what}. "
-            "docs/published.md shows such a file, and how a record of Every Eval Ever (.json) becomes one"
+            "docs/deciding.md shows such a file, and how a record of Every Eval Ever (.json) becomes one"
         )
     return paths

@@ -104,21 +104,12 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
     source = Source(**file.source.model_dump(exclude={"by", "checked"}))
     return [
         PublishedScore(
-            model=row.model,
-            benchmark=row.benchmark,
-            metric=row.metric,
+            **row.model_dump(exclude={"percent", "run_deviation", "standard_error", "settings", "by"}),
             value=float(row.percent) / 100,
             n_questions=file.questions[row.benchmark],
-            samples=row.samples,
             unit=last_digit(row.percent) / 100,
             run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
             standard_error=None if row.standard_error is None else row.standard_error / 100,
-            mean_tokens=row.mean_tokens,
-            previous=row.previous,
-            training_samples=row.training_samples,
-            quoted=row.quoted,
-            stated=row.stated,
-            note=row.note,
             settings={**file.settings, **row.settings},
             source=source,
             by=row.by or file.source.by,

@@ -10,18 +10,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from harness.client.address.providers import rejected_fields
 from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
-from harness.core.errors import ServerError, UsageError
+from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
 
@@ -206,10 +205,8 @@ class ProbedServer:
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
     together, as the server states. n_requests: requests sent so far; n_tokens: tokens that the replies state as their
-    cost so far. rejected: fields that the server rejects and that no check is about (the seed, and values that switch a
-    sampling field off); no further request has them. answered: whether any request was answered. n_replies: replies
-    with or without a text (see `_count`); empty: prompt → number of empty replies to it; with_text: the prompts that a
-    text answered.
+    cost so far. n_replies: replies with or without a text (see `_count`); empty: prompt → number of empty replies to
+    it; with_text: the prompts that a text answered.
     """
 
     asker: Asker
@@ -217,8 +214,6 @@ class ProbedServer:
     context: int | None = None
     n_requests: int = 0
     n_tokens: int = 0
-    rejected: set[str] = field(default_factory=set)
-    answered: bool = False
     n_replies: int = 0
     empty: Counter[str] = field(default_factory=Counter)
     with_text: set[str] = field(default_factory=set)
@@ -241,11 +236,9 @@ class ProbedServer:
 
     @property
     def no_seed(self) -> str:
-        """Why no request has a seed; empty while the server takes seeds."""
+        """Why no request has a seed; empty if requests have one."""
         name = self.asker.spelling.seed_field
-        if name not in self.rejected:
-            return ""
-        return f"the server rejects {name}, so no request has one; a run of it has to send none"
+        return f"no request has the field {name}, by `drop`" if name in self.asker.left_out else ""
 
     @property
     def n_empty(self) -> int:
@@ -261,20 +254,8 @@ class ProbedServer:
         return sum(n for prompt, n in self.empty.items() if prompt in self.with_text)
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
-        """The reply to one request, not streamed, sent without the spare fields that the server rejects.
-
-        Raises `Refused`; `UsageError` if the server rejects a field of the user's.
-        """
-        sent, rejected = self._without(body, self.rejected), set[str]()
-        while True:
-            try:
-                reply = self.send(sent, path)
-                break
-            except Refused as refused:
-                if not (names := self._refusal(sent, refused.sentence)):
-                    raise
-                sent, rejected = self._without(sent, names), rejected | {*names}
-        self.rejected |= rejected
+        """The reply to one request, not streamed, sent without the spare fields that `drop` names. Raises `Refused`."""
+        reply = self.send(self._without_dropped(body), path)
         if reply.usage is not None:
             with self._lock:
                 self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
@@ -305,44 +286,20 @@ class ProbedServer:
         reply. at_once: largest number of requests in flight; above 1 the requests test the server's load, so they are
         sent whatever its limits are, and each only once.
         """
-        bodies = [self._without(body, self.rejected) for body in bodies]
-        replies = self.send_streams(bodies, at_once)
+        replies = self.send_streams([self._without_dropped(body) for body in bodies], at_once)
         for body, reply in zip(bodies, replies, strict=True):
-            names = self._refusal(body, reply.message) if isinstance(reply, RequestFailed) else ()
-            if names:  # Once shown, the field is left out of all of them.
-                self.rejected |= {*names}
-                return self.streamed(bodies, at_once)
             if isinstance(reply, Reply):
                 self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
                 if at_once == 1:
                     self._count(body, (reply.reasoning or "") + (reply.text or ""), reply.finish_reason)
         return replies
 
-    def _without(self, body: Fields, names: Collection[str]) -> Fields:
-        """The body without these fields, as far as no check and no option is about them."""
-        spare = self._spare(body) & {*names, *self.asker.left_out}
-        return {name: value for name, value in body.items() if name not in spare}
-
-    def _spare(self, body: Fields) -> set[str]:
-        """The fields of a request that can be left out, because no check is about them with these values."""
-        off = {"top_p": 1.0, **self.asker.neutral_fields({})}
-        added = {name for name in off.keys() & body.keys() if body[name] == off[name]}
-        spelling = self.asker.spelling
-        return ({spelling.seed_field, *added} & body.keys()) - spelling.extra_body.keys()
-
-    def _refusal(self, body: Fields, words: str) -> list[str]:
-        """The spare fields that a refusal names; the request is to be sent again without them.
-
-        Raises `UsageError` if it names a field of the user's, and no request was answered yet. A later refusal may come
-        from what a check sends beside the user's fields, so it ends no probe.
-        """
-        own, switches = self.asker.spelling.extra_body, self.asker.spelling.chat_template_kwargs
-        added = [name for name, value in own.items() if body.get(name) == value]
-        if switches:
-            added += ["chat_template_kwargs", *switches]
-        if not self.answered and (names := rejected_fields(words, added)):
-            raise UsageError(f"extra_body: the server rejects {', '.join(names)}: leave it out ({quoted(words)})")
-        return rejected_fields(words, self._spare(body))
+    def _without_dropped(self, body: Fields) -> Fields:
+        """The body without the fields that `drop` names, as far as no check is about them with these values."""
+        off, spelling = {"top_p": 1.0, **self.asker.neutral_fields({})}, self.asker.spelling
+        spare = {spelling.seed_field, *(name for name in off.keys() & body.keys() if body[name] == off[name])}
+        dropped = (spare & self.asker.left_out) - spelling.extra_body.keys()
+        return {name: value for name, value in body.items() if name not in dropped}
 
     def _count(self, body: Fields, text: str, reason: str | None) -> None:
         """Count the reply to a chat request as empty or as one with a text.
@@ -351,7 +308,6 @@ class ProbedServer:
         of turn, those to a request with stop texts, and those that max_tokens cut.
         """
         with self._lock:
-            self.answered = True
             length = body.get(self.asker.spelling.max_tokens_field) or 0
             if "messages" not in body or length == 1 or body.get("stop") or (not text and reason != "stop"):
                 return

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Interrupted
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 
@@ -118,8 +116,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     version: of the harness. requests, tokens: number that the probe sent, and that the replies state as their cost.
     seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took. ended: why the
-    server was asked no more before the last check; empty if every check was made. rejected: fields that the server
-    rejects, so that the probe left them out.
+    server was asked no more before the last check; empty if every check was made.
     """
 
     address: str
@@ -132,7 +129,6 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     seconds: float
     ended: str = ""
-    rejected: list[str] = []
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""
@@ -158,19 +154,6 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
         """The checks that find a difference from the reference, if nothing else spoils a score; else empty."""
         spoilt = [finding for finding in self.findings if finding.outcome == "spoils"]
         return [finding.check for finding in spoilt] if all(one.group == "reference" for one in spoilt) else []
-
-
-class ProbeInterrupted(Interrupted):
-    """A signal ended the probe. report: the finished checks; the other ones are untested."""
-
-    def __init__(self, report: ProbeReport, left: Sequence[str], signum: int) -> None:
-        rest = f"; checks={list(left)} makes these" if left else ""
-        super().__init__(
-            f"stopped by {signal.Signals(signum).name}: {count_noun(len(left), 'check')} of {len(report.findings)} "
-            f"were not finished and are untested{rest}.",
-            signum,
-        )
-        self.report = report
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -146,8 +145,8 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> Reference | None:
     """The reference that the options name: a saved file, the address of a server with or without #MODEL, or the name of
     a running server; None without one.
 
-    A server that is the reference never gets the probed server's key or headers: its key is the one that its own
-    options name, else its provider's usual one. Raises `UsageError`, `ServerError`.
+    A server that is the reference never gets the probed server's key or headers: its key is its provider's usual one.
+    Raises `UsageError`, `ServerError`.
     """
     named = options.reference
     if named is None:
@@ -162,15 +161,11 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> Reference | None:
             )
         return SavedReference.read(Path(named))
     url, _, model = named.partition("#")
-    key_variable = options.reference_api_key_env
-    who = WhichServer.of(base_url=url, model=model or None, api_key_env=key_variable)
+    who = WhichServer.of(base_url=url, model=model or None)
     try:
         (server, *_) = probed(who, watcher, options, shared_key=False)
     except (ServerError, UsageError) as error:
-        sentence = re.sub(r"\bapi_key_env\b", "reference_api_key_env", error.sentence)
-        raise type(error)(sentence) from error
-    # A field that the reference alone rejects ends no probe: the comparison is untested, the other checks stand.
-    server.answered = True
+        raise type(error)(f"the reference: {error.sentence}") from error
     return ServerReference(server, server.endpoint.base_url)
 
 

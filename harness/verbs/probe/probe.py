@@ -36,7 +36,6 @@ from harness.verbs.probe.findings import (
     Check,
     Finding,
     Outcome,
-    ProbeInterrupted,
     ProbeReport,
     Seen,
     finding_of,
@@ -64,9 +63,6 @@ CHECKS: tuple[Check, ...] = (
 )
 
 MAX_SEED = 2**30
-
-AGAIN_SECONDS = 1.0
-"""A second signal within this many seconds of the first does not end the report of the finished checks."""
 
 NOT_MADE = "nothing"
 """A check that was not begun sent this."""
@@ -106,8 +102,8 @@ def examine(
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
-    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. Raises
-    `ProbeInterrupted`, which holds the report of the finished checks, if a signal ends the probe.
+    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. watcher:
+    is told each finding as it comes.
     """
     begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
     subject, findings = Subject(server, first_seed, context), list[Finding]()
@@ -125,7 +121,6 @@ def examine(
             tokens=server.n_tokens,
             seconds=round(time.monotonic() - begun, 1),
             ended=why,
-            rejected=sorted(server.rejected),
         )
 
     try:
@@ -136,15 +131,14 @@ def examine(
             before, subject.lost = server.n_tokens, Lost()
             seen = without_lost(unless_misled(check, subject, _look), subject.lost)
             findings.append(finding_of(check, seen, server.n_tokens - before))
-    except KeyboardInterrupt as stop:
-        signum = stop.signum if isinstance(stop, Signals.Caught) else signal.SIGINT
-        left = [check.name for check in checks[len(findings) :]]
-        raise ProbeInterrupted(report("the probe was stopped"), left, signum) from None
+            if watcher is not None:
+                came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
+                watcher.checked(f"{check.name}: {seen.outcome}{came}")
     except _ServerGone as ended:
         return report(f"the server is asked no more: {quoted(str(ended))}")
     finally:
         if watcher is not None:
-            watcher.checking("")
+            watcher.checked()
     return report()
 
 
@@ -174,15 +168,14 @@ def _look(check: Check, subject: Subject) -> Seen:
 def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     """Examine the one server that the options name. If the options ask for it, save a reference first.
 
-    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `Interrupted` for a signal, which is a
-    `ProbeInterrupted` with the report of the finished checks once the checks have begun.
+    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `Interrupted` for a signal.
     """
 
     def interrupted(signum: int) -> str:
-        return f"stopped by {signal.Signals(signum).name} before the first check."
+        return f"stopped by {signal.Signals(signum).name}; `checks` takes the names of the checks that are left."
 
     watcher = watcher or Watcher()
-    with Signals(interrupted, AGAIN_SECONDS):
+    with Signals(interrupted):
         servers = probed(options, watcher, options)
         if len(servers) > 1:
             raise UsageError(f"a probe examines one server; base_url names {len(servers)}", field="base_url")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,16 @@ from harness.asking import servers
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.options.whom import SERVED
-from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.score import destinations_of, trackers_named
+from harness.verbs.score import trackers_named
 from harness.verbs.sweep import checkpoints, schema
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep.entry import Checkpoint, Entry, read_entries, short_name, slug
+from harness.verbs.sweep.entry import Checkpoint, Entry, read_entry, short_name, slug
 from harness.verbs.sweep.file import SweepFile, at_line
-from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """The axes of a sweep, in the order in which they make a cell's name."""
@@ -76,12 +74,11 @@ class ServerGroup:
 class Sweep:
     """The plan of a sweep.
 
-    file: what the plan was made from. axes: every entry of every axis in the file, in order. slots: one tuple of
-    devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
-    entry. suite: the published suite that the sweep repeats; None for a file without one. track: name of each
-    tracker that gets each cell's scores → checksum of its destination (`trackers.destination_of`). remarks: what a
-    person should know of the plan, such as the paths that match a pattern and are no checkpoints. held: models that
-    are not run now, such as a checkpoint that is still being written; their cells keep their rows.
+    file: what the plan was made from. axes: every entry of every axis in the file, in order. suite: the published
+    suite that the sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores.
+    remarks: what a person should know of the plan, such as
+    the paths that match a pattern and are no checkpoints. held: models that are not run now, such as a checkpoint that
+    is still being written; their cells keep their rows.
     """
 
     file: SweepFile
@@ -92,9 +89,8 @@ class Sweep:
     score: GradingOptions
     judge: JudgeOptions | None
     table: schema.TableOptions
-    slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
-    track: Mapping[str, str] = field(default_factory=dict)
+    track: Sequence[str] = ()
     remarks: Sequence[str] = ()
     held: Collection[str] = ()
 
@@ -192,11 +188,10 @@ def plan_of(
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table if k is None else table.model_copy(update={"k": k}),
-        slots=_slots(content.get("slots", 1)),
         suite=suite,
-        track=destinations_of(track),
+        track=tuple(track),
     )
-    return replace(planned, remarks=[*remarks, *_check_base(planned), *servers_without_model(planned)])
+    return replace(planned, remarks=[*remarks, *_check_base(planned)])
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
@@ -210,13 +205,6 @@ def before_checkpoints(file: SweepFile) -> SweepFile:
     left_out = [entry | {"models": "step_2"} if "models" in entry else entry for entry in content.get("except", ())]
     made_up = {"models": ["step_0", "step_1", "step_2"], "table": table, "except": left_out}
     return replace(file, content=content | made_up)
-
-
-def only_run(sweep: Sweep) -> RunOptions:
-    """The options of a sweep's only cell, with the server to start. Raises `UsageError` if it has several cells."""
-    if len(sweep.cells) != 1:
-        raise UsageError(f"{visible(sweep.name, 80)} has {len(sweep.cells)} cells: give it to `harness sweep`")
-    return with_server(sweep.groups[0], sweep.cells[0])
 
 
 def with_server(group: ServerGroup, cell: Cell) -> RunOptions:
@@ -260,7 +248,7 @@ def _axis(
         return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries: list[Entry] = []
     for index, given in enumerate(content.get(axis, ())):
-        entries += read_entries(file, axis, (axis, index), given)
+        entries.append(read_entry(file, axis, (axis, index), given))
     if axis == "sampling":
         entries = _repeated(file, entries, over)
     names: dict[str, str] = {}
@@ -435,17 +423,6 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
         raise at_line(where, error) from error
 
 
-def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
-    """The devices of each slot (a place for one of the servers that run at once).
-
-    A number in the file means that many slots without devices of their own.
-    """
-    if isinstance(given, int):
-        return ((),) * given
-    parts = [slot.split(",") if isinstance(slot, str) else slot for slot in given]
-    return tuple(tuple(str(device).strip() for device in slot) for slot in parts)
-
-
 # ---- remarks
 
 
@@ -459,26 +436,3 @@ def _check_base(sweep: Sweep) -> list[str]:
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
     return [f"{shown} Until a checkpoint with this name comes, nothing is compared with a base"]
-
-
-_SAME_WEIGHTS = ("model", "served_name", "port", "devices", "name")
-"""Fields of a server's spec that change no weights of a user's command. The model does if `{model}` is in a word."""
-
-
-def servers_without_model(sweep: Sweep) -> Iterator[str]:
-    """Yield a sentence for each server entry whose command starts the same program for two models that differ."""
-    for entry in sweep.axes.get("servers", ()):
-        models: dict[str, set[str]] = {}
-        for group in sweep.groups:
-            spec = group.spec
-            if spec is not None and spec["engine"] == ANY_PROGRAM and group.cells[0].point["servers"] == entry.name:
-                words = [word.replace("{model}", spec["model"]) for word in spec["extra_flags"]]
-                weights = {name: value for name, value in spec.items() if name not in _SAME_WEIGHTS}
-                models.setdefault(digest(weights | {"extra_flags": words}), set()).add(spec["model"])
-        if any(len(same) > 1 for same in models.values()):
-            yield (
-                f"{entry.where}: no word of `command` says which model to load, so the server {entry.name} may load "
-                'the same weights for each of them: write "{model}" where the program takes the path of the weights, '
-                'such as command: [python, serve.py, "{model}", "{port}"]. A program that is told the model '
-                "in another way, for example by {served_name}, needs no change"
-            )

@@ -24,15 +24,14 @@ MARK = " *"
 
 
 class Notes:
-    """Numbered footnotes; the same text gets the same number. marked: False for a file that a program reads."""
+    """Numbered footnotes; the same text gets the same number."""
 
-    def __init__(self, *, marked: bool = True) -> None:
+    def __init__(self) -> None:
         self.texts: list[str] = []
-        self._marked = marked
 
     def mark(self, text: str) -> str:
         """The footnote mark of a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
-        if not text or not self._marked:
+        if not text:
             return ""
         if text not in self.texts:
             self.texts.append(text)

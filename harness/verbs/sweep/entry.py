@@ -1,14 +1,13 @@
 """The entries of a sweep's axes, such as its models and servers, as they are read from its file.
 
-An entry gives its name to the folders of its cells. One with `values` stands for a variant of each.
+An entry gives its name to the folders of its cells.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,27 +67,15 @@ def short_name(model: str) -> str:
 _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
 
 
-def read_entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
-    """Yield the entry `given`; if it has `values`, yield a variant of it for each combination of these values.
+def read_entry(file: SweepFile, axis: str, keys: Keys, given: Any) -> Entry:
+    """The entry `given` of an axis, such as "servers", as the file has it.
 
-    axis: the axis of the entry, such as "servers". keys: the path of keys in the file that leads to the entry. given:
-    the entry as the file has it.
+    keys: the path of keys in the file that leads to the entry.
     """
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
-    values = fields.pop("values", {})
-    _check_placeholders(fields if axis == "servers" else {}, values, where)
-    for variant in itertools.product(*values.values()):
-        filled = _fill(fields, dict(zip(values, variant, strict=True)))
-        name = filled.pop("name", None)
-        # A variant's values are added to its name, unless the name has a placeholder for them.
-        name_has_values = name is not None and _PLACEHOLDER.search(str(fields["name"])) is not None
-        if name is None:
-            main = filled.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
-            name = main or _describe(axis, filled, where)
-        if variant and not name_has_values:
-            name = "-".join([name, *map(str, variant)])
-        yield _entry(axis, name, filled, where)
+    name = fields.pop("name", None) or fields.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in fields else None)
+    return _entry(axis, name or _describe(axis, fields, where), fields, where)
 
 
 def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
@@ -141,6 +128,9 @@ def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str
     except UsageError as error:
         raise at_line(where, error) from error
     if command is None:
+        if unknown := sorted({*_PLACEHOLDER.findall(" ".join(words))} - {*_LAUNCHERS}):
+            near = near_names(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
+            raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
         return ANY_PROGRAM, {"extra_flags": words}
     model = {} if command.model == "{model}" else {"model": command.model}
     return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})
@@ -174,48 +164,3 @@ def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
     if "environment" in spec:
         spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
     return spec
-
-
-def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
-    """Raise `UsageError` for values that no placeholder uses, and for a placeholder that has no values and is not
-    filled in by the launcher.
-
-    A misspelt placeholder would otherwise start the same server twice under two names. fields: of one server, as the
-    file has them. values: placeholder → its values.
-    """
-    used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
-    for name in values:
-        if name not in used:
-            raise UsageError(f"{where}: `values` lists {{{name}}}, but no word of this server contains it")
-    if unknown := sorted(used - set(values) - set(_LAUNCHERS)):
-        near = near_names(unknown[0], [*values, *_LAUNCHERS])
-        raise UsageError(f"{where}: {{{unknown[0]}}} has no `values`.{near}")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts inside a value of lists and mappings."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for member in value.values():
-            yield from _texts(member)
-    elif isinstance(value, list):
-        for member in value:
-            yield from _texts(member)
-
-
-def _fill(value: Any, values: Mapping[str, Any]) -> Any:
-    """`value` with its placeholders replaced by their `values`; a text that consists of one placeholder becomes that
-    value, with its type.
-    """
-    if isinstance(value, str):
-        whole = _PLACEHOLDER.fullmatch(value)
-        if whole is not None and whole[1] in values:
-            return values[whole[1]]
-        return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), value)
-    if isinstance(value, Mapping):
-        return {key: _fill(member, values) for key, member in value.items()}
-    if isinstance(value, list):
-        # The words of a command line stay texts, whatever type the value has.
-        return [str(_fill(member, values)) if isinstance(member, str) else _fill(member, values) for member in value]
-    return value

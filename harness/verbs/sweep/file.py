@@ -26,6 +26,13 @@ Keys = Sequence[str | int]
 
 SUFFIXES = (".yaml", ".yml")
 
+FORMER_KEYS = FORMER | {
+    "slots": "one server runs after the other: let each use all devices (`dp: 8` starts 8 copies), or give a sweep to "
+    "each set of devices, with its own `out`",
+    "values": "each value is an entry of its own, with the value in place of the word in braces",
+}
+"""Former key → what stands for it now."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFile:
@@ -75,11 +82,6 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
     return SweepFile(path=path, content=content, where=position, own=own)
 
 
-def with_content(path: Path, content: dict[str, Any]) -> SweepFile:
-    """A sweep's file with the content that another process read from it: it may have been edited since."""
-    return SweepFile(path=path, content=content, where=lambda _keys: str(path))
-
-
 def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending: Sequence[Path]) -> dict[str, Any]:
     """The content with the keys of the file that it extends added; for `run`, `score`, `judge` and `table`, key by key.
 
@@ -99,11 +101,6 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     # A file that extends another one is a sweep of its own, so it does not take over the other's name and folder.
     own = {key: value for key, value in base.items() if key not in ("name", "out")}
     return own | content | {key: value for key, value in joined.items() if value}
-
-
-def is_sweep(path: Path) -> bool:
-    """Whether the YAML file is a sweep, not a benchmark's card. Raises `UsageError` where it cannot be read."""
-    return not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card"))
 
 
 def find(name_or_path: str) -> Path:
@@ -147,8 +144,8 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
     A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
     are allowed where it was found.
     """
-    if key in FORMER:
-        return f"Now {FORMER[key]}."
+    if key in FORMER_KEYS:
+        return f"Now {FORMER_KEYS[key]}."
     parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
     allowed = {part: _keys_of(name) for part, name in parts.items()}
     for part, keys in allowed.items():

@@ -14,12 +14,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
     difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the
-    model; reported_as: the same with the digits that its source printed; reported_by: its source; reported_under:
-    settings that differ (attention budget, token budget, prompt, number of samples). vendor: the pass@1 that the
-    model's own authors report, as printed. quoted: the one that the suite's source quotes of others. sources: every
-    source with its number, in one text. standing: whether the cell agrees with published scores. reason: why samples
-    are missing or the cell failed; empty if nothing is wrong. reported_at_k … reported_improvement: columns of the
-    tables, as printed.
+    model. standing: whether the cell agrees with published scores. reason: why samples are missing or the cell failed;
+    empty if nothing is wrong.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -47,20 +43,6 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     question_low: float | None
     question_high: float | None
     reason: str
-    reported_as: str
-    reported_by: str
-    reported_under: str
-    vendor: str
-    quoted: str
-    sources: str
-    reported_at_k: str
-    error_per_question: str
-    reported_error: str
-    reported_tokens: str
-    training_samples: str
-    previous: str
-    improvement: str
-    reported_improvement: str
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):

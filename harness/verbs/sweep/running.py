@@ -80,7 +80,7 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
     found = record.read(sweep.out, cell.name)
     if found is None or found.reason:
         return False
-    return is_whole(sweep, cell, found) and sweep.track.items() <= found.tracked.items()
+    return is_whole(sweep, cell, found) and {*sweep.track} <= {*found.sent}
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -111,12 +111,10 @@ def run_group(
     score: Scorer,
     watcher: Watcher | None = None,
     on_cell: OnCell = lambda _record: None,
-    devices: Sequence[str] = (),
 ) -> None:
     """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
 
-    devices: of the server, in place of those in its spec; empty: those in its spec. Raises only `Interrupted` and
-    KeyboardInterrupt; every other failure is recorded.
+    Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = [cell for cell in group.cells if is_owed(sweep, group, cell)]
@@ -125,7 +123,7 @@ def run_group(
     while asked:
         next_spec = asked[0][1]
         batch = [cell for cell, spec in asked if spec == next_spec]
-        ended = work.served(batch, next_spec.but(devices=tuple(devices)) if devices else next_spec)
+        ended = work.served(batch, next_spec)
         asked = [(cell, spec) for cell, spec in asked if cell not in ended]
 
 
@@ -265,13 +263,13 @@ class _Group:
         if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
             self.ended(cell)
             return
-        has = former.tracked if is_whole(sweep, cell, former) else {}
-        owed = {name: to for name, to in sweep.track.items() if has.get(name) != to}
+        has = former.sent if is_whole(sweep, cell, former) else ()
+        owed = [name for name in sweep.track if name not in has]
         options = sweep.score
         if owed:
             step = None if cell.checkpoint is None else cell.checkpoint.step
             series = None if step is None else " ".join(filter(None, (sweep.name, cell.curve)))
-            options = ScoreOptions.of(**options.plain, track=[*owed], step=step, series=series)
+            options = ScoreOptions.of(**options.plain, track=owed, step=step, series=series)
         ended = self._score(sweep.folder(cell), options, sweep.judge)
         for sentence in ended.addresses:
             self._watcher.standing(f"{cell.name}: {sentence}")
@@ -279,8 +277,8 @@ class _Group:
         if ended.unsent:
             reason = f"the score is stored, but was not sent: {ended.reason}"
         done = stamp(sweep, cell) if ended.unsent or not ended.code else ""
-        sent = {name: to for name, to in owed.items() if name not in ended.unsent} if done else {}
-        self.ended(cell, reason, ended.code, sampled=sampled, done=done, tracked={**has, **sent})
+        sent = [name for name in owed if name not in ended.unsent] if done else []
+        self.ended(cell, reason, ended.code, sampled=sampled, done=done, sent=(*has, *sent))
 
 
 def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:

@@ -15,8 +15,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     create_model,
 )
 
@@ -104,23 +102,15 @@ class TableOptions(Part):
         return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
 
 
-def _open(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A validator that accepts a text with a placeholder; the text is checked once its values are filled in."""
-    return value if isinstance(value, str) and "{" in value else handler(value)
-
-
 def _some(entry: Any) -> Any:
     """The type of a list of at least one entry."""
     return Annotated[list[entry], Field(min_length=1)]
 
 
 def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of these options, each optional and each allowed to hold a placeholder.
-
-    without: names of the options to leave out.
-    """
+    """The fields of these options, each optional. without: names of the options to leave out."""
     return {
-        name: (Annotated[option.annotation, WrapValidator(_open)], _may_be_left_out())
+        name: (option.annotation, _may_be_left_out())
         for name, option in options_of(declared).items()
         if name not in without
     }
@@ -161,7 +151,7 @@ def _server_fields() -> dict[str, Any]:
             kind = Listed | tuple[int, ...]
         elif name == "environment":
             kind = Mapping[str, Scalar]
-        fields[name] = (Annotated[kind, WrapValidator(_open)], _may_be_left_out(description=option.help, **alias))
+        fields[name] = (kind, _may_be_left_out(description=option.help, **alias))
     return fields
 
 
@@ -172,7 +162,7 @@ def field_of(key: str) -> str:
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     """The type of an axis' entry: a mapping with these fields and a name, or a bare text for the field `short`."""
-    named = {"name": (Annotated[str, Field(pattern=r"^[a-z0-9{][a-z0-9._{}-]*$")], _may_be_left_out())}
+    named = {"name": (Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")], _may_be_left_out())}
     model = create_model(title, __base__=Part, __doc__=doc, **(named | fields))
 
     def as_mapping(value: Any) -> Any:
@@ -205,7 +195,6 @@ def sweep_model() -> type[BaseModel]:
     run = create_model("Run", __base__=Part, __doc__="Options of a run.", **_fields(RunOptions, OWN))
     server = create_model("Server", __base__=Part, __doc__="A server's spec.", **_server_fields())
     run_fields = _fields(RunOptions, OWN)
-    values = Annotated[dict[str, Annotated[list[Scalar], Field(min_length=1)]], Field(min_length=1)]
     models = _entry(
         "Model",
         "A model with options of its own; server: fields that it changes in every server's spec.",
@@ -214,8 +203,8 @@ def sweep_model() -> type[BaseModel]:
     )
     servers = _entry(
         "ServerVariant",
-        "A server to start for each model; without engine, no server is started. values: values of the words in "
-        "braces; each value makes a variant. run: options of the runs on this server.",
+        "A server to start for each model; without engine, no server is started. run: options of the runs on this "
+        "server.",
         "engine",
         _server_fields()
         | {
@@ -223,7 +212,6 @@ def sweep_model() -> type[BaseModel]:
                 Texts,
                 _may_be_left_out(description="The command line of your own server, in place of engine."),
             ),
-            "values": (values, _may_be_left_out()),
             "run": (run, _may_be_left_out()),
         },
     )
@@ -236,7 +224,6 @@ def sweep_model() -> type[BaseModel]:
         run_fields | {"benchmark": (str, _may_be_left_out())},
     )
     judge = _fields(JudgeOptions, JUDGE_OWN)
-    slots = Annotated[list[Annotated[list[str | int] | str, Field(min_length=1)]], Field(min_length=1)] | Count
     return create_model(
         "Sweep",
         __base__=Part,
@@ -264,10 +251,6 @@ def sweep_model() -> type[BaseModel]:
         score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
         judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
         table=(TableOptions, _may_be_left_out()),
-        slots=(
-            slots,
-            _may_be_left_out(description="Servers that run at once: their number, or the devices of each."),
-        ),
     )
 
 

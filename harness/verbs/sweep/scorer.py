@@ -22,7 +22,6 @@ from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
 from harness.presets.grading import GradingOptions
-from harness.runs.sweep_cell import one_sender
 from harness.verbs.score import score, send_scores, sent_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
@@ -100,9 +99,7 @@ def _score_cell(task: ScoringTask) -> CellScore:
         # A tracker that fails keeps no other one from its scores; the first failure is the one that is reported.
         try:
             tracker = trackers_named([name])[name]
-            # One process at a time: two that come first would both make the tables of a new store, or the series.
-            with one_sender(Path(task.folder).parent):
-                addresses.append(sent_in_words(name, send_scores(scored, tracker, options)))
+            addresses.append(sent_in_words(name, send_scores(scored, tracker, options)))
         except HarnessError as error:
             unsent.append(name)
             code, reason = (code, reason) if code else (error.exit_code, error.sentence)

@@ -17,20 +17,13 @@ import msgspec
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun
-from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
-from harness.reports.published import differences
 from harness.reports.series import (
-    MEAN_PLOT,
-    CurvePoint,
     Step,
     benchmark_plot,
     benchmark_plot_name,
-    cut_notes,
-    mean_plot,
-    passed_over,
     series_table,
 )
 from harness.reports.tables import Table, short
@@ -46,7 +39,6 @@ from harness.verbs.sweep.columns import (
     pass_at_k,
     published_text,
     score_text,
-    sources_text,
 )
 from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
@@ -61,25 +53,15 @@ def tables(results: Results) -> list[Table]:
         sections.append(_means(results))
     for name, steps in curves(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
-        notes = Notes()
-        legend = _beside_base(results, (result.p for result in of_benchmark)) + "".join(
-            map(notes.mark, cut_notes(steps))
-        )
-        sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
-    # The nearest published score of each metric, beside each cell.
-    rows = []
-    for result in results.results:
-        for metric in dict.fromkeys(item.published.metric for item in result.published):
-            comparison = result.nearest(metric)
-            if comparison is not None:
-                rows.append((result.cell.name, comparison))
-    return [*sections, published_table(rows)] if rows else sections
+        legend = _beside_base(results, (result.p for result in of_benchmark))
+        sections.append(series_table(steps, subject=short(name), legend=legend))
+    return sections
 
 
 def plots(results: Results) -> list[Plot]:
-    """The plots of accuracy against training step, where the sweep has checkpoints; last that of a suite's means."""
+    """The plots of accuracy against training step, where the sweep has checkpoints."""
     drawn = [benchmark_plot(name, steps) for name, steps in curves(results).items()]
-    return [plot for plot in (*drawn, _plot_of_means(results)) if plot is not None]
+    return [plot for plot in drawn if plot is not None]
 
 
 def write(results: Results) -> list[Path]:
@@ -111,7 +93,7 @@ def write(results: Results) -> list[Path]:
     if pictures and draw.installed():
         written += draw.write_plots(pictures, folder)
     if results.sweep.checkpoints:
-        names = [MEAN_PLOT, *(benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"])]
+        names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
             path.unlink(missing_ok=True)
     return written
@@ -153,12 +135,7 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(
-            [
-                csv_cell(visible(cell)) if isinstance(cell, str) and name not in _SIGNED else cell
-                for name, cell in row.items()
-            ]
-        )
+        writer.writerow([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row.values()])
     return buffer.getvalue()
 
 
@@ -167,22 +144,10 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
-_PRINTED = (
-    *("quoted", "reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
-    *("training_samples", "previous", "improvement", "reported_improvement"),
-)
-"""Columns of the tables that stand in `table.csv` as they are printed."""
-
-_SIGNED = ("improvement", "reported_improvement")
-"""Columns of signed numbers, which a spreadsheet does not run as formulas."""
-
-
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
-    texts = column_texts(_PRINTED, result, k, Notes(marked=False))
-    printed: dict[str, Any] = {name: "" if text == ABSENT else text for name, text in zip(_PRINTED, texts, strict=True)}
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
@@ -201,12 +166,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
         standing=result.standing,
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
-        reported_as=reported.published.printed if reported else "",
-        reported_by=reported.published.source.named if reported else "",
-        reported_under="; ".join(differences(reported, result.samples)) if reported else "",
-        vendor=result.vendor.published.printed if result.vendor else "",
-        sources=sources_text(result),
-        **printed,
     )
 
 
@@ -370,16 +329,3 @@ def curves(results: Results) -> dict[str, list[Step]]:
             by_series.setdefault(cell.benchmark, []).append(Step(*of_curve, remark, bool(result.apart)))
     # A benchmark without any score has no table.
     return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
-
-
-def _plot_of_means(results: Results) -> Plot | None:
-    """The mean over the benchmarks against the training step; None without means or without two of them in a line."""
-    points: list[CurvePoint] = []
-    incomplete: list[CurvePoint] = []
-    for mean in results.aggregates:
-        of_mean = _cells_of(results, mean)
-        if of_mean and (checkpoint := (cell := of_mean[0].cell).checkpoint) is not None:
-            why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
-            points.append(CurvePoint(f"mean {cell.curve}".strip(), checkpoint.step, mean.mean, max(why, default="")))
-            incomplete += points[-1:] if mean.missing and mean.mean is not None else []
-    return mean_plot(points, [benchmark.label for benchmark in results.sweep.averaged], incomplete)

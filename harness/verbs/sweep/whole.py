@@ -5,7 +5,6 @@ The command line and Python both call `cells.plan_of` and `carry_out`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -17,29 +16,21 @@ from harness.runs.lock import RunLock
 from harness.runs.suite_file import SuiteNote
 from harness.verbs.judge import try_judge
 from harness.verbs.sweep import running, table
-from harness.verbs.sweep.cells import ServerGroup, Sweep
+from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
-
-SideBySide = Callable[[Sequence[ServerGroup]], None]
-"""Carries out the groups of a sweep, as many at the same time as the sweep has slots; returns when all have ended.
-
-A group: the cells that share one server. A slot: the devices of one of the servers that run at the same time.
-"""
 
 
 def carry_out(
     sweep: Sweep,
     watcher: Watcher,
     on_cell: running.OnCell = lambda _record: None,
-    side_by_side: SideBySide | None = None,
     score: running.Scorer = score_cell,
 ) -> Results:
     """Run and score the cells of a sweep that are not done, let the judge rule, and write the tables.
 
-    side_by_side: carries out groups at the same time if there are several groups and slots; None: one server runs after
-    the other, on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another
-    process holds the folder, and what `try_judge` raises; every other failure is recorded with its cell.
+    Raises `Interrupted`, KeyboardInterrupt, `StoreError` if another process holds the folder, and what `try_judge`
+    raises; every other failure is recorded with its cell.
     """
     folder = RunFolder(sweep.out)
     folder.create()
@@ -49,11 +40,8 @@ def carry_out(
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
-        if side_by_side is not None and len(sweep.slots) > 1 and len(groups) > 1:
-            side_by_side(groups)
-        else:
-            for group in groups:
-                running.run_group(sweep, group, score, watcher, on_cell, sweep.slots[0])
+        for group in groups:
+            running.run_group(sweep, group, score, watcher, on_cell)
         ended = with_tables(sweep)
         for result in ended.results:
             if result.remark:

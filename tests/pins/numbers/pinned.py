@@ -116,7 +116,7 @@ def compared(*runs: Path, **options: Any) -> list[Numbers]:
     """The numbers of each comparison with the first run."""
     return [
         {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"} | picked(pair.decision, COMPARED)
-        | {"n_moved": len(pair.moved), "n_settings": len(pair.settings), "n_warnings": len(pair.decision.warnings)}
+        | {"n_settings": len(pair.settings), "n_warnings": len(pair.decision.warnings)}
         for pair in harness.compare(runs, **options)
     ]  # fmt: skip
 

@@ -90,7 +90,7 @@ def report(stage: Stage) -> None:
     def kept(out: str) -> None:
         stage.keep(**reading.reported(stage.folder / out))
 
-    stage.both("report", ["first", "second"], out="out", k=3, json=False, then=kept)
+    stage.both("report", ["first", "second"], out="out", json=False, then=kept)
     stage.command("report", "nowhere")
 
 

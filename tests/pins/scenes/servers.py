@@ -10,8 +10,9 @@ from typing import Any
 from harness.cli.json_output import printing
 from server_launchers.spec import ENGINES
 from tests.pins import reading, stored
+from tests.pins.server import drawing
 from tests.pins.stage import Scene, Stage, write_sums
-from tests.pins.word_model import word_model
+from tests.verbs.toy_model import NoUsage
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {
@@ -55,14 +56,14 @@ def started(text: str) -> dict[str, Any]:
 def probe(stage: Stage) -> None:
     """The word that each check comes to, of each engine."""
     for engine, words in (("vllm", ()), ("llama.cpp", ("--quick",)), ("plain", ("--quick",))):
-        server = stage.server(engine, word_model(engine))
+        server = stage.server(engine, drawing(engine))
         stage.command("probe", server.base_url, *words, *SEED, read=reading.outcomes)
 
 
 def probe_beside(stage: Stage) -> None:
     """Other weights beside a server that has the true ones, and a reference in a file."""
     write_sums(stage.folder, 1)
-    true, other = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
+    true, other = stage.server("true", drawing("vllm")), stage.server("other", drawing("vllm", "b"))
     for words in (
         [other.base_url, "--reference", true.base_url, "--checks", "reference"],
         [true.base_url, "--save-reference", "reference.json", "--quick"],
@@ -74,7 +75,7 @@ def probe_beside(stage: Stage) -> None:
 
 def probe_without_usage(stage: Stage) -> None:
     """A server that counts no tokens, and what cannot be probed."""
-    server = stage.server("server", word_model("vllm", usage=False))
+    server = stage.server("server", drawing("vllm", fault=NoUsage()))
     stage.command("probe", server.base_url, "--checks", "context,usage,length", *SEED, read=reading.outcomes)
     for words in (["--checks", "temprature 1"], ["--model", "nobody"], ["--reference", "nowhere"]):
         stage.command("probe", server.base_url, *words)
