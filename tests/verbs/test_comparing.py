@@ -461,23 +461,6 @@ def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
     assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out
 
 
-def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path: Path) -> None:
-    words = "each interval is for its line alone; p is raised for 2 lines"
-    base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 16)], strength=0.5)
-    seen = set()
-    for seed in range(2, 12):
-        write_run(tmp_path / str(seed), benchmarks=[("demo", 30, 16)], strength=0.44, seed=seed)
-        (pair,) = compare([base, RunFolder(tmp_path / str(seed))], CompareOptions())
-        interval = pair.decision.paired.difference.sampling
-        excludes = not interval.low <= 0 <= interval.high
-        if pair.decision.verdict == "no difference seen" and excludes and excludes not in seen:
-            assert words in harness(tmp_path, "compare", "base", str(seed)).out
-            seen.add(excludes)
-    assert seen
-    two_runs(tmp_path / "clear")
-    assert words not in harness(tmp_path / "clear", "compare", "base", "tuned").out
-
-
 def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_path: Path) -> None:
     both = [("demo", 30, 16), ("sums", 20, 16)]
     base = write_run(tmp_path / "base", benchmarks=both, strength=0.5)
