@@ -98,10 +98,9 @@ def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Pat
         assert decision.decision.p_sampling == without["p_sampling"], "a margin leaves the other verdicts alone"
 
 
-def test_the_margins_of_several_runs_are_corrected_together_and_a_last_line_sums_them_up(tmp_path: Path) -> None:
+def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:
     two_runs(tmp_path)
-    for source, copy in (("tuned", "twin"), ("base", "same")):
-        shutil.copytree(tmp_path / source, tmp_path / copy)
+    shutil.copytree(tmp_path / "tuned", tmp_path / "twin")
     alone = reasoning_harness.compare([tmp_path / "base", tmp_path / "tuned"])[0].decision.paired
     margin = f"{100 * (-alone.difference.sampling.low + 0.0001):.6f}"
     by_itself, together = (
@@ -112,9 +111,6 @@ def test_the_margins_of_several_runs_are_corrected_together_and_a_last_line_sums
     assert len(re.findall(CORRECTED, together)) == 2
     clear = harness(tmp_path, "compare", *RUNS, "--margin", "49").out
     assert clear.count("  not worse by 49 points or more (p corrected for 2 margins)\n") == 2
-    assert "in all" not in clear
-    done = harness(tmp_path, "compare", *RUNS, "same")
-    assert done.out.endswith("same questions, in all: worse: tuned, twin; no difference seen: same\n")
 
 
 RUNS = ["base", "tuned", "twin"]
@@ -578,7 +574,7 @@ scores:
 
 @pytest.mark.parametrize(
     ("percent", "code", "said"),
-    [(50.0, 0, "demo: compatible"), (80.0, 4, "lower by"), (0.5, 4, "0.5 means 0.5 %: for 50 % write 50")],
+    [(50.0, 0, "demo: compatible"), (80.0, 4, "lower by")],
 )
 def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
     tmp_path: Path, percent: float, code: int, said: str
