@@ -269,8 +269,7 @@ def plan(
     two samples a question, from which the spread is taken; or the name of a benchmark or a file of questions: then the
     spread of published runs. Several, in a list or separated by commas, are planned for one comparison of all. With a
     number of samples behind the name (`aime24:64`), `smallest_difference` says what so many samples find, and `detect`
-    may be left out. accuracy: of your model in %, where no run shows it. other_samples: samples a question of an
-    existing run to compare with; None: as many. published_samples: of a published score, to plan a run for `verify`.
+    may be left out. accuracy: of your model in %, where no run shows it.
     margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
     more. prices: USD per million tokens of prompts and replies; None: those that the run was given. Raises
     `UsageError`, `StoreError`.

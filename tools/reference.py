@@ -100,14 +100,13 @@ def commands() -> str:
     for name in VERBS:
         entry = top.get_command(click.Context(top), name)
         assert entry is not None
-        inner = (
-            [(f"{name} {key}", child) for key, child in sorted(entry.commands.items())]
-            if isinstance(entry, click.Group)
-            else []
-        )
-        for title, command in [(name, entry), *inner]:
-            if not command.hidden:
-                text += _command(title, command)
+        text += _command(name, entry)
+        below = sorted(entry.commands.items()) if isinstance(entry, click.Group) else []
+        inner = [(f"{name} {key}", command) for key, command in below if not command.hidden]
+        if inner:
+            rows = [(f"`harness {title}`", cell(command.get_short_help_str(200))) for title, command in inner]
+            text += table(("command", "what it does"), rows)
+        text += "".join(_command(title, command) for title, command in inner)
     return text
 
 

@@ -110,8 +110,6 @@ class PlanKeywords(TypedDict, total=False):
     """The fields of `PlanBasis`. None leaves an option at its default."""
 
     margin: float | None
-    other_samples: int | None
-    published_samples: int | None
     accuracy: float | None
     prices: str | tuple[float, float] | None
 

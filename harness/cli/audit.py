@@ -13,7 +13,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import VerdictName
-from harness.verbs.audit import Audit, audit, judge, n_left_open, open_run
+from harness.verbs.audit import Audit, audit, judge, open_run
 from harness.viewer.auditing import AuditItem
 from harness.viewer.printed import lines
 
@@ -45,19 +45,8 @@ def carry_out(options: AuditCommand) -> None:
         audits = audit(run, options)
     for each in audits:
         _print(each, run)
-    say_left_open(run)
     if options.out is not None:
         click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
-
-
-def say_left_open(run: Path, *, stderr: bool = False) -> None:
-    """Print the command by which a person decides what the judge of the run left undecided, if anything is open.
-
-    stderr: print on standard error, since standard output holds JSON.
-    """
-    if n := n_left_open(run):
-        samples = count_noun(n, "undecided sample")
-        click.echo(f"to decide the {samples} by hand: harness audit {shlex.quote(str(run))} --undecided", err=stderr)
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:

@@ -14,7 +14,6 @@ from harness.cli import compared_samples, terminal
 from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.money import usd_in_words
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.reports.unsettled import open_points
 from harness.runs.recorded_settings import difference_in_words, is_checksum
@@ -88,9 +87,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
         f"samples find in 80 % of repetitions: {_detectable(decision.detectable)}"
     )
-    for words in (_kinds(pair), _costs(pair)):
-        if words:
-            click.echo(f"  baseline → run: {words}")
+    if words := _kinds(pair):
+        click.echo(f"  baseline → run: {words}")
     for line in open_points(decision):
         click.echo(f"  {line}")
     for difference in pair.settings:
@@ -186,29 +184,6 @@ def _kinds(pair: RunComparison) -> str:
     if lengths[0] is not None and lengths[1] is not None:
         parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}")
     return ", ".join(parts)
-
-
-def _costs(pair: RunComparison) -> str:
-    """The prompt tokens and the cost of a sample, and the cost of a right answer, of the baseline and the run; empty if
-    neither is known of either.
-    """
-    sides = pair.baseline_costs, pair.costs
-    amounts = {
-        "tokens in a sample": ["unknown" if side.tokens_in is None else f"{side.tokens_in:,.0f}" for side in sides],
-        "cost a sample": ["unknown" if side.usd is None else usd_in_words(side.usd) for side in sides],
-        "cost a right answer": [
-            "unknown"
-            if side.usd is None
-            else "none is right"
-            if side.usd_right is None
-            else usd_in_words(side.usd_right)
-            for side in sides
-        ],
-    }
-    parts = [f"{words} {' → '.join(both)}" for words, both in amounts.items() if both != ["unknown", "unknown"]]
-    compared = pair.baseline_samples.n, pair.samples.n
-    others = any(side.n not in (0, n) for side, n in zip(sides, compared, strict=True))
-    return f"{', '.join(parts)}{' (over all samples of each run)' if others else ''}" if parts else ""
 
 
 def _p(value: float) -> str:

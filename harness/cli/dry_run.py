@@ -148,11 +148,7 @@ def _judge_rows(
         ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),
         ("judge: prompt", settings.prompt.name),
         ("judge: samples", scope),
-        ("judge: votes", str(settings.votes)),
-        (
-            "judge: requests",
-            f"at most {most_requests(sets, benchmarks, settings.votes):,} (questions × samples × votes)",
-        ),
+        ("judge: requests", f"at most {most_requests(sets, benchmarks):,} (questions × samples)"),
         ("judge: sampling", ", ".join(f"{k} {v}" for k, v in settings.sampling.sent().items())),
     ]
     key = judge.api_key_env

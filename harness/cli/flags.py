@@ -21,7 +21,7 @@ import click
 from click.core import ParameterSource
 
 from harness.asking.options.headings import ORDER
-from harness.asking.options.judge import JUDGE_KEYS, JudgeOptions
+from harness.asking.options.judge import JUDGE_KEYS, ONE_VOTE, JudgeOptions
 from harness.asking.verbs import options_class
 from harness.cli.help import Flag, Helping, SeedType
 from harness.cli.json_output import schema_flag
@@ -272,9 +272,8 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
         name, _, value = text.partition("=")
         option = options_of(JudgeOptions).get(name)
         if option is None or name not in JUDGE_KEYS:
-            raise UsageError(
-                f"a judge has no key {visible(name, 80)}; there are {', '.join(JUDGE_KEYS)}", field="judge"
-            )
+            there = ONE_VOTE if name == "votes" else f"there are {', '.join(JUDGE_KEYS)}"
+            raise UsageError(f"a judge has no key {visible(name, 80)}; {there}", field="judge")
         try:
             fields[name] = _type(option).convert(value, None, None)
         except click.UsageError:

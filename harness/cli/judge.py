@@ -93,11 +93,10 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
     if not expected.n_answers:
         yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
-    votes = f" × {count_noun(judge.votes, 'vote')}" if judge.votes > 1 else ""
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
     yield (
         f"{name}: {visible(judge.model, 100)} would be asked {count_noun(expected.n_requests, 'time')} "
-        f"({count_noun(expected.n_answers, 'distinct answer')}{votes}{stored}; scope={judge.scope})"
+        f"({count_noun(expected.n_answers, 'distinct answer')}{stored}; scope={judge.scope})"
     )
     if len(expected.benchmarks) > 1:
         for benchmark, of in expected.benchmarks.items():
@@ -123,12 +122,8 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
-    if report.n_silent:
-        parts.append(f"{report.n_silent} without a verdict")
     if report.n_owed:
         parts.append(f"{report.n_owed} not yet judged")
-    if report.n_hidden:
-        parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
     yield f"  cost in all sessions: {report.cost.words}"
     counts = (

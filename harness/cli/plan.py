@@ -11,7 +11,7 @@ from harness.cli.forecast import forecast_lines
 from harness.cli.json_output import say
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.nouns import count_noun, count_points, count_questions, in_percent
+from harness.core.nouns import count_noun, count_points, in_percent
 from harness.generation.forecast import Forecast
 from harness.verbs.plan import Needed, plan, sources_of
 
@@ -36,11 +36,11 @@ def _print(needed: Needed, options: PlanOptions) -> None:
         if needed.smallest_difference > most:
             finds = f"{_verb(needed.given_samples, options)} no {_noun(options)} that is possible"
         click.echo(
-            f"{name}: {count_noun(needed.given_samples, 'sample')} a question {_beside(options)} {finds} {questions}"
+            f"{name}: {count_noun(needed.given_samples, 'sample')} a question in each of two runs {finds} {questions}"
         )
     if needed.samples is not None:
         click.echo(
-            f"{name}: {count_noun(needed.samples, 'sample')} a question {_beside(options)} "
+            f"{name}: {count_noun(needed.samples, 'sample')} a question in each of two runs "
             f"{_finds(needed.samples, f'{options.points:g}', options)} {questions}"
         )
     elif needed.least_difference is not None:
@@ -49,16 +49,6 @@ def _print(needed: Needed, options: PlanOptions) -> None:
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
         _print_forecast(needed.forecast, needed.concurrency)
-    if needed.n_clusters and needed.least_on_new_questions is not None and needed.least_questions is not None:
-        points = 100 * needed.least_on_new_questions
-        enough = needed.least_questions <= needed.n_questions
-        more = "" if enough else f"; the difference above takes at least {needed.least_questions:,} questions"
-        click.echo(
-            f"  for a claim about other questions like these, more samples help little: "
-            f"{count_questions(needed.n_questions, needed.n_clusters)} never "
-            f"{'show' if needed.n_questions != 1 else 'shows'} a difference below "
-            f"{count_points(f'{points:.1f}' if points >= 1 else f'{points:.2g}')}{more}"
-        )
 
 
 def _basis(needed: Needed, options: PlanOptions) -> str:
@@ -79,21 +69,10 @@ def _print_forecast(ahead: Forecast, concurrency: int) -> None:
         click.echo(f"  {line}")
 
 
-def _beside(options: PlanOptions) -> str:
-    """The words for the two sides that are compared."""
-    if options.published_samples:
-        return f"compared with a published score of {count_noun(options.published_samples, 'sample')}"
-    if options.other_samples:
-        return f"compared with {count_noun(options.other_samples, 'stored sample')}"
-    return "in each of two runs"
-
-
 def _never(options: PlanOptions) -> str:
     """The words for a difference that no number of samples finds."""
-    stored = options.stored_samples
-    beside = f" up to {MAX_SAMPLES:,}" if stored is None else f" beside {count_noun(stored, 'sample')} a question"
     verb = "finds" if options.margin is None else "shows a margin of"
-    return f"no number of samples{beside} {verb} {count_points(f'{options.points:g}')}"
+    return f"no number of samples up to {MAX_SAMPLES:,} {verb} {count_points(f'{options.points:g}')}"
 
 
 def _noun(options: PlanOptions) -> str:

@@ -6,7 +6,6 @@ import click
 
 from harness.asking.options.finished import ReportCommand
 from harness.cli import terminal
-from harness.cli.audit import say_left_open
 from harness.core.about import install_line
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoreError
 from harness.core.inert import visible
@@ -36,8 +35,6 @@ def carry_out(options: ReportCommand) -> int:
             if cost is not None:
                 click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
-    for source in options.runs:
-        say_left_open(source)
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
     if not table.scores:

@@ -113,7 +113,6 @@ def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
     """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
-    from harness.cli.audit import say_left_open
     from harness.verbs.score import send_scores, sent_in_words
 
     for grader in options.second_graders:
@@ -122,7 +121,6 @@ def _print_more(
         click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
     if scored.judged is not None and scored.judge is not None:
         judges.show(scored.judged, scored.judge, stderr=stderr)
-        say_left_open(scored.folder.path, stderr=stderr)
 
 
 def _load_numpy() -> None:

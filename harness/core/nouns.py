@@ -29,15 +29,3 @@ def in_percent(fraction: float) -> str:
 def in_points(difference: float) -> str:
     """A difference of two fractions in points with one decimal and its sign: `+1.5`, `-3.8`, `+0.0`."""
     return f"{round(100 * difference, _EXACT_DIGITS):+z.1f}"
-
-
-def count_questions(n_questions: int, n_clusters: float) -> str:
-    """The number of questions: `60 questions`; if they come in clusters, `60 questions in 15 clusters`.
-
-    n_clusters: `effective_clusters`, which is no whole number if the clusters have different sizes.
-    """
-    questions = count_noun(n_questions, "question")
-    if n_clusters == n_questions:
-        return questions
-    about = "" if n_clusters == round(n_clusters) else "about "
-    return f"{questions} in {about}{count_noun(round(n_clusters), 'cluster')}"

@@ -27,13 +27,12 @@ samples: any samples; by default all. results: the score in another tool's form;
 class Exporter:
     """A format of exports.
 
-    about: what it writes, in a few words for the help. write: a function that writes the benchmarks' files into a
-    folder and returns them; it raises `UsageError` and `StoreError`. withholds: whether a benchmark that may not be
-    published is refused; False for a format that shows no question, answer or sample.
+    write: a function that writes the benchmarks' files into a folder and returns them; it raises `UsageError` and
+    `StoreError`. withholds: whether a benchmark that may not be published is refused; False for a format that shows no
+    question, answer or sample.
     """
 
     kind: Kind
-    about: str
     write: Callable[[Sequence[ExportedBenchmark], Path], list[File]]
     withholds: bool = True
 
@@ -122,7 +121,7 @@ def _of_plugin(name: str, offered: object) -> Exporter:
     if isinstance(offered, Exporter):
         exporter = offered
     elif callable(offered):
-        exporter = Exporter(kind="samples", about="a plug-in", write=offered)
+        exporter = Exporter(kind="samples", write=offered)
     else:
         raise plugins.wrong_kind_error("exporter", name, offered)
     plugins.require_callable("exporter", name, exporter.write)

@@ -60,8 +60,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_judged: number of the n_samples whose verdict is the judge's. n_both: number of samples that both the rules and
     the judge decided. n_differing: number of these on which rules and judge differ. settings: the judge's options by
     name, without keys; base_url: the addresses that its replies came from. Empty in scores of former versions.
-    key_variable: the environment variable that the user named for the judge's key; unset without one. rubric_file:
-    the beginning of the SHA-256 of the file with the user's rubric; unset without one and in scores of former versions.
+    key_variable: the environment variable that the user named for the judge's key; unset without one.
     """
 
     n_judged: int
@@ -70,7 +69,6 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_differing: int
     settings: dict[str, Any] = {}
     key_variable: str | msgspec.UnsetType = msgspec.UNSET
-    rubric_file: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def opening(self) -> str:

@@ -42,6 +42,8 @@ def grading_settings(score: Score) -> dict[str, object]:
         judge["ended"] = False
     if score.judge_errors is not None:  # It also has the server's address, which decides no verdict.
         judge |= score.judge_errors.settings
+    if judge.get("votes") == 1:  # a former option: every judge is asked once
+        del judge["votes"]
     options = {f"{JUDGE}{name}": value for name, value in judge.items()}
     return {GRADERS: graders_in_force(score), **options}
 

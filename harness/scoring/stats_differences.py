@@ -338,29 +338,6 @@ def _first_enough(enough: Callable[[int], bool], first: int) -> int | None:
     return many
 
 
-def least_question_difference(n_clusters: float) -> float:
-    """The least observed difference that can ever be found on other questions of this kind, a fraction at most 1.
-
-    n_clusters: number of questions, or of clusters (`Between.clusters`). No number of samples lowers the result: the
-    test of the question line adds ½/G² to the variance.
-    """
-    if n_clusters < 2:
-        return 1.0
-    return min(1.0, t_factor(int(n_clusters - 1)) * math.sqrt(QUESTION_TOSSES) / n_clusters)
-
-
-def least_questions(difference: float) -> int:
-    """The fewest questions (or clusters) whose `least_question_difference` is at most `difference`, a fraction above 0.
-
-    With fewer, no number of samples finds such a difference on other questions of this kind.
-    """
-    # The factor 1.96 is the smallest that t can have, so fewer questions than this are never enough.
-    n_questions = max(2, math.floor(Z_95 * math.sqrt(QUESTION_TOSSES) / difference))
-    while least_question_difference(n_questions) > difference:
-        n_questions += 1
-    return n_questions
-
-
 def least_variance(accuracy: float, n_questions: int) -> float:
     """The least mean of p(1 − p) that the chances p of `n_questions` questions with this mean can have.
 

@@ -16,7 +16,6 @@ from harness.core.secret import HIDDEN
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
-from harness.runs import questions
 from harness.runs.manifest import KEY_VARIABLE, BenchmarkRecord, Manifest
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.score import Score
@@ -26,8 +25,8 @@ AGAIN = "-again"
 
 
 def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[str]:
-    """The lines of a shell that repeat a run and its scores: a comment that lists the user's files, the line that
-    trusts graders of one's own, the runs, and a scoring by each judge, or one without. A rubric is a file `rubric.txt`.
+    """The lines of a shell that repeat a run and its scores: the line that trusts graders of one's own, the runs, and a
+    scoring by each judge, or one without. A rubric is a file `rubric.txt`.
 
     For a run of which no options are recorded there is only a comment; for an imported run there is none.
     """
@@ -45,7 +44,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
         *(run_command(options, of_run) for options in groups),
         *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
     ]
-    before = [*_unrecorded(manifest), *_files_line(manifest, scores), *_trusting(scores)]
+    before = [*_unrecorded(manifest), *_trusting(scores)]
     if any(HIDDEN in command for command in commands):
         before.append(f"# put your own values in the places of {HIDDEN}: no key is recorded")
     return [*before, *commands]
@@ -66,29 +65,6 @@ def _unrecorded(manifest: Manifest) -> Iterator[str]:
             f"# {', '.join(map(visible, names))}: sampled by an earlier version, which did not record the options; the "
             "settings are in manifest.json"
         )
-
-
-def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
-    """Yield a comment that lists the user's files that the commands need; none if they need none.
-
-    A card and a file of questions are named by their paths, the questions of a card by the name in the card.
-    """
-    files: dict[str, None] = {}
-    for record in manifest.benchmarks.values():
-        card, data = record.settings.get(catalogue.CARD), record.settings.get(catalogue.DATA)
-        note = record.settings.get(questions.MADE)
-        origin = note.get("origin") if card and isinstance(note, Mapping) else None
-        files |= dict.fromkeys(str(file) for file in (card, data or origin) if file)
-    for grader, module in _own_graders(scores):
-        file, digest = f"{module.replace('.', '/')}.py", grader.rpartition("@")[2]
-        files[f"{file} (SHA-256 begins {digest}; in the folder of these commands)"] = None
-    for judge in (score.judge_errors for score in scores if score.judge_errors is not None):
-        if str(judge.settings.get("prompt", "")).startswith(RUBRIC):
-            digest = f"SHA-256 begins {judge.rubric_file}; " if judge.rubric_file else ""
-            files[f"rubric.txt ({digest}its text is below the settings in report.html)"] = None
-    if files:
-        names = ", ".join(map(visible, files))
-        yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:

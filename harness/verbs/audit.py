@@ -14,7 +14,7 @@ from harness.asking.options.finished import AuditOptions
 from harness.core.errors import NotWritable, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName
-from harness.runs import RunFolder, overrides
+from harness.runs import overrides
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import WHY
 from harness.scoring.opened import OpenBenchmark, OpenRun
@@ -89,24 +89,6 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
             error.add("Name another path by `out`")
             raise
     return audits
-
-
-def n_left_open(run: Path) -> int:
-    """The number of samples in a judged run that neither the graders nor a person has decided.
-
-    0 for outputs of another tool, and for benchmarks that no judge decided.
-    """
-    if not RunFolder(run).manifest.is_file():
-        return 0
-    opened = open_run(run)
-    # By its score alone, since all grades of a large benchmark take a while to read, and gigabytes.
-    scores = {name: benchmark.stored_score for name, benchmark in opened.benchmarks.items()}
-    judged = [name for name, score in scores.items() if score and score.judge_errors and score.n_undecided]
-    return sum(
-        len([key for key in auditing.undecided_keys(benchmark) if key not in benchmark.overrides])
-        for benchmark in map(opened.benchmark, judged)
-        if auditing.is_scored(benchmark)
-    )
 
 
 def open_run(source: Path) -> OpenRun:

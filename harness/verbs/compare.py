@@ -15,7 +15,6 @@ from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.reports.costs import SampleCosts
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.published import beside, other_questions, published_of, reported_by
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -59,15 +58,12 @@ class RunComparison:
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
     settings: the settings that differ.
-    baseline_costs, costs: over all samples of the benchmark in each run, also where the questions differ.
     """
 
     decision: Decision
     baseline_samples: SampleKinds
     samples: SampleKinds
     settings: Sequence[Difference]
-    baseline_costs: SampleCosts
-    costs: SampleCosts
 
 
 class Comparisons(list[RunComparison]):
@@ -104,8 +100,6 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
                 ),
                 *server_differences(base.manifest.provenance, run.manifest.provenance),
             ],
-            baseline_costs=SampleCosts.of(first),
-            costs=SampleCosts.of(benchmark),
         )
         for decision, (run, benchmark, base, first) in zip(decisions, compared_to, strict=True)
     ]

@@ -11,8 +11,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import signal
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +45,6 @@ from harness.grading.second.judge import (
     in_scope,
     judge_name,
     judge_question,
-    majority,
     text_for_judge,
     vote,
 )
@@ -57,7 +55,6 @@ from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
-from harness.runs.record import missing_samples
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
@@ -68,26 +65,21 @@ MAX_TOKENS = 4096
 more.
 """
 
-VOTING_TEMPERATURE = 0.6
-"""Default temperature of a judge with several votes; at temperature 0 all votes would be alike."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
     """Who judges, and which samples.
 
-    model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
-    0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
-    prices: of the judge's tokens; None if they are not known.
-    key_variable: the environment variable that the user named for the key; None without one.
+    model: name of the checkpoint, also in the grades. override: the judge's verdict also replaces a verdict of the
+    rules. prices: of the judge's tokens; None if they are not known. key_variable: the environment variable that the
+    user named for the key; None without one.
     """
 
     model: str
     prompt: JudgePrompt
     scope: Scope = "undecided"
-    votes: int = 1
     override: bool = False
-    temperature: float | None = None
+    temperature: float = 0.0
     max_tokens: int = MAX_TOKENS
     key_variable: str | None = None
     prices: Prices | None = None
@@ -95,22 +87,19 @@ class JudgeSettings:
     @property
     def sampling(self) -> Sampling:
         """The sampling fields of each judge request."""
-        default = VOTING_TEMPERATURE if self.votes > 1 else 0.0
-        temperature = default if self.temperature is None else self.temperature
-        return Sampling(temperature=temperature, max_tokens=self.max_tokens)
+        return Sampling(temperature=self.temperature, max_tokens=self.max_tokens)
 
     @property
     def name(self) -> str:
         """The name of this judge in the grades that it decides, and in its opinions."""
-        return judge_name(self.model, self.prompt, self.votes)
+        return judge_name(self.model, self.prompt)
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of `JudgeOptions` that decide verdicts, by name."""
-        sent = {"temperature": self.sampling.temperature, "max_tokens": self.max_tokens}
         return {
             "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
-            "votes": self.votes, **sent,
+            "temperature": self.temperature, "max_tokens": self.max_tokens,
         }  # fmt: skip
 
     def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
@@ -150,15 +139,12 @@ def judge_of(
     """
     watcher = watcher or Watcher()
     assert options.model is not None
-    if options.temperature == 0 and options.votes > 1:
-        watcher.warn(f"{options.votes} votes at temperature 0 are all the same on most servers")
     judge = JudgeSettings(
         model=options.model,
         prompt=judge_prompts.prompt_named(options.prompt),
         scope=options.scope,
-        votes=options.votes,
         override=options.override,
-        temperature=options.temperature,
+        temperature=options.temperature or 0.0,
         max_tokens=options.max_tokens or MAX_TOKENS,
         key_variable=servers.key_variable(options),
         prices=prices,
@@ -191,7 +177,7 @@ _VERDICT_WORDS = {True: "correct", False: "incorrect", None: "neither correct no
 """The verdict of a judge's reply → its word in the line on the trial."""
 
 TRIAL_SECONDS = 120.0
-"""A judge's trial ends after this many seconds: a person waits for it."""
+"""A judge's trial waits this many seconds for the first token of a reply, and for each next one: a person waits."""
 
 TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
 """In a trial one failure is final, unless the server is down or asks for a pause (`generation.dispatch.retry`), and a
@@ -204,14 +190,12 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
     such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
-    answer wrong by a prompt of the harness (a rubric may rightly reject it). A judge that sends nothing for
-    `TRIAL_SECONDS` raises `ServerError`; one whose replies are only not complete by then is a warning. may_start: the
-    caller will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning.
+    answer wrong by a prompt of the harness (a rubric may rightly reject it). may_start: the caller will start servers,
+    of which one may be the judge; then a judge that cannot be asked yet is only a warning.
     """
     judge, serve = judge_of(options, watcher)
-    judge = dataclasses.replace(judge, votes=1)
     name = visible(judge.model, 80)
-    watcher.standing(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s")
+    watcher.standing(f"trying the judge {name} on two answers")
     try:
         with TemporaryDirectory() as folder:
             replies = _trial(judge, serve(), RunFolder(Path(folder) / "trial"))
@@ -220,13 +204,8 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
             raise
         watcher.warn(f"the judge cannot be asked now: {error.sentence}")
         return
-    if not replies:
-        watcher.warn(
-            f"the judge {name} replies, but was not done with two answers after {TRIAL_SECONDS:.0f} s: its "
-            "verdicts were not tried, and scoring with it may take long"
-        )
     is_rubric = judge.prompt.name not in judge_prompts.PROMPTS
-    for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=False):
+    for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=True):
         verdict = vote(reply, judge.prompt)
         called = _VERDICT_WORDS[verdict]
         watcher.standing(f"the judge {name} called the {which} answer {called} after {reply.timing.total:.1f} s")
@@ -244,43 +223,25 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
 
 
 def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
-    """Ask the judge about the right and the wrong answer to `TRIAL`. Return its two replies in this order.
+    """The judge's replies about the right and the wrong answer to `TRIAL`, in this order.
 
-    Returns no reply if some tokens came and the replies are not complete at the deadline. Raises `ServerError` if the
-    judge does not reply, and `Interrupted`.
+    Raises `ServerError` if the judge does not reply, and `Interrupted`.
     """
     questions = [judge_question(judge.prompt, TRIAL, answer) for answer in TRIAL_ANSWERS.values()]
-    cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
-    addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
-    who = f"the judge {visible(judge.model, 80)} at {addresses} did not reply within"
-    began, arrived = time.monotonic(), 0
-
-    def count(progress: Progress) -> None:
-        nonlocal arrived
-        arrived = progress.arrived
-
-    def over() -> str | None:
-        return f"{who} {TRIAL_SECONDS:.0f} s" if time.monotonic() - began >= TRIAL_SECONDS else None
-
+    cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {})
+    deadlines = dataclasses.replace(server.asker.deadlines, first_token=TRIAL_SECONDS, idle=TRIAL_SECONDS)
+    server = dataclasses.replace(server, asker=dataclasses.replace(server.asker, deadlines=deadlines))
     make_folder(folder.path)
     try:
-        outcome = _ask(
-            folder, [cases], judge, server, on_progress=count, resume_command="", patience=TRIAL_PATIENCE, over=over
-        )
+        outcome = _ask(folder, [cases], judge, server, patience=TRIAL_PATIENCE)
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
-        stopped = f"stopped by {signal.Signals(signum).name}: {who} {time.monotonic() - began:.0f} s"
-        raise Interrupted(f"{stopped}; nothing was sampled", signum) from None
-    except ServerError:
-        if (late := over()) is None:
-            raise
-        if arrived:
-            return []
-        raise ServerError(late) from None
+        stopped = f"stopped by {signal.Signals(signum).name} while the judge was tried; nothing was sampled"
+        raise Interrupted(stopped, signum) from None
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
     if len(replies) < len(questions):
-        raise ServerError(f"{who} {time.monotonic() - began:.1f} s: {_why_unanswered(outcome) or 'no reply came'}")
+        raise _of_judge(judge.model, ServerError(_why_unanswered(outcome) or "no reply came"))
     return [replies[question.question_id] for question in questions]
 
 
@@ -323,19 +284,16 @@ class JudgeReport:
 
     agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
-    n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
-    whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. cost: of all
-    replies. first_grader: who graded before the judge, the rules or a function of the user's own.
+    n_owed: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
+    first_grader: who graded before the judge, the rules or a function of the user's own.
     """
 
     benchmark: str
     first_grader: str
     agreement: Agreement
     n_answers: int
-    n_silent: int
     n_owed: int
     n_decided: int
-    n_hidden: int
     cost: JudgeCost
 
 
@@ -377,7 +335,7 @@ def score_with_judge(
     folder = judge.folder(run)
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
-    n_stored = sum(len(votes) for replies in stored for votes in replies.votes.values())
+    n_stored = sum(len(replies.rulings) for replies in stored)
     if any(replies.owed for replies in stored):
         for path in (run.path, run.path / "judge", folder.path):
             make_folder(path)
@@ -397,10 +355,9 @@ def score_with_judge(
         after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
         warnings = [
             mute if benchmark_cases.questions else "",
-            agreeable if replies.votes else "",
+            agreeable if replies.rulings else "",
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
-            _unshown(benchmark, judge.scope),
         ]
         scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
         reports.append(report)
@@ -446,7 +403,7 @@ def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -
 
     grades: before the judge.
     """
-    silent = {case for case, votes in replies.votes.items() if majority(votes) is None}
+    silent = {case for case, ruling in replies.rulings.items() if ruling is None}
     n = sum(grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent for grade in grades)
     them = "it" if n == 1 else "them"
     return f"the judge was asked about {count_noun(n, 'undecided sample')} and gave no verdict on {them}" if n else ""
@@ -478,7 +435,7 @@ def _agreeable(stored: Sequence[_Replies]) -> str:
     An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
     benchmarks.
     """
-    rulings = Counter(majority(votes) for replies in stored for votes in replies.votes.values())
+    rulings = Counter(ruling for replies in stored for ruling in replies.rulings.values())
     if rulings[True] < MIN_ALIKE or rulings[False]:
         return ""
     return (
@@ -487,46 +444,27 @@ def _agreeable(stored: Sequence[_Replies]) -> str:
     )
 
 
-def _unshown(of: GradedBenchmark, scope: Scope) -> str:
-    """A warning if the judge's scope leaves out replies in which the rules found no answer; else empty.
-
-    Only replies with an end that the judge could be shown are counted: not those that max_tokens cut, nor empty ones.
-    """
-    unanswered = {grade.key for grade in of.grades if grade.verdict == "no_answer" and not grade.truncated}
-    if scope == "all" or not unanswered:
-        return ""
-    n = sum(text_for_judge(sample) is not None for sample in read_samples(of.folder, keys=unanswered))
-    if not n:
-        return ""
-    return (
-        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
-        f"and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such "
-        "replies, and with `override` its verdict counts, there and in all benchmarks of the run"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Cases:
     """The cases of one benchmark: the distinct pairs of a question and an answer that the judge is asked about.
 
-    questions: the question to the judge, by the case's id. case_of: sample → id of its case. n_hidden: number of
-    samples in scope without text, which belong to no case.
+    questions: the question to the judge, by the case's id. case_of: sample → id of its case; samples without text have
+    none.
     """
 
     benchmark: str
     questions: dict[str, Question]
     case_of: dict[Key, str]
-    n_hidden: int
 
 
-def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) -> list[tuple[Question, int]]:
-    """The judge's question about each distinct answer in scope, and how often `score_with_judge` would send it now.
+def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) -> list[tuple[Question, bool]]:
+    """The judge's question about each distinct answer in scope, and whether `score_with_judge` would send it now.
 
     run: the run in whose folder the judge's replies are stored.
     """
     cases = _cases(graded, judge)
     owed = _replies(judge.folder(run), cases, judge).owed
-    return [(question, owed[case]) for case, question in cases.questions.items()]
+    return [(question, case in owed) for case, question in cases.questions.items()]
 
 
 def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
@@ -553,41 +491,36 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
             case_ids[pair] = question.question_id
             questions.setdefault(question.question_id, question)
         case_of[grade.key] = case_ids[pair]
-    return _Cases(graded.folder.name, questions, case_of, len(to_judge) - len(case_of))
+    return _Cases(graded.folder.name, questions, case_of)
 
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: case → how
-    many votes are missing. servers: addresses of the servers that replied.
+    """The judge's replies for one benchmark. rulings: case → its verdict, None without one. owed: the cases without a
+    reply. servers: addresses of the servers that replied.
     """
 
     benchmark: str
-    votes: Mapping[str, Sequence[bool | None]]
-    owed: Counter[str]
+    rulings: Mapping[str, bool | None]
+    owed: frozenset[str]
     servers: Mapping[str, None]
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
-    """The stored replies of the judge, read as votes."""
-    votes: dict[str, list[bool | None]] = defaultdict(list)
-    keys = set()
-    from_servers: dict[str, None] = {}
+    """The stored replies of the judge, read as verdicts."""
+    rulings: dict[str, bool | None] = {}
+    servers: dict[str, None] = {}
     for sample in read_samples(folder.benchmark(cases.benchmark)):
-        if sample.question_id in cases.questions and sample.sample_index < judge.votes:
-            keys.add(sample.key)
-            from_servers[sample.endpoint] = None
-            votes[sample.question_id].append(vote(sample, judge.prompt))
-    rows = missing_samples(cases.benchmark, cases.questions, judge.votes, keys)
-    owed = Counter({row.question_id: len(row.indices) for row in rows})
-    whole = {case: ruling for case, ruling in votes.items() if case not in owed}
-    return _Replies(benchmark=cases.benchmark, votes=whole, owed=owed, servers=from_servers)
+        if sample.question_id in cases.questions and sample.sample_index == 0:
+            servers[sample.endpoint] = None
+            rulings[sample.question_id] = vote(sample, judge.prompt)
+    return _Replies(cases.benchmark, rulings, frozenset(cases.questions.keys() - rulings.keys()), servers)
 
 
 def _all_mute(stored: Sequence[_Replies]) -> bool:
-    """Whether the judge has answered all votes of at least one case, and none of these votes is a verdict."""
-    votes = [vote for replies in stored for ruling in replies.votes.values() for vote in ruling]
-    return bool(votes) and all(vote is None for vote in votes)
+    """Whether the judge has replied about at least one case, and never with a verdict."""
+    rulings = [ruling for replies in stored for ruling in replies.rulings.values()]
+    return bool(rulings) and all(ruling is None for ruling in rulings)
 
 
 def _ask(
@@ -596,19 +529,17 @@ def _ask(
     judge: JudgeSettings,
     server: Server,
     *,
-    on_progress: Callable[[Progress], None] | None,
-    resume_command: str,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
     patience: Patience | None = None,
-    over: Callable[[], str | None] = lambda: None,
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
     folder: the run folder of the replies. cases: of each benchmark. resume_command: what the user types to continue.
-    patience: when the session gives up; None: when a run does. over: called now and then; returns why the session must
-    end now, or None.
+    patience: when the session gives up; None: when a run does.
     """
     with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
-    benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
+    benchmark = BenchmarkSettings(samples=1, sampling=judge.sampling)
     settings = RunSettings(
         asker=server.asker,
         endpoints=server.endpoints,
@@ -629,7 +560,7 @@ def _ask(
         return generate(
             settings,
             sets,
-            servers=ServerSide(context_of=server.context_of, lost=over),
+            servers=ServerSide(context_of=server.context_of),
             listener=Listener(on_progress=on_progress, resume_command=resume_command),
         )
     except ServerError as error:
@@ -672,7 +603,7 @@ def _apply(
 
     Also stores the judge's opinions.
     """
-    rulings = {case: majority(votes) for case, votes in replies.votes.items()}
+    rulings = replies.rulings
     by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
@@ -691,17 +622,14 @@ def _apply(
         first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),
         n_answers=len(cases.questions),
-        n_silent=sum(ruling is None for ruling in rulings.values()),
         n_owed=len(replies.owed),
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
-        n_hidden=cases.n_hidden,
         cost=cost,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
-    # Beside the settings: these decide no verdict, and two scores do not differ in them.
-    if errors is not None:
-        beside = {"key_variable": judge.key_variable, "rubric_file": judge.prompt.file}
-        errors = msgspec.structs.replace(errors, **{name: value for name, value in beside.items() if value})
+    # Beside the settings: it decides no verdict, and two scores do not differ in it.
+    if errors is not None and judge.key_variable is not None:
+        errors = msgspec.structs.replace(errors, key_variable=judge.key_variable)
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))
     judged = dataclasses.replace(
         graded,

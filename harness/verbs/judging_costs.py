@@ -59,7 +59,7 @@ class ExpectedJudging:
     @property
     def n_stored(self) -> int:
         """The number of stored replies that are used."""
-        return self.n_answers * self.judge.votes - self.n_requests
+        return self.n_answers - self.n_requests
 
     def usd(self, prices: Prices) -> float:
         """The most that the requests cost, in USD."""
@@ -81,11 +81,11 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     for benchmark in grade_run(folder, options, watcher.graded):
         requests = requests_for(folder, benchmark, settings)
         if requests:
-            benchmarks[benchmark.folder.name] = Expected(len(requests), sum(n for _, n in requests))
-        for question, n in requests:
-            if n:
+            benchmarks[benchmark.folder.name] = Expected(len(requests), sum(owed for _, owed in requests))
+        for question, owed in requests:
+            if owed:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))
-                prompt_tokens += n * most_prompt_tokens(n_bytes)
+                prompt_tokens += owed * most_prompt_tokens(n_bytes)
     n_requests = sum(of.n_requests for of in benchmarks.values())
     return ExpectedJudging(
         judge=settings,
@@ -95,9 +95,9 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     )
 
 
-def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings], votes: int) -> int:
-    """The most requests to the judge of a run: a reply for each vote on each sample, as if no two answers were equal.
+def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings]) -> int:
+    """The most requests to the judge of a run: one for each sample, as if no two answers were equal.
 
     benchmarks: benchmark → how it is sampled.
     """
-    return votes * sum(benchmarks[each.name].samples * len(each.ids) for each in sets)
+    return sum(benchmarks[each.name].samples * len(each.ids) for each in sets)

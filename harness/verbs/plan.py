@@ -29,33 +29,25 @@ from harness.runs import RunFolder, read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.scoring.comparison import most_possible
 from harness.scoring.published.loading import load_published
-from harness.scoring.stats import effective_clusters
 from harness.scoring.stats_differences import (
     MAX_PLANNED,
     Detection,
     MarginReach,
     SampleSpread,
     fewest,
-    least_question_difference,
-    least_questions,
     least_variance,
     margin_reach,
     planned_detection,
     smoothed_variance,
 )
-from harness.scoring.tally import cluster_numbers
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import counted_questions
 from harness.verbs.outputs import open_scored
 
 _TESTS = 2
 """Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
-The p values of all benchmarks are corrected together, with one more for the mean of several benchmarks. `harness
-verify` makes one test for each published score, and corrects none.
+The p values of all benchmarks are corrected together, with one more for the mean of several benchmarks.
 """
-
-_PRINTED_UNIT = 0.001
-"""Unit of the last digit of a published score that a plan assumes: one decimal of a per cent."""
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes where the run does not record its number."""
@@ -104,13 +96,6 @@ class Needed:
 
     forecast: of one new run of `samples` (of `given_samples`, if no difference is wanted); None if no run tells.
     concurrency: number of requests in flight that it assumes.
-
-    n_clusters: number of the questions, or of their clusters if questions come in clusters (`effective_clusters`);
-    None if no run shows it. least_on_new_questions: the least observed difference that the line "new questions" can
-    ever call a difference, with any number of samples. least_questions: the fewest questions (in clusters of this size)
-    with which that line can ever call the wanted difference a difference; if no difference is wanted,
-    `smallest_difference`. Both are None if n_clusters is, and beside a published score, which is about the same
-    questions only.
     """
 
     benchmark: str
@@ -126,9 +111,6 @@ class Needed:
     given_samples: int | None = None
     smallest_difference: float | None = None
     least_difference: float | None = None
-    n_clusters: float | None = None
-    least_on_new_questions: float | None = None
-    least_questions: int | None = None
 
     def largest_possible(self, *, loss: bool) -> float:
         """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
@@ -138,14 +120,13 @@ class Needed:
 class _Evidence(NamedTuple):
     """What is known of a benchmark before its comparison.
 
-    spread: how its samples vary. n_clusters: as in `Needed`. folder, run: the scored run that shows the spread; None:
+    spread: how its samples vary. folder, run: the scored run that shows the spread; None:
     `n_published` published scores do.
     """
 
     source: PlanSource
     benchmark: str
     spread: SampleSpread
-    n_clusters: float | None
     folder: RunFolder | None = None
     run: ScoredRun | None = None
     basis: Basis = "run"
@@ -203,8 +184,6 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
 
 def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
     """Number of p values that the planned comparison of two runs corrects together."""
-    if options.published_samples:
-        return 1
     of_each = 1 if options.margin is not None else _TESTS
     return of_each * n_benchmarks + (n_benchmarks > 1)
 
@@ -222,9 +201,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
         )
     (run,) = read_runs([folder])
     for benchmark in run.benchmarks.values():
-        spread = _spread_of(run, benchmark, folder)
-        clusters = cluster_numbers([item for item in counted_questions(run, benchmark) if item.n])
-        yield _Evidence(source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), folder, run)
+        yield _Evidence(source, benchmark.name, _spread_of(run, benchmark, folder), folder, run)
 
 
 def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
@@ -262,9 +239,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
         variance = float(np.median([v / (a * (1 - a)) for a, v in taken])) * accuracy * (1 - accuracy)
     spread = SampleSpread(n_questions, accuracy, max(variance, least_variance(accuracy, n_questions)))
     basis: Basis = "models on this benchmark" if enough else "models on all benchmarks"
-    in_clusters = card.cluster_key or card.original_key
-    n_clusters = None if in_clusters else float(n_questions)
-    return _Evidence(source, card.name, spread, n_clusters, basis=basis, n_published=len(taken))
+    return _Evidence(source, card.name, spread, basis=basis, n_published=len(taken))
 
 
 @cache
@@ -316,17 +291,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         concurrency=_CONCURRENCY,
         given_samples=given,
         smallest_difference=None if given is None else _ahead(spread, given, options).smallest(n_tests),
-        n_clusters=evidence.n_clusters,
     )
-    difference = needed.smallest_difference if points is None else points / 100
-    # A published score and a margin are about the same questions only.
-    if evidence.n_clusters is not None and not options.published_samples and options.margin is None:
-        least = least_questions(difference or 1.0) * spread.n_questions / evidence.n_clusters
-        needed = replace(
-            needed,
-            least_on_new_questions=least_question_difference(evidence.n_clusters),
-            least_questions=math.ceil(least),
-        )
     if points is not None and needed.samples is None:
         needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
     return _with_forecast(needed, evidence, given if points is None else needed.samples, options)
@@ -334,10 +299,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
 
 def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> Detection | MarginReach:
     """What to expect of a comparison of so many samples a question."""
-    if options.margin is not None:
-        return margin_reach(spread, samples, options.stored_samples)
-    unit = _PRINTED_UNIT if options.published_samples else 0.0
-    return planned_detection(spread, samples, options.stored_samples, unit)
+    return planned_detection(spread, samples) if options.margin is None else margin_reach(spread, samples)
 
 
 def _single_variance(spread: SampleSpread) -> float:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +19,7 @@ from harness.asking.options.deciding import RaceRules
 from harness.asking.options.run import RunOptions
 from harness.asking.prepare import Prepared, default_folder, prepare
 from harness.asking.watching import Watcher
-from harness.core import codec
 from harness.core.errors import StoreError, UsageError
-from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
@@ -30,13 +27,11 @@ from harness.generation.outcome import Outcome
 from harness.generation.spending import Account
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
+from harness.verbs import look_plan
 from harness.verbs.graded import GradedRounds
 
 if TYPE_CHECKING:
     from harness.verbs.compare import Caution
-
-MAX_PLAN_BYTES = 4096
-"""Largest race.json that is read, in bytes."""
 
 _NUMBER = re.compile(r"\d[\d,.]*")
 
@@ -131,49 +126,6 @@ def race(
         return _run(entered, rules, watcher, on_look)
 
 
-class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `race.json`, which lies beside the candidates' run folders: it fixes after which rounds the
-    candidates are compared, also when the race is started again.
-
-    samples: rounds that a candidate may use. step: rounds from one look to the next. candidates: their number, with the
-    baseline.
-    """
-
-    samples: int
-    step: int
-    candidates: int
-    schema: int = SCHEMA_VERSION
-
-    def settle(self, folder: Path, *, begun: bool) -> None:
-        """Write the plan to `folder` at the first start of a race; later hold it against the plan in the file.
-
-        begun: whether candidates have rounds already. Raises `UsageError` if the two differ, or if there are rounds and
-        no plan, `StoreError` if the file is damaged.
-        """
-        path = folder / RACE_PLAN
-        remedy = "Put an intact copy back, or name another folder for the race."
-        first = read_record(path, RacePlan, MAX_PLAN_BYTES, what="the plan of a race", remedy=remedy)
-        if first is None and not begun:
-            write_atomically(path, codec.pretty(self))
-        elif first is None:
-            raise UsageError(
-                f"{visible(str(folder), 200)} holds rounds of a race and no {RACE_PLAN}, which says at which rounds it "
-                "is looked at: name another folder for the race",
-                field="out",
-            )
-        elif first != self:
-            raise UsageError(
-                f"this race began with {_in_words(first)}, and now {_in_words(self)} is given. The 5 % rate of false "
-                "verdicts holds only for the looks that were planned at the beginning: give the same settings again, "
-                f"or another `out` for a new race"
-            )
-
-
-def _in_words(plan: RacePlan) -> str:
-    """The plan in words, for a message: `64 samples, a look every 8, 3 candidates`."""
-    return f"{count_noun(plan.samples, 'sample')}, a look every {plan.step}, {plan.candidates} candidates"
-
-
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
 """Makes a candidate sample until it has a number of rounds.
 
@@ -244,8 +196,9 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     have = {name: graded[name].of(benchmark) for name in entered}
     most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
-    plan = RacePlan(samples=most, step=rules.step, candidates=len(entered))
-    plan.settle(entered[baseline].folder.path.parent, begun=any(len(rounds) for rounds in have.values()))
+    plan = {"samples": most, "step": rules.step, "candidates": len(entered), "schema": SCHEMA_VERSION}
+    path = entered[baseline].folder.path.parent / RACE_PLAN
+    look_plan.settle(path, plan, "race", begun=any(len(rounds) for rounds in have.values()))
     margin, step = rules.margin / 100, rules.step
     standings, rounds_of, short = play(have, sample_to, most=most, margin=margin, step=step, on_look=on_look)
     n_owed = (last[short].n_owed or last[short].n_missing) if short else 0

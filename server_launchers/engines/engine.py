@@ -34,7 +34,7 @@ class Engine:
     """
 
     summary: str
-    """The sentence in a command's help."""
+    """What is started: the sentence in `harness serve --help` and in the reference."""
     takes: frozenset[str]
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     needs: Literal["model", "extra_flags"] = "model"

@@ -186,7 +186,7 @@ DIALECT = Dialect(
 class SGLang(Engine):
     """SGLang on any accelerator."""
 
-    summary = "SGLang."
+    summary = "SGLang: `python3 -m sglang.launch_server`."
     takes = TAKES
     assumed_version = TESTED_VERSION
     spreads = True

@@ -254,7 +254,7 @@ DIALECT = Dialect(
 class Vllm(Engine):
     """vLLM on CUDA, ROCm or CPU."""
 
-    summary = "vLLM."
+    summary = "vLLM: `vllm serve`."
     takes = TAKES | {"device"}
     assumed_version = TESTED_VERSION
     spreads = True

@@ -41,7 +41,7 @@ def check_pair(vllm_version: str, ascend_version: str) -> None:
 class VllmAscend(vllm.Vllm):
     """vLLM with the plug-in for Ascend."""
 
-    summary = "vLLM on Ascend NPUs."
+    summary = "vLLM on Ascend NPUs, with the plug-in vllm-ascend."
     takes = vllm.TAKES - {"deterministic"}
     assumed_version = _NEWEST
     accelerator = "ascend"

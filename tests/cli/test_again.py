@@ -169,34 +169,13 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
         ["harness", "score"],
     ]
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
-    assert named[2:] == lines("rules/24")
+    assert named[1:] == lines("rules/24")
     unscored = lines_again(of_demo, "run", [])
     assert unscored == lines("rules/24"), "a run that nobody has scored yet is repeated with its scoring, too"
-    script = f"{named[1]}; echo $HARNESS_GRADERS $PYTHONPATH"
+    script = f"{named[0]}; echo $HARNESS_GRADERS $PYTHONPATH"
     for before, after in (({}, "/usr"), ({"PYTHONPATH": "/lib"}, "/usr:/lib")):
         done = subprocess.run(["/bin/sh", "-c", script], env=before, cwd="/usr", capture_output=True, check=True)
         assert done.stdout.decode().split() == ["other,own.words", after]
-    for file in (
-        "other.py (SHA-256 begins 0123456789ab; in the folder of these commands)",
-        "own/words.py (SHA-256 begins ",
-    ):
-        assert file in named[0]
-
-
-def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> None:
-    of_card = manifest(demo={})
-    record = of_card.benchmarks["demo"]
-    settings = {**record.settings, "card": "/mine/demo.yaml", "questions_made": {"origin": "demo.jsonl"}}
-    own = msgspec.structs.replace(of_card, benchmarks={"demo": msgspec.structs.replace(record, settings=settings)})
-    errors = msgspec.structs.replace(ERRORS, settings={"model": "m", "prompt": "rubric-1"})
-    score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
-    first, *_ = lines_again(own, "run", [score])
-    assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (its text is " in first
-    with_file = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, rubric_file="1f0c2a9b0123"))
-    first, *_ = lines_again(own, "run", [with_file])
-    assert ", rubric.txt (SHA-256 begins 1f0c2a9b0123; its text is " in first
-    assert grading_settings(with_file) == grading_settings(score)
-    assert not any("send them along" in line for line in lines_again(of_card, "run", []))
 
 
 @pytest.mark.parametrize("is_set", [True, False])

@@ -61,14 +61,14 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     judge = "judge-god@http://me:secret@127.0.0.1:9,prompt=rubric.txt,api_key_env=JUDGE_KEY"
     done = harness(folder, *words, "--judge", judge)
     assert done.code == 0, done.err
-    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided", ": votes": "1"}
+    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided"}
     rows |= {": prompt": "rubric-[0-9a-f]{8}", ": key from": "JUDGE_KEY", ": sampling": "temperature 0.0"}
     for name, value in rows.items():
         assert re.search(rf"^ *judge{name} +{value}", done.out, re.MULTILINE), (name, done.out)
     assert "secret" not in done.out
 
 
-def test_the_most_requests_to_a_judge_are_its_votes_on_every_sample(folder: Path) -> None:
+def test_the_most_requests_to_a_judge_are_one_for_every_sample(folder: Path) -> None:
     rows = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(7)]
     (folder / "seven.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["run", "--data", "seven.jsonl", "--samples", "5", "--serve-option", "max-model-len=40960", *SERVE]

@@ -16,15 +16,6 @@ from harness.cli.flags import command_of, described_server, judge_of, options_ty
 from harness.core.errors import ServerError, UsageError
 from harness.core.options import Options, options_of
 
-WORDS: dict[str, list[str]] = {
-    **{verb: [] for verb in ("run", "race", "sweep", "status", "view", "gate", "doctor", "probe")},
-    **{verb: ["run"] for verb in ("score", "plan", "compare", "verify", "report", "audit", "show")},
-    "merge": ["run", "--out", "joined"],
-    "export": ["run", "--to", "trl"],
-    "grade": ["1", "1"],
-}
-"""Verb → the least that its command must be given."""
-
 CASES = [
     (verb, name)
     for verb, declared in all_options().items()
@@ -32,6 +23,12 @@ CASES = [
     if not option.argument and (verb == "run" or name not in options_of(RunOptions))
 ]
 """The flags of a run are the same for every verb that makes runs: they are tried once."""
+
+
+def least(verb: str) -> list[str]:
+    """The least that a command must be given."""
+    needed = [parameter for parameter in command_of(verb).params if parameter.required]
+    return [word for one in needed for word in ([one.opts[-1], "a"] if isinstance(one, click.Option) else ["a"])]
 
 
 def parsed(verb: str, words: list[str]) -> Options:
@@ -42,7 +39,7 @@ def parsed(verb: str, words: list[str]) -> Options:
 @pytest.mark.parametrize("verb", [verb for verb, row in VERBS.items() if row.options])
 def test_what_is_not_typed_is_not_set(verb: str) -> None:
     table = options_of(options_class(verb))
-    named = {name for name in parsed(verb, WORDS[verb]).given if not table[name].argument}
+    named = {name for name in parsed(verb, least(verb)).given if not table[name].argument}
     assert named == {name for name, option in table.items() if option.default is ... and not option.argument}
 
 
@@ -54,7 +51,7 @@ def test_a_flag_sets_its_option_and_says_what_the_declaration_says(verb: str, na
     assert (parameter.help or "").split()[0] == option.help.split()[0]
 
     def value(*typed: str) -> Any:
-        context = command_of(verb).make_context(verb, [*WORDS[verb], *typed])
+        context = command_of(verb).make_context(verb, [*least(verb), *typed])
         return context.params[name]
 
     if option.type is bool:
@@ -98,10 +95,10 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
     ],
 )
 def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
-    for keys, votes in (("", 1), (",votes=3,prompt=limo", 3)):
+    for keys, scope in (("", "undecided"), (",scope=all,prompt=limo", "all")):
         judge = judge_of(f"{typed}{keys}")
         assert judge is not None
-        assert (judge.model, judge.base_url, judge.votes) == (model, address, votes)
+        assert (judge.model, judge.base_url, judge.scope) == (model, address, scope)
 
 
 def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(

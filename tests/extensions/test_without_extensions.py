@@ -77,7 +77,7 @@ def test_a_new_file_is_a_new_exporter(core: Path, tmp_path: Path) -> None:
         "    path = out / 'counts.txt'\n"
         "    path.write_text(str(sum(len((row.sample.text or '').split()) for one in chosen for row in one.rows())))\n"
         "    return [File(path)]\n"
-        "EXPORTER = Exporter(kind='samples', about='words', write=write)\n"
+        "EXPORTER = Exporter(kind='samples', write=write)\n"
     )
     write_run(tmp_path / "run", varied())
     done = command(package, tmp_path, "export", "run", "--to", "word-counts", "--out", "out")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.core.records import Grade, Message, Question, VerdictName
-from harness.grading.second.judge import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question, majority
+from harness.grading.second.judge import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 
 QUESTION = Question(
@@ -62,15 +60,6 @@ def test_the_judge_reads_the_sentence_itself_where_no_known_form_states_its_valu
     assert answer_for_judge(msgspec.structs.replace(grade_of("undecided"), rule=rule)) == shown
 
 
-@given(votes=st.lists(st.sampled_from([True, False, None])))
-def test_a_majority_does_not_depend_on_the_order_and_turns_with_the_votes(votes: list[bool | None]) -> None:
-    ruling = majority(votes)
-    assert majority(votes[::-1]) is ruling
-    assert majority([*votes, None]) is ruling
-    assert majority([None if v is None else not v for v in votes]) is (None if ruling is None else not ruling)
-    assert ruling is None or votes.count(ruling) > votes.count(not ruling)
-
-
 def test_one_request_stands_for_equal_answers_and_no_others() -> None:
     ids = [judge_question(VERDICT, QUESTION, answer).question_id for answer in ("2", "3", "2")]
     assert ids[0] == ids[2] != ids[1]
@@ -87,9 +76,8 @@ def test_the_judge_reads_the_last_turn_of_the_user() -> None:
     assert "Raw text" in judge_question(VERDICT, raw, "2").messages[0].content
 
 
-def test_the_name_of_a_judge_has_its_model_prompt_and_votes() -> None:
-    assert judge_name("org/m", VERDICT, 1) == "judge:org/m@verdict"
-    assert judge_name("org/m", LIMO, 5) == "judge:org/m@limo*5"
+def test_the_name_of_a_judge_has_its_model_and_prompt() -> None:
+    assert judge_name("org/m", LIMO) == "judge:org/m@limo"
 
 
 def test_the_grader_of_a_judged_sample_is_who_left_it_open_and_then_the_judge() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 MAX_LINES = 40
@@ -36,6 +36,15 @@ def _differences(path: str, pinned: Any, now: Any) -> Iterator[str]:
             yield from _differences(f"{path}[{index}]", *pair)
     elif not _same(pinned, now):
         yield f"{path or 'value'}: {_shown(pinned)} → {_shown(now)}"
+
+
+def with_pinned(pinned: Any, now: Any) -> Any:
+    """`now`, with the pinned value in each place where both mean the same, so that the written file shows changes."""
+    if isinstance(pinned, Mapping) and isinstance(now, Mapping):
+        return {key: with_pinned(pinned.get(key, ABSENT), value) for key, value in now.items()}
+    if isinstance(pinned, list | tuple) and isinstance(now, list | tuple):
+        return [with_pinned(*pair) for pair in zip_longest(pinned[: len(now)], now, fillvalue=ABSENT)]
+    return pinned if _same(pinned, now) else now
 
 
 def _same(pinned: Any, now: Any) -> bool:

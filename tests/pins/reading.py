@@ -112,8 +112,7 @@ def checks(rows: Any) -> dict[str, Any]:
 
 def needed(rows: Any) -> dict[str, Any]:
     """The samples that a difference takes, with their tokens and price."""
-    fields = """n_questions accuracy deviation samples smallest_difference
-        least_on_new_questions least_questions"""
+    fields = """n_questions accuracy deviation samples smallest_difference"""
     forecast = "n_samples tokens tokens_error prompt_tokens usd"
     return {"plan": [pick(row, fields) | {"takes": pick(row["forecast"] or {}, forecast)} if row["forecast"]
                      else pick(row, fields) for row in plain(rows)]}  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.pins.meaning import MAX_LINES, differences
+from tests.pins.meaning import MAX_LINES, differences, with_pinned
 
 NAN = float("nan")
 
@@ -48,3 +48,9 @@ def test_many_differences_are_cut_with_their_number() -> None:
     lines = differences([0] * 100, [1] * 100)
     assert len(lines) == MAX_LINES
     assert lines[-1] == f"… {100 - MAX_LINES + 1} more differences"
+
+
+def test_what_is_written_anew_keeps_each_value_that_means_the_same() -> None:
+    pinned = {"a": [0.1, 0.5], "b": {"c": 0.1 + 0.2}, "gone": 1, "d": {"e": 1}}
+    now = {"a": [0.1 + 1e-12, 0.6, 7], "b": {"c": 0.3}, "new": [], "d": None}
+    assert with_pinned(pinned, now) == {"a": [0.1, 0.6, 7], "b": {"c": 0.1 + 0.2}, "new": [], "d": None}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.pins import data
-from tests.pins.meaning import differences
+from tests.pins.meaning import differences, with_pinned
 from tests.pins.scenes.streams import recorded
 from tests.pins.stage import UNKNOWN, Scene, play
 
@@ -34,7 +34,7 @@ def hold(name: str, scene: Scene, folder: Path) -> None:
     unnamed = [note for step in steps.values() for note in step.get("notes", ()) if note.startswith(UNKNOWN)]
     if unnamed:
         pytest.fail("\n".join(unnamed), pytrace=False)
-    data.write(name, steps)
+    data.write(name, with_pinned(data.load(name), steps))
 
 
 @pytest.mark.parametrize("name", SCENES)

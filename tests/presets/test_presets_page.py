@@ -21,7 +21,7 @@ def source(fact: Sourced | SourcedSampling) -> str:
 
 def label(names: str) -> str:
     """The engine whose own names of parsers stand under that key, as people write it."""
-    return next(one.summary.rstrip(".") for one in engines.every().values() if one.parsers == names)
+    return next(one.summary.partition(":")[0].rstrip(".") for one in engines.every().values() if one.parsers == names)
 
 
 def section(preset: Preset) -> list[str]:

@@ -12,9 +12,11 @@ import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -22,6 +24,8 @@ from rich.console import Console
 
 import harness
 from harness.asking.options.deciding import CompareOptions
+from harness.benchmarks import catalogue
+from harness.cli.flags import command_of
 from harness.core.errors import StoreError
 from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
@@ -29,6 +33,7 @@ from harness.core.records import Question
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
+from harness.runs.layout import RunFolder
 from harness.scoring.published.loading import load_published
 from harness.scoring.score import accuracy_cell, interval_cell, percent, score_benchmark, warned
 from harness.scoring.stats import Interval
@@ -99,12 +104,6 @@ def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) ->
     shown = Report(report([run]).runs, repeat=lambda _manifest, label, _scores: [f"harness run --out {label}-again"])
     assert shown.markdown().endswith("\n**To have it again**\n\n    harness run --out ours-again\n")
     assert "To have it again" not in Report(shown.runs).markdown()
-
-
-def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
-    shown = terminal(two_runs.terminal())
-    assert re.search(r"\[1\] base, demo: \d+ of 24 samples \(\d+\.\d%\) were cut by max_tokens", shown)
-    assert "were cut by max\\_tokens" in two_runs.markdown()
 
 
 def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:
@@ -178,22 +177,18 @@ def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> N
     assert any("temperature: 0.6 here, 0.8 there" in row[-1] for row in table.rows)
 
 
-def test_a_partial_score_shows_its_bounds_instead_of_an_error(tmp_path: Path) -> None:
-    shown = report([write_run(tmp_path / "part", missing=0.6)]).tables[0].rows[0][2]
-    assert re.match(r"\d+\.\d \(bounds \d+\.\d–\d+\.\d\) \[1\]", shown)
-
-
-def test_a_few_lost_samples_leave_the_error_in_the_cell_and_a_note(tmp_path: Path) -> None:
-    nearly = report([write_run(tmp_path / "nearly", benchmarks=[("demo", 20, 50)], missing=0.003)])
-    shown = nearly.tables[0]
-    assert nearly.scores[0][2].partial
-    assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\) \[1\]", shown.rows[0][2])
-    assert "1 sample is missing" in shown.notes[0]
-
-
-def test_one_sample_a_question_shows_only_a_bound_of_the_error(tmp_path: Path) -> None:
-    shown = report([write_run(tmp_path / "single", benchmarks=[("demo", 6, 1)])]).tables[0].rows[0][2]
-    assert re.match(r"\d+\.\d \(at most \d+\.\d–\d+\.\d\)", shown)
+@pytest.mark.parametrize(
+    ("laid", "cell"),
+    [
+        ({"missing": 0.6}, r"\d+\.\d \(bounds \d+\.\d–\d+\.\d\) \[1\]"),
+        ({"missing": 0.003, "benchmarks": [("demo", 20, 50)]}, r"\d+\.\d \(\d+\.\d–\d+\.\d\) \[1\]"),  # one sample
+        ({"benchmarks": [("demo", 6, 1)]}, r"\d+\.\d \(at most \d+\.\d–\d+\.\d\) \[1\]"),
+    ],
+)
+def test_a_cell_shows_bounds_an_interval_or_at_most_one(tmp_path: Path, laid: dict[str, Any], cell: str) -> None:
+    shown = report([write_run(tmp_path / "run", **laid)]).tables[0]
+    assert re.fullmatch(cell, shown.rows[0][2])
+    assert ("missing" in shown.notes[0]) == ("missing" in laid)
 
 
 def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
@@ -392,3 +387,48 @@ def test_a_table_beyond_ascii_begins_with_a_byte_order_mark(tmp_path: Path) -> N
     assert (run.path / "report.csv").read_bytes().startswith(b"\xef\xbb\xbfrun,model,")
     assert "练习" in (run.path / "report.csv").read_text("utf-8-sig")
     assert (plain.path / "report.csv").read_bytes().startswith(b"run,model,")
+
+
+def secret_run(path: Path, strength: float) -> RunFolder:
+    """A run whose questions hold one mark and whose answers hold another; ids and levels hold none."""
+
+    def spoil(text: str) -> str:
+        if text.startswith("Find"):
+            return f"SECRET-QUESTION {text}"
+        return text if text.startswith(("q0", "http", "overloaded")) else f"SECRET-ANSWER {text}"
+
+    return write_run(path, benchmarks=[("own-set", 12, 4)], spoil=spoil, strength=strength)
+
+
+def everything(of_runs: Report) -> str:
+    texts = [of_runs.html(), of_runs.markdown(), of_runs.latex(), of_runs.csv()]
+    return "\n".join(texts + [plot.csv() + plot.summary + str(plot.specification()) for plot in of_runs.plots()])
+
+
+def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -> None:
+    runs = [secret_run(tmp_path / name, strength) for name, strength in (("a", 0.9), ("b", 0.1))]
+    of_runs = report(runs)
+    # A level, by which a score is broken down, is one of 1 to 5.
+    assert not re.search(r"SECRET-QUESTION|SECRET-ANSWER (0|\d\d)", everything(of_runs))
+
+
+def test_the_option_of_an_export_is_answered_by_why_a_report_needs_none(tmp_path: Path) -> None:
+    done = command(tmp_path, "report", "run", "--i-know")
+    assert (done.code, "nothing is withheld: leave it out" in done.err, "export" in done.err) == (2, True, False)
+
+
+def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    done = CliRunner().invoke(command_of("report"), [str(folder.path), "--plots", str(tmp_path / "plots")])
+    assert done.exit_code == 0
+    assert {file.suffix for file in (tmp_path / "plots").iterdir()} == {".svg", ".png", ".csv"}
+    assert f"plots: {len(list((tmp_path / 'plots').glob('*.csv')))} in " in done.output
+
+
+def test_the_shipped_cards_that_ask_for_it_say_so() -> None:
+    asking = {card.name for card in catalogue.cards() if not card.publish_questions}
+    assert asking == {"gpqa_diamond", "gpqa_main", "hle_text", "hle_verified"}
+    assert not catalogue.may_publish("gpqa_diamond", {})
+    assert not catalogue.may_publish("anything", {"publish_questions": False})
+    assert catalogue.may_publish("aime24", {})
+    assert catalogue.may_publish("../../etc/passwd.yaml", {})

@@ -1,20 +1,38 @@
 """Replies that look wrong, beside their wrong twins: sound replies that come near.
 
-For: harness.scoring.anomalies.
+For: harness.scoring.anomalies, harness.core.reply_notes.
 """
 
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
-from harness.core.records import Sample, Usage
-from harness.scoring.anomalies import anomalies, signs, signs_of
+from harness.core import codec
+from harness.core.hidden_limit import DIGEST_BITS
+from harness.core.records import Grade, Sample, Usage
+from harness.core.reply_notes import AFTER_LEFTOVER, LATE_TEXT, UNREAD_TEXT
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder
+from harness.scoring.anomalies import (
+    LONG_CHARS,
+    allowed_repeats,
+    anomalies,
+    copies_among,
+    reply_doubts,
+    signs,
+    signs_of,
+)
 from harness.scoring.observed import Observed
+from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score, score_benchmark
 from tests.runs import recorded
+from tests.scoring.graded import grade, question
+from tests.scoring.test_scoring_endpoints import A, sample, stored
 
 WORDS = [
     *("let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "where", "each", "prime", "factor"),
@@ -66,21 +84,21 @@ def test_of_a_long_reply_the_beginning_and_the_end_are_looked_at() -> None:
     assert signs(sound + spoilt[:9]) == {"garbled"}
 
 
-def sample(index: int, text: str | None, reasoning: str | None = None) -> Sample:
+def said(index: int, text: str | None, reasoning: str | None = None) -> Sample:
     return recorded.sample("q", index, text, reasoning=reasoning, usage=Usage())
 
 
 def test_a_finished_reply_without_any_text_looks_wrong() -> None:
-    assert signs_of(sample(0, "")) == signs_of(sample(0, None)) == {"no text"}
+    assert signs_of(said(0, "")) == signs_of(said(0, None)) == {"no text"}
     # The reasoning is a text; a reply that max_tokens cut may have spent them on a hidden reasoning.
-    assert signs_of(sample(0, "", "So it is 5.")) == frozenset()
-    assert signs_of(msgspec.structs.replace(sample(0, ""), finish_reason="length")) == frozenset()
+    assert signs_of(said(0, "", "So it is 5.")) == frozenset()
+    assert signs_of(msgspec.structs.replace(said(0, ""), finish_reason="length")) == frozenset()
 
 
 def test_samples_are_counted_by_what_they_show() -> None:
     observed = Observed()
     both = PROSE + " \ufffd\ufffd\ufffd" + " again and again, then." * 60
-    given = [sample(0, PROSE), sample(1, "ok", both), sample(2, "0" * 999), sample(3, None), sample(4, "0" * 999)]
+    given = [said(0, PROSE), said(1, "ok", both), said(2, "0" * 999), said(3, None), said(4, "0" * 999)]
     rows = np.array([observed.observe(one) for one in given])
     counts = anomalies(observed.shown(rows[:4]))
     assert counts is not None
@@ -92,3 +110,138 @@ def test_samples_are_counted_by_what_they_show() -> None:
     sound = anomalies(observed.shown(rows[:1]))
     assert sound is not None
     assert sound.sentence == ""
+
+
+def folder_with(path: Path, *lines: object) -> RunFolder:
+    (path / "log.jsonl").write_bytes(b"".join(codec.encode(line) + b"\n" for line in lines))
+    return RunFolder(path)
+
+
+def test_doubts_of_all_sessions_are_added_up_and_the_rest_is_left_out(tmp_path: Path) -> None:
+    exposed = f"{AFTER_LEFTOVER}; 7 before this one came over used connections and may be wrong"
+    notes = [
+        {LATE_TEXT: 2, "no [DONE]": 9},
+        {LATE_TEXT: 1, f"{UNREAD_TEXT}: thinking": 4, exposed: 1, "refusal": 3},
+    ]
+    folder = folder_with(tmp_path, *({"event": "session_ended", "notes": one} for one in notes), {"event": "other"})
+    assert reply_doubts(folder) == [
+        f"4 replies of this run: {UNREAD_TEXT}: thinking",
+        f"3 replies of this run: {LATE_TEXT}",
+        f"1 reply of this run: {exposed}",
+    ]
+
+
+def test_a_log_without_doubts_or_that_is_damaged_says_nothing(tmp_path: Path) -> None:
+    assert reply_doubts(folder_with(tmp_path, {"event": "session_ended", "notes": {"no [DONE]": 3}})) == []
+    (tmp_path / "log.jsonl").write_bytes(b'{"event": "session_ended", "notes": {"' + b"\xff" * 99 + b"\n[]\n")
+    assert reply_doubts(RunFolder(tmp_path)) == []
+
+
+def test_the_words_of_a_server_in_a_note_are_harmless(tmp_path: Path) -> None:
+    ended = {"event": "session_ended", "notes": {f"{UNREAD_TEXT}: \x1b[2J": 1}}
+    assert "\x1b" not in reply_doubts(folder_with(tmp_path, ended))[0]
+
+
+def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    folder_with(tmp_path, {"event": "session_ended", "notes": {LATE_TEXT: 2}}).log.rename(tmp_path / "elsewhere")
+    (tmp_path / "log.jsonl").symlink_to(tmp_path / "elsewhere")
+    (sentence,) = reply_doubts(RunFolder(tmp_path))
+    assert sentence.startswith("doubts about replies are not known from log.jsonl: it is a symbolic link")
+
+
+QUESTIONS = [question(f"q{n}") for n in range(12)]
+
+
+def replies(copies: int, *, characters: int = 600, samples: int = 8) -> list[Sample]:
+    """For each of 12 questions `samples` replies, half of the questions right; the first `copies` have one text."""
+    every = []
+    for number, asked_question in enumerate(QUESTIONS):
+        for index in range(samples):
+            reply = sample(asked_question.question_id, index, A, right=number % 2 == 0)
+            thought = f"{number} {0 if index < copies else index} ".ljust(characters, "x")
+            every.append(msgspec.structs.replace(reply, reasoning=thought))
+    return every
+
+
+def scored(place: Path, samples: list[Sample]) -> Score:
+    (score,) = score_run(stored(place, QUESTIONS, samples, 8), GradingOptions(workers=1))
+    return score
+
+
+@pytest.mark.parametrize(
+    ("copies", "characters", "n_equal", "n_excess", "independent"),
+    [
+        (8, 600, 84, 84, 1 / 8),
+        (2, LONG_CHARS, 12, 12, 0.8),  # a few copies of each question
+        (8, 6, 84, 0, 1.0),  # short replies may repeat as often as independent ones do
+        (1, 600, 0, 0, 1.0),
+    ],
+)
+def test_copies_are_counted_named_and_one_sample_in_the_interval(
+    tmp_path: Path, copies: int, characters: int, n_equal: int, n_excess: int, independent: float
+) -> None:
+    score = scored(tmp_path, replies(copies, characters=characters))
+    assert score.copies is not None
+    assert (score.copies.n_samples, score.copies.n_equal, score.copies.n_excess) == (96, n_equal, n_excess)
+    assert (score.copies.n_questions, score.copies.independent) == (12 * bool(n_excess), pytest.approx(independent))
+    named = [text for text in score.sentences if text.startswith(f"{n_excess} of 96 samples repeat another reply")]
+    assert len(named) == bool(n_excess)
+    assert (score.sampling_error is None) == bool(n_excess)  # "at most", as with one sample a question
+    assert score.accuracy.sampling is not None
+    assert (score.accuracy.sampling.half_width > 0.08) == (independent < 0.5)
+
+
+@pytest.mark.parametrize("n_texts", [2, 3, 10, 100, 300])
+@pytest.mark.parametrize("samples", [4, 16, 64])
+def test_a_server_that_draws_from_few_short_texts_is_accused_of_nothing(n_texts: int, samples: int) -> None:
+    drawn = np.random.default_rng(n_texts).integers(n_texts, size=30 * samples)
+    question = np.repeat(np.arange(30, dtype=np.uint32), samples)
+    for length, is_told in ((600, False), (LONG_CHARS, True)):
+        counted = copies_among(question, (length << DIGEST_BITS) + drawn, 30)
+        assert counted is not None
+        copies, independent = counted
+        repeats = copies.n_equal > 0.01 * len(drawn)
+        assert (copies.many, bool(copies.sentence)) == (is_told and repeats,) * 2
+        assert bool((independent < samples).any()) is copies.many
+
+
+def test_replies_of_unknown_text_are_no_copies() -> None:
+    question = np.zeros(8, dtype=np.uint32)
+    assert copies_among(question, np.full(8, -1), 1) is None
+    counted = copies_among(question, np.array([LONG_CHARS << DIGEST_BITS] * 2 + [-1] * 6), 1)
+    assert counted is not None
+    assert (counted[0].n_samples, counted[0].n_equal) == (8, 1)
+
+
+def test_copies_are_counted_within_the_rounds_that_the_score_covers() -> None:
+    """30 questions × 16 planned; two have 2 samples so far, so the score covers 2 rounds, 60 samples."""
+    questions = [question(f"q{n:02}") for n in range(30)]
+    copied = LONG_CHARS << DIGEST_BITS
+
+    def grades(copies: int, stored: int) -> list[Grade]:
+        """Of each question, the last `copies` of the `stored` samples have one text."""
+        return [
+            msgspec.structs.replace(
+                grade(f"q{n:02}", index, "cw"[(n + index) % 2]),
+                reply_checksum=copied + n if index >= stored - copies else copied + 1000 + 16 * n + index,
+            )
+            for n in range(30)
+            for index in range(2 if n < 2 else stored)
+        ]
+
+    unfinished, two_rounds = (score_benchmark(questions, grades(3, stored), 16) for stored in (10, 2))
+    assert (unfinished.n_samples, two_rounds.n_samples) == (60, 60)
+    assert unfinished.copies is not None
+    assert unfinished.copies.n_samples == 60
+    assert unfinished.copies.n_equal == 0, "the copies lie outside the complete rounds"
+    assert two_rounds.copies is not None
+    assert two_rounds.copies.independent == 0.5
+    alone = score_benchmark(questions, [one for one in grades(0, 10) if one.sample_index < 2], 2)
+    assert unfinished.accuracy.sampling == alone.accuracy.sampling
+
+
+def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
+    n = np.array([8, 8, 8, 64])
+    bounds = allowed_repeats(n, np.array([1, 100, 2000, 35])).tolist()
+    assert bounds[0] > 8 > bounds[1] > bounds[2] == 1.0
+    assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)

@@ -1,4 +1,7 @@
-"""What is kept of samples beside their grades: the numbers as they were, in little memory."""
+"""What is kept of samples beside their grades: the numbers as they were, in little memory; continued samples.
+
+For: harness.scoring.observed, harness.scoring.pipeline.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 from harness.core.packed import Packed
 from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
-from harness.runs import grades, read_samples
+from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.journal_grades import ById, basis, grade_journal
 from harness.scoring.observed import Column, Flag, Observed, salvage_warnings, takeover_warnings
@@ -212,3 +215,40 @@ def test_a_sample_of_no_plan_hides_none_behind_it(tmp_path: Path, key: tuple[str
     run = stored(tmp_path / "run", [question("q0")], [sample(*key, A), sample("q0", 0, A)], 1)
     (score,) = score_run(run, GradingOptions(workers=1))
     assert (score.n_samples, score.accuracy.value) == (1, 1.0)
+
+
+def went_on(one: Sample, *, exact: bool) -> Sample:
+    seam = Seam(tokens=60, text=200, reasoning=0, exact=exact)
+    timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2, events=40)
+    return msgspec.structs.replace(one, salvaged_at=(seam,), timing=timing)
+
+
+def folder(place: Path, *, exact: bool) -> RunFolder:
+    """Two questions of four samples; of each, one that is wrong was salvaged."""
+    samples = [sample(q, i, A, right=i > 0) for q in ("q0", "q1") for i in range(4)]
+    samples = [went_on(one, exact=exact) if one.sample_index == 0 else one for one in samples]
+    return stored(place, [question("q0"), question("q1")], samples, 4)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path: Path, exact: bool) -> None:
+    run = folder(tmp_path, exact=exact)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.accuracy.value == 0.75
+    named = [one for one in score.sentences if "were continued after an interruption" in one]
+    assert bool(named) == (not exact)
+    (without,) = score_run(run, GradingOptions(workers=1, salvaged=False))
+    assert without.accuracy.value == 1.0
+    assert any("2 of 8 samples were continued" in one and "leaves them out" in one for one in without.sentences)
+    assert len(grades.read(run.benchmark("demo"))) == 8
+    (again,) = score_run(run, GradingOptions(workers=1))
+    assert again.accuracy.value == 0.75
+
+
+def test_their_time_is_that_of_a_part_and_does_not_count_as_speed(tmp_path: Path) -> None:
+    whole = Timing(started=0.0, first_token=0.1, last_token=2.1, total=2.1, events=101)
+    samples = [msgspec.structs.replace(sample("q0", i, A), timing=whole) for i in range(3)]
+    run = stored(tmp_path, [question("q0")], [*samples, went_on(sample("q0", 3, A), exact=True)], 4)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.speed is not None
+    assert score.speed.n_samples == 3

@@ -9,7 +9,6 @@ import pytest
 
 from bench import simulate
 from harness.scoring import stats
-from harness.scoring.stats import Z_95
 from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow
@@ -68,24 +67,6 @@ def test_a_variance_of_few_samples_that_counts_for_all_would_be_found_out(monkey
 
 
 @pytest.mark.usefixtures("small")
-def test_the_normal_interval_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def normal(correct: stats.Array, counts: stats.Array) -> stats.IntervalEnds:
-        mean = (correct / counts).mean(axis=-1)
-        reach = Z_95 * np.sqrt(np.nan_to_num(stats.sampling_variance_of_mean(correct, counts)))
-        return stats.IntervalEnds(mean - reach, mean + reach)
-
-    monkeypatch.setattr(stats, "sampling_limits", normal)
-    table = simulate.sampling(np.random.default_rng(7), REPEATS)
-    assert {"30 × 1", "30 × 2", "30 × 4"} <= set(table.broken())
-
-
-@pytest.mark.usefixtures("small")
-def test_clusters_that_count_whatever_their_sizes_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats, "effective_clusters", lambda sizes: float(len(sizes)))
-    assert simulate.unequal_clusters(np.random.default_rng(7), REPEATS).broken()
-
-
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["planned-beside-run", "planned-beside-score"])
 def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_found_out(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -93,31 +74,6 @@ def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_fo
     monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((64, 4), (4, 64)))
     monkeypatch.setattr(simulate.stats_differences, "growth", lambda mean, *_: np.zeros_like(mean))
     assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())
-
-
-@pytest.mark.wide
-def test_a_plan_beside_a_score_allows_for_a_rounding_that_is_the_same_at_each_repetition(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((1024, 64),))
-    monkeypatch.setattr(simulate, "PLANNED_ACCURACIES", (0.01,))
-
-    def broken() -> list[str]:
-        return simulate.planned_beside_score(np.random.default_rng(7), 6000).broken()
-
-    assert broken() == []
-    # Wrong twin: a rounding that is random at each repetition, unit²/12.
-    plan = simulate.stats_differences.planned_detection
-    monkeypatch.setattr(
-        simulate.stats_differences, "planned_detection", lambda *sizes: plan(*sizes[:-1], unit=sizes[-1] / 3**0.5)
-    )
-    assert broken() == ["500 × 1024 v 64"]
-
-
-def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = stats.question_limits
-    monkeypatch.setattr(stats, "question_limits", lambda values, _clusters=None: limits(values))
-    assert simulate.clusters(np.random.default_rng(7), REPEATS).broken()
 
 
 def test_an_error_is_above_nothing_where_all_samples_are_right() -> None:

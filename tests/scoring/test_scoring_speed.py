@@ -1,4 +1,7 @@
-"""Speed in a score: what the stamps of the samples say, and silence where they tell of the client."""
+"""Speed in a score: what the stamps of the samples say, and silence where they tell of the client; work of the servers.
+
+For: harness.scoring.workload.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,22 @@ import csv
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.core.records import Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.reports.tables import speed_table
+from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from harness.scoring.workload import Speed
+from harness.scoring.workload import Speed, Workload
+from harness.scoring.workload import workload as of_rows
+from tests.runs import recorded
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -103,3 +112,46 @@ def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
     assert (row["speed_first_token_p50"], row["speed_lag"]) == ("0.1", "0.001")
     assert float(row["within_256_accuracy"]) == pytest.approx(1 / 3)
     assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")
+
+
+def worked(number: int, started: float, total: float, tokens: int | None = 10, *, attempts: int = 1) -> Sample:
+    usage = Usage(prompt_tokens=None if tokens is None else 7, completion_tokens=tokens, reasoning_tokens=3)
+    timing = Timing(started=started, total=total)
+    return recorded.sample("q", number, "", usage=usage, timing=timing, attempts=attempts)
+
+
+def workload(*samples: Sample) -> Workload:
+    observed = Observed()
+    found = of_rows(observed, np.array([observed.observe(one) for one in samples]))
+    assert found is not None
+    return found
+
+
+def test_time_without_a_request_in_flight_does_not_count_and_unstated_usage_is_counted_apart() -> None:
+    # 0–10 and 5–12 overlap; then nothing until 1000–1003. A clock may run backwards, a reply take no time.
+    found = workload(worked(0, 0, 10, attempts=3), worked(1, 5, 7, None), worked(2, 1000, 3), worked(3, 1, -3))
+    assert found.busy_s == pytest.approx(15)
+    assert (found.started, found.ended) == (0, 1003)
+    assert (found.n_samples, found.n_stated, found.requests) == (4, 3, 6)
+    assert (found.prompt_tokens, found.completion_tokens, found.reasoning_tokens) == (21, 30, 9)
+    assert workload(worked(0, 5, 0)).busy_s == 0
+
+
+def test_only_the_rows_asked_for_count() -> None:
+    observed = Observed()
+    rows = [observed.observe(one) for one in (worked(0, 0, 1), worked(1, 5, 9, attempts=4), worked(2, 0, 2))]
+    found = of_rows(observed, np.array([rows[0], rows[2]]))
+    assert found is not None
+    assert (found.n_samples, found.busy_s, found.requests) == (2, 2, 2)
+    assert of_rows(observed, np.array([], dtype=np.int64)) is None
+
+
+ROWS = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 1e4), st.integers(0, 100_000)), min_size=1, max_size=30)
+
+
+@given(ROWS)
+def test_busy_time_is_at_least_the_longest_reply_and_at_most_all_of_them(rows: list[tuple[float, float, int]]) -> None:
+    found = workload(*(worked(number, *row) for number, row in enumerate(rows)))
+    longest = max(total for _, total, _ in rows)
+    assert longest <= found.busy_s * (1 + 1e-9)
+    assert found.busy_s <= min(sum(total for _, total, _ in rows), found.ended - found.started) * (1 + 1e-9) + 1e-6

@@ -1,6 +1,6 @@
 """The formulas: a table of numbers worked by hand, brute force for few samples, and what must hold of any samples.
 
-For: harness.scoring.stats, harness.scoring.stats_draws, harness.scoring.stats_differences.
+For: harness.scoring.stats, harness.scoring.stats_draws, harness.scoring.stats_differences, harness.scoring.repeats.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.scoring import stats
+from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
 from harness.scoring.stats import Array, Interval, IntervalEnds, between, question_limits, sampling_limits, t_factor
 from harness.scoring.stats_differences import (
     Detection,
@@ -25,8 +26,6 @@ from harness.scoring.stats_differences import (
     detection,
     fewest,
     holm,
-    least_question_difference,
-    least_questions,
     least_variance,
     mean_difference_limits,
     planned_detection,
@@ -146,7 +145,6 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
     smoothed = [smoothed_variance(np.asarray(0.75), np.asarray(v), np.asarray(40.0)) for v in (0.001, math.nan, 1)]
     yield "smoothed variance", list(map(float, smoothed)), [share * 31 / 42 * 11 / 42] + [31 / 42 * 11 / 42] * 2
-    yield "least difference", least_question_difference(30), t_factor(29) * math.sqrt(0.5) / 30
     yield "least variance", [least_variance(0.98, 30), least_variance(0.25, 2)], [0.4 * 0.6 / 30, 0.25 / 2]
     growing = planned_detection(SampleSpread(30, 0.8, 0.16), 64).growth * 1920
     yield "growth of equally hard questions", round(float(growing), 3), 0.6
@@ -354,9 +352,6 @@ def test_the_fewest_samples_that_are_enough() -> None:
         d = Detection(np.asarray(0.001), np.asarray(0.01)).smallest(tests)
         assert d * d == pytest.approx(power_factor(tests) ** 2 * (0.001 + 0.01 * d))
     assert smallest_difference(9.0) == 1.0
-    for points in (1, 2, 5, 10):
-        n_questions = least_questions(points / 100)
-        assert least_question_difference(n_questions) <= points / 100 < least_question_difference(n_questions - 1)
 
 
 @pytest.mark.parametrize("accuracy", [0.03, 0.3, 0.5, 0.95])
@@ -403,3 +398,46 @@ def test_the_interval_of_pairs_holds_if_one_run_is_never_the_worse(n_questions: 
         share = np.exp(ways + wrong * math.log(chance) + (n_questions - wrong) * math.log1p(-chance))
         assert share[limits.high < chance].sum() < 0.035
         assert share[limits.low > chance].sum() < 0.025
+
+
+CORRECT, COUNTS = np.array([1, 3, 4, 0]), np.array([4, 4, 4, 4])
+
+
+def test_the_error_is_the_hand_worked_one_and_falls_with_the_root_of_n() -> None:
+    # p(1−p)·4/3 is 1/4, 1/4, 0, 0; for one sample: √(1/2)/4
+    assert rerun_deviation(CORRECT, COUNTS, 1) == pytest.approx(math.sqrt(0.5) / 4)
+    assert rerun_deviation(CORRECT, COUNTS, 16) == pytest.approx(math.sqrt(0.5) / 16)
+    (size,) = sizes_of([(CORRECT[None], COUNTS[None])])
+    assert size.mean_question_deviation == pytest.approx((0.25 + 0.25) / 4)
+
+
+@pytest.mark.parametrize(("runs", "low", "high"), [(2, 0.0313, 2.2414), (10, 0.5478, 1.4538), (30, 0.7438, 1.2557)])
+def test_limits_are_those_of_the_chi_square_tables(runs: int, low: float, high: float) -> None:
+    limits = deviation_limits(1.0, runs)
+    assert limits == pytest.approx((low, high), abs=0.05 if runs == 2 else 0.003)
+
+
+def test_sizes_are_predicted_from_all_runs_and_stated_by_each() -> None:
+    rng = np.random.default_rng(6)
+    chances = rng.beta(1, 1, 40)
+    cells = [(rng.binomial(n, chances, (200, 40)), np.full((200, 40), n)) for n in (4, 16, 64)]
+    total = np.sum([correct.sum(axis=0) for correct, _ in cells], axis=0)
+    single = rerun_deviation(total, np.full(40, 84 * 200), 1)
+    for n, size in zip((4, 16, 64), sizes_of(cells), strict=True):
+        assert (size.n, size.runs) == (n, 200)
+        assert size.predicted == pytest.approx(single / math.sqrt(n))
+        assert size.own_low <= size.own <= size.own_high
+        assert size.own == pytest.approx(size.predicted, rel=0.02)
+        assert size.deviation == pytest.approx(size.predicted, rel=0.2)
+    alone = sizes_of([(correct[:1], counts[:1]) for correct, counts in cells])
+    assert [size.deviation for size in alone] == [None, None, None]
+
+
+def test_the_deviation_of_repeats_is_that_of_a_sample() -> None:
+    correct, counts = np.array([[4, 2, 0], [3, 3, 1], [2, 1, 0], [4, 4, 0]]), np.full((4, 3), 4)
+    repeats = repeats_of(correct, counts)
+    accuracies = (correct / counts).mean(axis=1).tolist()
+    assert repeats.accuracies == pytest.approx(accuracies)
+    assert repeats.deviation == pytest.approx(statistics.stdev(accuracies))
+    assert None not in repeats.errors
+    assert repeats_of((correct[:2] > 1).astype(int), np.ones((2, 3), dtype=int)).errors == [None, None]

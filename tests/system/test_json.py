@@ -208,7 +208,7 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
         for name in set(found.get("properties", ())) - set(found.get("required", ()))
     }
     axes = ("models", "servers", "prompts", "sampling", "benchmarks")
-    rare = {("Estimate", "unit"), ("JudgeErrors", "key_variable"), ("JudgeErrors", "rubric_file")}
+    rare = {("Estimate", "unit"), ("JudgeErrors", "key_variable")}
     assert free == rare | {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}
 
 

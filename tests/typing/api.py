@@ -30,7 +30,7 @@ def runs(progressed: Callable[[Progress], None]) -> None:
 
 
 def scores(run: harness.Run) -> None:
-    found = harness.score(run, judge=harness.Judge(model="judge", votes=3), workers=4)
+    found = harness.score(run, judge=harness.Judge(model="judge", scope="all"), workers=4)
     assert_type(found, harness.Scores)
     assert_type(harness.merge([run, "results/b"], out="results/c"), harness.Merged)
     harness.score(harness.merge([run, "results/b"], out=Path("results/c")))

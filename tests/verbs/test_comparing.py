@@ -21,7 +21,6 @@ import yaml
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import UsageError
-from harness.core.money import usd_in_words
 from harness.core.records import Grade, Key, ServerFacts
 from harness.extensions.published_records import scores_of
 from harness.presets.grading import GradingOptions
@@ -331,31 +330,6 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     edited = harness(tmp_path, "compare", "base", "edited")
     assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
     assert "digest" not in edited.out + edited.err
-
-
-PRICES = {"prices": {"prompt": 2.0, "completion": 10.0}}
-
-
-@pytest.mark.parametrize(("priced", "right"), [((), 0.5), (("base",), 0.5), (("base", "tuned"), 0.0)])
-def test_tokens_in_and_costs_stand_beside_each_other(tmp_path: Path, priced: tuple[str, ...], right: float) -> None:
-    """The prices of each run are its own record's; what is unknown of both sides has no words."""
-    words, costs = [], []
-    for seed, (name, strength) in enumerate({"base": 0.5, "tuned": right}.items()):
-        settings = PRICES if name in priced else None
-        run = write_run(tmp_path / name, benchmarks=[("demo", 8, 4)], strength=strength, seed=seed, settings=settings)
-        score = Score.load(run.benchmark("demo"))
-        assert score is not None
-        work = score.workload
-        words.append(f"{work.prompt_tokens / work.n_samples:,.0f}")
-        cost = (2 * work.prompt_tokens + 10 * work.completion_tokens) / 1e6
-        costs.append(usd_in_words(cost / work.n_samples) if name in priced else "unknown")
-    out = harness(tmp_path, "compare", "base", "tuned").out
-    assert f"baseline → run: tokens in a sample {' → '.join(words)}" in out
-    assert (f", cost a sample {' → '.join(costs)}" in out) is ("cost a right answer" in out) is bool(priced)
-    assert ("none is right" in out) is (right == 0)
-    assert "over all samples" not in out
-    write_run(tmp_path / "part", benchmarks=[("demo", 8, 4)], seed=2, only=5, settings=PRICES)
-    assert "(over all samples of each run)\n" in harness(tmp_path, "compare", "base", "part").out
 
 
 def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:

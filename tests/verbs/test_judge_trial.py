@@ -18,7 +18,7 @@ import pytest
 
 import harness as reasoning_harness
 from harness.core.errors import HarnessError
-from harness.testing import HEAD, STALL, FakeServer, Request, Step, chunk, completion, delta, http, models
+from harness.testing import STALL, FakeServer, Request, Step, completion, http, models
 from harness.verbs import judge as judging
 from tests.patience import until
 from tests.system.command import harness, start
@@ -91,32 +91,16 @@ def silent() -> Iterator[Step]:
     yield STALL
 
 
-def slow() -> Iterator[Step]:
-    yield HEAD
-    yield chunk(delta("Let"))
-    yield chunk(delta(" me"))
-    yield STALL
-
-
 def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
     with FakeServer(SERVED) as server, FakeServer(listing("judge", silent)) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err
     said = " ".join(done.err.split())
-    assert "trying the judge judge on two answers, for at most 2 s" in said
-    assert f"harness: the judge judge at {judge.base_url} did not reply within 2 s" in said
+    assert "trying the judge judge on two answers" in said
+    assert re.search(r"harness: the judge judge: no token within 2 s of the request", said), said
     assert "resume" not in said
     assert not re.search(r"/trial\b", said), "the folder of the trial is temporary"
-
-
-def test_a_judge_whose_replies_are_only_slow_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
-    with FakeServer(SERVED) as server, FakeServer(listing("judge", slow)) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
-        assert (done.code, n_sampled(server)) == (0, 2), done.err
-    said = " ".join(done.err.split())
-    assert "the judge judge replies, but was not done with two answers after 2 s" in said, said
 
 
 def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path) -> None:
@@ -129,11 +113,7 @@ def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path
         assert time.monotonic() - began < 15, "the grace of a run is 30 s"
         assert (running.returncode, n_sampled(server)) == (130, 0), err
     said = " ".join(err.split())
-    assert re.search(
-        rf"stopped by SIGINT: the judge judge at {re.escape(judge.base_url)} did not reply within \d+ s; "
-        r"nothing was sampled",
-        said,
-    ), said
+    assert "stopped by SIGINT while the judge was tried; nothing was sampled" in said, said
     assert "resume" not in said
 
 

@@ -61,30 +61,22 @@ def known_as(name: str, run_questions: Sequence[Question], **settings: object) -
     )
 
 
-def test_other_columns_order_spaces_zeros_and_an_instruction_are_the_same_set(tmp_path: Path, cards: Path) -> None:
-    put_card(cards, ROWS)
-    again = [("What is 5 ·  5?\n", "025"), *ROWS[:2]]
-    assert known_as("mine", own(tmp_path, again)) == "sums"
-    instructed = [
-        (f"{q}\nPlease reason step by step, and put your final answer within \\boxed{{}}.", a) for q, a in ROWS
-    ]
-    assert known_as("mine", own(tmp_path, instructed)) == "sums"
-
-
 @pytest.mark.parametrize(
-    "rows",
+    ("rows", "known"),
     [
-        ROWS[:2],
-        (*ROWS, ("What is 2 + 2?", "4")),
-        (*ROWS[:2], ("What is 5 · 5?", "26")),
-        (*ROWS[:2], ("What is 5 · 6?", "25")),
-        (*ROWS[:2], ROWS[0]),
+        ([("What is 5 ·  5?\n", "25.0"), *ROWS[:2]], True),
+        (ROWS[:2], False),
+        ((*ROWS, ("What is 2 + 2?", "4")), False),
+        ((*ROWS[:2], ("What is 5 · 5?", "26")), False),
+        ((*ROWS[:2], ROWS[0]), False),
     ],
-    ids=["one less", "one more", "another reference", "another text", "one twice"],
+    ids=["another order and spaces", "one less", "one more", "another reference", "one twice"],
 )
-def test_anything_else_is_another_set(rows: Sequence[tuple[str, str]], tmp_path: Path, cards: Path) -> None:
-    put_card(cards, ROWS)
-    assert known_as("mine", own(tmp_path, rows)) == "mine"
+def test_a_file_with_all_references_of_a_card_has_its_questions(
+    rows: Sequence[tuple[str, str]], known: bool, tmp_path: Path, cards: Path
+) -> None:
+    put_card(cards, ROWS, answers_checksum=questions.answers_digest([answer] for _, answer in ROWS))
+    assert known_as("mine", own(tmp_path, rows)) == ("sums" if known else "mine")
 
 
 def test_an_edition_is_known_by_its_rows_though_the_data_are_not_here(tmp_path: Path, cards: Path) -> None:
@@ -147,7 +139,7 @@ def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside
 def test_a_run_of_such_a_file_stands_beside_what_is_published(tmp_path: Path, cards: Path) -> None:
     folder = write_run(tmp_path / "run", benchmarks=[("mine", 30, 16)])
     asked = [(q.messages[-1].content, q.references[0]) for q in question_file.read(folder.benchmark("mine"))]
-    put_card(cards, asked)
+    put_card(cards, asked, answers_checksum=questions.answers_digest([answer] for _, answer in asked))
     published = {
         "schema": 1,
         "source": {"title": "A paper", "url": "https://example.org", "by": "authors"},

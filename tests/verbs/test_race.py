@@ -120,13 +120,16 @@ def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
         done = harness(tmp_path, *given, "4")
         assert (done.code, "after 4 rounds" in done.out, done.out.splitlines()[0][-11:]) == (1, True, ": undecided")
         raised = harness(tmp_path, *given, "6")
-        assert (raised.code, "began with 4 samples, a look every 2, 2 candidates" in raised.err) == (2, True)
+        assert (raised.code, "this race began with samples 4, and its looks are planned once" in raised.err) == (
+            2,
+            True,
+        )
         plan = next(tmp_path.rglob("race.json"))
         plan.write_text("{")
         assert harness(tmp_path, *given, "4").code == 3
         plan.unlink()
         lost = harness(tmp_path, *given, "4")
-        assert (lost.code, "holds rounds of a race and no race.json" in lost.err) == (2, True)
+        assert (lost.code, "holds samples of a race and no race.json" in lost.err) == (2, True)
 
 
 def murky(request: Request) -> Iterator[Step]:

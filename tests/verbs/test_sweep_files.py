@@ -198,6 +198,7 @@ M = D + "models: [m]\n"
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
+        (D + "judge: {model: j, votes: 3}\n", 2, "Now a judge is asked once about each answer"),
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
         (M + "except: [{models: m}]\n", 3, "`except` leaves out every cell"),
         ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is called 'aime2'."),
@@ -240,7 +241,7 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
         ("--target-error 0", "expected a number greater than 0"),
         ("--temperature -1", "expected a number greater than or equal to 0"),
         ("--target-error 1 --shard 1/2", "it does not work with `shard`, since"),
-        ("--judge j,votes=0", "expected a number greater than or equal to 1"),
+        ("--judge j,max_tokens=0", "expected a number greater than or equal to 1"),
     ):
         refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err
         name, _, words = refused.removeprefix("harness: ").partition(": ")

@@ -71,7 +71,7 @@ class GateCommand(CommandOptions):
     """Say whether a model still reaches the floors of POLICY, a YAML file, within a promised rate of false alarms.
 
     Without RUN the benchmarks are sampled in rounds until each is decided or has used its samples; with RUN, scored
-    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the run chart) are written, and
+    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the runs so far) are written, and
     a line is added to the policy's history. Exit code 0: pass. 1: a critical benchmark fails. 4: undecided, or samples
     are missing.
 
@@ -128,27 +128,8 @@ class VerifyCommand(VerifyOptions, CommandOptions):
 
 
 class PlanBasis(Margin):
-    """The other run of a planned comparison, its margin, the accuracy of the model, and the prices of tokens."""
+    """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
-    other_samples: Annotated[
-        int | None,
-        Option(
-            "Samples per question of a run that is there already, for `harness compare`. Default: both runs are new, "
-            "of one size.",
-            flag="versus",
-            least=1,
-        ),
-    ] = None
-    """Samples of each question in the other run; None: as many as in this run."""
-    published_samples: Annotated[
-        int | None,
-        Option(
-            "Samples per question of a published score: plan one run for `harness verify`. Default: a plan for "
-            "`harness compare`.",
-            least=1,
-        ),
-    ] = None
-    """Samples of each question behind a published score that the run is compared with; None: with another run."""
     accuracy: Annotated[
         float | None,
         Option(
@@ -166,20 +147,6 @@ class PlanBasis(Margin):
             kind=PRICES,
         ),
     ] = None
-
-    @property
-    def stored_samples(self) -> int | None:
-        """Samples of each question of the other side, a run or a published score, if that is there already."""
-        return self.other_samples or self.published_samples
-
-    def _check(self) -> None:
-        """Raise `UsageError` for a plan beside a run and a published score at once."""
-        super()._check()
-        if self.other_samples is not None and self.published_samples is not None:
-            raise UsageError(
-                "other_samples plans a comparison with another run, published_samples one "
-                "with a published score: give one of the two"
-            )
 
 
 class PlanOptions(PlanBasis):
@@ -201,19 +168,12 @@ class PlanOptions(PlanBasis):
         return self.margin or self.detect
 
     def _check(self) -> None:
-        """Raise `UsageError` for a margin beside a difference to find, or beside a published score."""
+        """Raise `UsageError` for a margin beside a difference to find."""
         super()._check()
-        if self.margin is None:
-            return
-        if self.detect is not None:
+        if self.margin is not None and self.detect is not None:
             raise UsageError(
                 "`detect` plans to find a difference, `margin` to show that no run is worse by so "
                 "much: give one of the two; a second command plans the other"
-            )
-        if self.published_samples is not None:
-            raise UsageError(
-                "`margin` plans for `harness compare`; a published score is compared by `harness verify`, "
-                "which takes no margin: leave published_samples out"
             )
 
 
@@ -224,10 +184,9 @@ class PlanCommand(PlanOptions, CommandOptions):
     taken, at your model's --accuracy. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a difference
     do these samples find?
 
-    The difference is between two new runs of equal size on the same questions; with --versus, between a new run (RUN is
-    taken as this one) and a stored one of so many samples; with --published-samples, between a new run and a published
-    score, as `harness verify` finds it. Several benchmarks are planned for one `harness compare` of all of them: it
-    corrects their p values together, so each benchmark needs more samples than alone.
+    The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for one
+    `harness compare` of all of them: it corrects their p values together, so each benchmark needs more samples than
+    alone.
 
     --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
     samples show it in 80 % of repetitions, if both models are equally good.
@@ -236,11 +195,11 @@ class PlanCommand(PlanOptions, CommandOptions):
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     harness plan aime24:64
-    harness plan aime24 --detect 2 --published-samples 64
     harness plan aime24 --margin 1
     """
 
     refused: ClassVar = {
+        **dict.fromkeys(("versus", "published_samples"), "a plan is for two new runs of one size: leave it out"),
         "data": "a file of questions is named without a flag, as in `harness plan questions.jsonl:16`",
         "samples": "the number of samples stands behind the name, as in `harness plan aime24:64`",
     }

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from harness.asking.options.command import CommandOptions, prints
 from harness.core.options import Kind, Option, Options
+from harness.core.plugins import extensions
 from harness.core.records import AnswerKind
 from harness.presets.grading import MAX_DEADLINE_SECONDS
 
@@ -78,8 +79,8 @@ class ExportOptions(Options):
     to: Annotated[
         str,
         Option(
-            "The format: alpaca, sharegpt, trl (training data); csv, llmeval, parquet (samples); every-eval-ever, "
-            "inspect (results); or that of a plug-in.",
+            f"The format: {', '.join(extensions('exporter'))}; or that of a plug-in. docs/exports.md "
+            "says what each writes.",
             metavar="FORMAT",
         ),
     ]

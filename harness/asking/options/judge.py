@@ -46,13 +46,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
             metavar="NAME|FILE",
         ),
     ] = "verdict"
-    votes: Annotated[
-        int, Option("Replies for each distinct answer; the majority wins. Default: 1.", under=JUDGE, least=1, most=99)
-    ] = 1
     override: Annotated[bool, Option("Let the judge's verdict replace what the rules decided.", under=JUDGE)] = False
-    temperature: Annotated[
-        float | None, Option("The judge's temperature. Default: 0; 0.6 with several votes.", under=JUDGE, least=0)
-    ] = None
+    temperature: Annotated[float | None, Option("The judge's temperature. Default: 0.", under=JUDGE, least=0)] = None
     max_tokens: Annotated[
         int | None, Option("Maximum new tokens of one reply. Default: 4096.", under=JUDGE, least=1)
     ] = None
@@ -72,6 +67,9 @@ class JudgeOptions(WhichServer, without=("serve",)):
             raise UsageError("give the name of the model that judges", field="model")
         judge_prompts.prompt_named(self.prompt)
 
+
+ONE_VOTE = "a judge is asked once about each answer: leave votes out, or score with a second judge"
+"""What stands for the former key `votes`."""
 
 JUDGE_KEYS = tuple(name for name in options_of(JudgeOptions) if name not in ("model", *NO_KEY))
 """Options of a judge that stand behind its name on a command line."""

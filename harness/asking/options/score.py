@@ -167,7 +167,7 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
     harness score results/qwq-32b --track wandb
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
-    harness score results/qwq-32b --judge MODEL,scope=wrong,votes=3 --dry-run --prices 0.5,2
+    harness score results/qwq-32b --judge MODEL,scope=wrong --dry-run --prices 0.5,2
     """
 
     first: ClassVar = (

@@ -26,4 +26,4 @@ def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     return llama_factory(benchmarks, out, line, {"columns": columns})
 
 
-EXPORTER = Exporter(kind="training", about="instructions, as LLaMA-Factory reads them", write=alpaca)
+EXPORTER = Exporter(kind="training", write=alpaca)

@@ -66,4 +66,4 @@ def _cell(value: Any) -> Any:
     return f"'{text}" if _DATE_OR_TIME.fullmatch(text) else csv_cell(text)
 
 
-EXPORTER = Exporter(kind="samples", about="every field of every sample, a row each, for spreadsheets", write=csv_tables)
+EXPORTER = Exporter(kind="samples", write=csv_tables)

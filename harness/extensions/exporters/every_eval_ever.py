@@ -194,4 +194,4 @@ def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> 
     }
 
 
-EXPORTER = Exporter(kind="results", about="records of Every Eval Ever", write=every_eval_ever)
+EXPORTER = Exporter(kind="results", write=every_eval_ever)

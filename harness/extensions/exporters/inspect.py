@@ -134,4 +134,4 @@ def _stats(benchmark: ExportedBenchmark) -> dict[str, Any]:
     return {**times, "model_usage": {benchmark.manifest.model: usage}}
 
 
-EXPORTER = Exporter(kind="results", about="an .eval log, for `inspect view`", write=inspect_log)
+EXPORTER = Exporter(kind="results", write=inspect_log)

@@ -36,4 +36,4 @@ def _generation(row: SampleRow, model: str) -> dict[str, Any]:
     }
 
 
-EXPORTER = Exporter(kind="samples", about="generations, as LLMEval writes them", write=llmeval)
+EXPORTER = Exporter(kind="samples", write=llmeval)

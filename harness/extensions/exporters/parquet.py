@@ -52,4 +52,4 @@ def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     return [*files, File(out / "fields.json")]
 
 
-EXPORTER = Exporter(kind="samples", about="every field of every sample, a row each", write=parquet)
+EXPORTER = Exporter(kind="samples", write=parquet)

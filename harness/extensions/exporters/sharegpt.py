@@ -24,4 +24,4 @@ def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     return llama_factory(benchmarks, out, line, {"formatting": "sharegpt", "columns": columns})
 
 
-EXPORTER = Exporter(kind="training", about="conversations, as LLaMA-Factory reads them", write=sharegpt)
+EXPORTER = Exporter(kind="training", write=sharegpt)

@@ -29,4 +29,4 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     return [training_file(benchmark, out, line) for benchmark in benchmarks]
 
 
-EXPORTER = Exporter(kind="training", about="prompts and completions, as TRL reads them", write=trl)
+EXPORTER = Exporter(kind="training", write=trl)

@@ -1,11 +1,10 @@
-"""Which grades a judge model sees, the request for each, and the majority of its votes.
+"""Which grades a judge model sees, the request for each, and the verdict of its reply.
 
-Pure: makes requests and reads votes; `verbs.judge` sends the requests.
+Pure: makes requests and reads replies; `verbs.judge` sends the requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -75,15 +74,9 @@ def vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
     return None if reply.truncated else verdict(prompt, reply.text)
 
 
-def majority(votes: Sequence[bool | None]) -> bool | None:
-    """Return the verdict of most votes; None for a tie. Votes without a verdict (None) do not count."""
-    balance = votes.count(True) - votes.count(False)
-    return None if balance == 0 else balance > 0
-
-
-def judge_name(model: str, prompt: JudgePrompt, votes: int) -> str:
-    """Return the name of a judge in grades and opinions, such as `judge:org/model@verdict*5` for five votes."""
-    return f"judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
+def judge_name(model: str, prompt: JudgePrompt) -> str:
+    """Return the name of a judge in grades and opinions, such as `judge:org/model@verdict`."""
+    return f"judge:{model}@{prompt.name}"
 
 
 def without_judge(grader: str) -> str:

@@ -10,7 +10,6 @@ Not covered: a judge that is talked into a verdict by what it reads.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +41,6 @@ RUBRIC = "rubric-"
 """The name of a prompt with a user's rubric begins with this; the rubric's checksum follows."""
 
 _TAG_DIGITS = 12
-_FILE_DIGITS = 12
 _FIELD = re.compile(r"\{(question|references|answer)\}")
 _ANSWER_END = re.compile(rf"</answer-[0-9a-f]{{{_TAG_DIGITS}}}>\n\n")
 _DECORATION = str.maketrans("", "", "*_`#>")
@@ -55,8 +53,7 @@ class JudgePrompt:
     or a heading, `## <label>`, with the word as all that follows it.
 
     template: the user's turn with the fields {question}, {references}, {answer}; all other braces are text.
-    whole_reply: whether the answer that it shows is the whole reply. file: the beginning of the SHA-256 of the file
-    with the user's rubric; it shapes no verdict.
+    whole_reply: whether the answer that it shows is the whole reply.
     """
 
     name: str
@@ -66,7 +63,6 @@ class JudgePrompt:
     correct: str
     incorrect: str
     whole_reply: bool = False
-    file: str = dataclasses.field(default="", compare=False)
 
     @property
     def form(self) -> str:
@@ -167,8 +163,7 @@ def prompt_named(name: str) -> JudgePrompt:
     if name in PROMPTS:
         return PROMPTS[name]
     if "/" in name or "." in name or Path(name).exists():
-        rubric, file = _read_rubric(name)
-        return dataclasses.replace(with_rubric(rubric), file=file)
+        return with_rubric(_read_rubric(name))
     raise UsageError(
         f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(PROMPTS)}, or a file with a rubric "
         f"(./rubric.txt).{near_names(name, PROMPTS)}"
@@ -206,10 +201,8 @@ def rule_in(request: str) -> str:
     return _ANSWER_END.split(request)[-1].removesuffix(ending)
 
 
-def _read_rubric(name: str) -> tuple[str, str]:
-    """Return (the rubric, the rules by which a judge decides, in a user's text file; the beginning of the SHA-256 of
-    the file). Raises `UsageError`.
-    """
+def _read_rubric(name: str) -> str:
+    """The rubric, the rules by which a judge decides, in a user's text file. Raises `UsageError`."""
     shown = visible(name, 200)
     try:
         content = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1)
@@ -230,7 +223,7 @@ def _read_rubric(name: str) -> tuple[str, str]:
             "is filled in, and question, reference answers and answer are shown before the rubric",
             field="prompt",
         )
-    return rubric, hashlib.sha256(content).hexdigest()[:_FILE_DIGITS]
+    return rubric
 
 
 def _unreadable(error: OSError | ValueError) -> str:

@@ -16,9 +16,7 @@ from harness.asking.prepare import Prepared, prepare, questions_of
 from harness.asking.session import sample_to
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
-from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
-from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.core.options import options_of
@@ -28,6 +26,7 @@ from harness.generation.forecast import Forecast
 from harness.reports.scored import ScoredRun, read_runs
 from harness.runs.layout import GATE_PLAN, RunFolder
 from harness.scoring import gate
+from harness.verbs import look_plan
 from harness.verbs.compare import counted_questions
 from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, in_order, reference_of, rules_of
 from harness.verbs.gate.policy import Policy
@@ -36,9 +35,6 @@ from harness.verbs.graded import grade_new
 from harness.verbs.outputs import open_scored
 from harness.verbs.plan import run_forecast
 from harness.verbs.probe.probe import probe
-
-MAX_PLAN_BYTES = 1024 * 1024
-"""Largest plan of a gate that is read, in bytes."""
 
 OnLook = Callable[[Gated], None]
 """Receives the state of the gate after each look."""
@@ -80,7 +76,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
         raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
     runs = read_runs(folders)
     _refuse_ungraded(runs, policy.benchmarks)
-    plan = _read_plan(folders[0].path) if len(folders) == 1 else None
+    plan = look_plan.read(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
         policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
@@ -111,7 +107,8 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
         while True:
             runs, label = [], f"{out.resolve()} -"
             if prepared.folder.manifest.exists():
-                _settle(policy, prepared.folder.path, n_questions)
+                plan = _plan_of(policy, n_questions)
+                look_plan.settle(prepared.folder.path / GATE_PLAN, plan, "gate", begun=False)
                 for name in policy.benchmarks:
                     grade_new(prepared.folder, name)
                 runs = read_runs([prepared.folder])
@@ -188,23 +185,10 @@ def _named(place: Path, run: ScoredRun) -> str:
     return f"{place.resolve()} {run.manifest.created}"
 
 
-def _read_plan(folder: Path) -> dict[str, Any] | None:
-    """What a gate's looks in this folder are planned by; None without a gate."""
-    remedy = "Put an intact copy back, or name another folder for the gate."
-    return read_record(folder / GATE_PLAN, dict[str, Any], MAX_PLAN_BYTES, what="the plan of a gate", remedy=remedy)
-
-
-def _settle(policy: Policy, folder: Path, n_questions: Mapping[str, int]) -> None:
-    """Store what the looks are planned by, at the first start. Raises `UsageError` if it has changed since.
-
-    Looks that are planned anew after some were taken would break the promised rate of false alarms.
-    """
+def _plan_of(policy: Policy, n_questions: Mapping[str, int]) -> dict[str, Any]:
+    """What the looks are planned by."""
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
-    planned["questions"] = dict(n_questions)
-    if (first := _read_plan(folder)) is None:
-        write_atomically(folder / GATE_PLAN, codec.pretty(planned))
-    elif first != planned:
-        raise UsageError(f"{folder}: its gate began by another policy, and looks are planned once: name another --out")
+    return planned | {"questions": dict(n_questions)}
 
 
 def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:

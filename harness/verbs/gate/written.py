@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from harness.core import codec
@@ -15,9 +13,8 @@ from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
-from harness.reports.plots.plot import SHARE_AXIS, Plot, axis, series
 from harness.reports.tables import Table
-from harness.verbs.gate.decide import Checked, Gated
+from harness.verbs.gate.decide import Gated
 from harness.verbs.gate.policy import Policy
 
 MAX_HISTORY_BYTES = 64 * 1024 * 1024
@@ -62,8 +59,8 @@ def table(gated: Gated) -> Table:
 
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
-    """The run chart as a page: the decision, each run of the history beside its limits, and the waivers."""
-    tables, plots = [table(gated)], []
+    """The decision, each run of the history beside its limits, and the waivers, as a page."""
+    tables = [table(gated)]
     for name in policy.benchmarks:
         checks = [(n, each, c) for n, each in enumerate(entries, 1) for c in each.checks if c.benchmark == name]
         rows = tuple(
@@ -73,42 +70,9 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
         )  # fmt: skip
         heads = ("number", "run", "state", "accuracy", "reference", "with the loss", "rounds", "why")
         tables.append(Table(f"{name}: the runs so far", heads, rows, numeric=frozenset({0, 3, 4, 5, 6})))
-        if seen := [(n, c, c.accuracy) for n, _, c in checks if c.accuracy is not None]:
-            plots.append(_chart(name, seen))
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
-    return tables_page(f"Gate {gated.gate}", gated.verdict, tables, plots)
-
-
-def _chart(name: str, seen: Sequence[tuple[int, Checked, float]]) -> Plot:
-    """The accuracy of each run, with twice its error, between the reference and what the loss would leave of it."""
-    rows = []
-    for number, check, accuracy in seen:
-        reach = 2 * math.sqrt(check.variance + check.deviation**2)
-        state = "" if check.state == "pass" else check.state
-        rows.append(("accuracy", number, accuracy, max(0.0, accuracy - reach), min(1.0, accuracy + reach), state))
-        for line, value in (("reference", check.reference), ("with the loss", check.reference - check.loss)):
-            rows.append((line, number, value, value, value, ""))
-    y: dict[str, Any] = {"scale": {"zero": False}, **SHARE_AXIS}
-    layers = [
-        {"mark": "rule", "encoding": {"y": axis("low", None, **y), "y2": {"field": "high"}}},
-        {"mark": {"type": "line", "point": True}, "encoding": {"y": axis("accuracy", None, **y)}},
-        {"mark": {"type": "text", "dy": -12}, "encoding": {"y": axis("accuracy", None), "text": {"field": "state"}}},
-    ]
-    encoding = {
-        "x": axis("number", "run", format="d", tickMinStep=1),
-        "color": series(["accuracy", "reference", "with the loss"]),
-    }
-    last = seen[-1][1]
-    return Plot(
-        name=f"gate {name}",
-        title=f"{name}: accuracy of each run of the gate",
-        summary=f"The last run: {last.state}, {in_percent(seen[-1][2])} % beside {in_percent(last.reference)} %. "
-        "Bars: twice the error of sampling and of runs together.",
-        columns=("series", "number", "accuracy", "low", "high", "state"),
-        rows=tuple(rows),
-        drawing={"encoding": encoding, "layer": layers},
-    )
+    return tables_page(f"Gate {gated.gate}", gated.verdict, tables)
 
 
 def junit(gated: Gated) -> str:

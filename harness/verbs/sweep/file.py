@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.asking.options.judge import ONE_VOTE
 from harness.asking.options.request import FORMER
 from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
@@ -29,6 +30,7 @@ SUFFIXES = (".yaml", ".yml")
 FORMER_KEYS = FORMER | {
     "slots": "one server runs after the other: let each use all devices (`dp: 8` starts 8 copies), or give a sweep to "
     "each set of devices, with its own `out`",
+    "votes": ONE_VOTE,
     "values": "each value is an entry of its own, with the value in place of the word in braces",
 }
 """Former key → what stands for it now."""

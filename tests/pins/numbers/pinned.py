@@ -43,7 +43,6 @@ PUBLISHED = "published.value ours difference error p detectable verdict differin
 PLANNED = (
     "n_questions accuracy deviation samples basis given_samples smallest_difference"
     " forecast.n_samples forecast.tokens forecast.prompt_tokens"
-    " n_clusters least_on_new_questions least_questions"
 )
 
 
@@ -178,7 +177,7 @@ def lines(folder: Path) -> Iterator[tuple[str, Any]]:
                 yield f"plan {w.name}", answer(planned, w)
             case 1:
                 yield f"compare {family} w y z", answer(compared, w, y, z)
-                yield f"plan {x.name} beside 64", answer(planned, x, other_samples=64)
+                yield f"plan {x.name}", answer(planned, x)
             case _:
                 yield f"compare {family} y z", answer(compared, y, z)
                 yield f"plan {y.name} not worse by 3", answer(planned, y, None, margin=3)

@@ -51,8 +51,7 @@ def plan(stage: Stage) -> None:
     stored.copy("first", stage.folder, scored=True)
     for detect, words, keywords in (
         (20, [], {}),
-        (5, ["--versus", "64", "--prices", "1,10"],
-         {"other_samples": 64, "prices": (1.0, 10.0)}),
+        (5, ["--prices", "1,10"], {"prices": (1.0, 10.0)}),
         (0, [], {}),
     ):  # fmt: skip
         stage.command("plan", "first", "--detect", str(detect), *words, "--json", read=reading.needed)

@@ -115,7 +115,7 @@ def transports(stage: Stage) -> None:
 
 
 def from_the_environment(stage: Stage) -> None:
-    """An address from a file of variables, and a sweep's file of one cell."""
+    """An address from a file of variables, and the file of a sweep, which `run` refuses."""
     write_sums(stage.folder, 2)
     server = stage.server("server", solving(60))
     (stage.folder / "mine.env").write_text(f"export OPENAI_BASE_URL='{server.base_url}'\n", "utf-8")
@@ -128,7 +128,8 @@ def from_the_environment(stage: Stage) -> None:
         "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
     }
     (stage.folder / "run.yaml").write_text(json.dumps(cell), "utf-8")
-    stage.command("run", "run.yaml", "--out", "cell", "--top-p", "0.8", "--json", read=reading.ran)
+    stage.command("run", "run.yaml", "--out", "cell")
+    stage.command("sweep", "run.yaml", "--out", "cell", "--top-p", "0.8", "--json", read=reading.swept)
     stage.requests(server)
 
 

@@ -121,7 +121,7 @@ def judge_of_the_undecided(stage: Stage) -> None:
 def judge_of_all(stage: Stage) -> None:
     """Every option of the judge. The toy judge states a verdict in the form of another prompt: it gives none."""
     own = {"temperature": 0.5, "max_tokens": 99, "concurrency": 2}
-    judged(stage, "first", scope="all", votes=3, override=True, prompt="limo", **own)
+    judged(stage, "first", scope="all", override=True, prompt="limo", **own)
 
 
 def judge_of_the_wrong(stage: Stage) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.json_output import printing
+from server_launchers.engines.table import by_name
 from server_launchers.spec import ENGINES
 from tests.pins import reading, stored
 from tests.pins.server import drawing
@@ -16,13 +17,10 @@ from tests.verbs.toy_model import NoUsage
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {
-    "vllm": "0.33.0",
-    "sglang": "0.5.23",
     "vllm_ascend": "0.18.0",
-    "transformers": "5.23.0",
     "sglang_router": "0.3.2",
 }
-"""Engine → the version it is started as: what is installed changes no pin."""
+"""Engine → the version it is started as, where that is not the assumed one: what is installed changes no pin."""
 OPTIONS = (
     (),
     ("--tp", "2", "--max-model-len", "8192", "--memory-fraction", "0.8"),
@@ -36,7 +34,8 @@ def serve(stage: Stage) -> None:
     for engine in ENGINES:
         if engine == "command":
             continue
-        stated = ("--engine-version", VERSIONS[engine]) if engine in VERSIONS else ()
+        version = VERSIONS.get(engine) or by_name(engine).assumed_version
+        stated = ("--engine-version", version) if version else ()
         for words in OPTIONS:
             stage.command("serve", engine, "org/model", "--dry-run", *stated, *words, read=started)
     stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", read=started)
