@@ -92,8 +92,7 @@ def run(
     options are those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT": the nodes
     of this cluster sample the questions, each a shard of them; progress is not shown then.
     judge: the judge that will score the run; it is tried on two answers before the first request. progress: show the
-    run's progress on the terminal, or below the cell of a notebook. on_progress: called about twice a second with a
-    `Progress`.
+    run's progress. on_progress: called about twice a second with a `Progress`.
     In an event loop: `await asyncio.to_thread(harness.run, …)`.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """

@@ -25,7 +25,7 @@ from harness.asking.options.run import RunOptions
 from harness.asking.options.score import ScoreOptions
 from harness.asking.verbs import VERBS
 from harness.benchmarks import catalogue
-from harness.cli.help import heading_of, without_range
+from harness.cli.help import heading_of
 from harness.cli.json_output import printed_type, printing, schemas
 from harness.cli.main import LazyGroup
 from harness.client.address import providers
@@ -118,7 +118,6 @@ def _command(title: str, command: click.Command) -> str:
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record is not None and "--help" not in parameter.opts:
-            record = without_range(record)
             rows.append((f"`{record[0].replace('|', chr(92) + '|')}`", cell(record[1]), heading_of(parameter)))
     text = f"{level} harness {title}\n\n{summary.replace('<', '&lt;')}\n\n"
     headed = {row[2] for row in rows}

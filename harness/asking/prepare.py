@@ -8,7 +8,6 @@ Long: the questions and the servers decide the settings together, and share the 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from harness.asking.options.run import RunOptions, recorded_options
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, drafts, questions, shards, usual_columns
+from harness.benchmarks import catalogue, questions, shards, usual_columns
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
@@ -176,7 +175,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     """Read the data and fix the sampling. Raises `UsageError`."""
     watcher = watcher or Watcher()
     first = _first_row(options)
-    named = _cards(options, first)
+    named = _cards(options)
     preset = presets.load(options.preset) if options.preset is not None else None
     sets, benchmarks = [], {}
     for card, samples in named:
@@ -331,10 +330,10 @@ def _build(options: RunOptions, card: Card) -> QuestionSet:
         ) from error
 
 
-def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card, int | None]]:
+def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
     """Return (card, number of samples or None) of each benchmark that the user named, or of the user's own file.
 
-    first: the first row of the user's own file. Raises `UsageError`.
+    Raises `UsageError`.
     """
     if not options.benchmarks and not options.data:
         raise UsageError("give a benchmark (see `harness benchmarks`), or a file with `data`")
@@ -353,7 +352,7 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
             raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
         numbered.append((catalogue.load(name), int(number) if number else None))
     if options.data:
-        numbered = [_with_data(options, options.data, numbered, first)]
+        numbered = [_with_data(options, options.data, numbered)]
     numbers = {number for _, number in numbered}
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
@@ -371,18 +370,16 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
 
 def default_folder(parent: Path, options: RunOptions) -> Path:
     """The folder in `parent` that is named after the benchmarks of `options`. Raises `UsageError`."""
-    return named_folder(parent, ",".join(card.name for card, _ in _cards(options, {})))
+    return named_folder(parent, ",".join(card.name for card, _ in _cards(options)))
 
 
-def _with_data(
-    options: RunOptions, data: str, numbered: list[tuple[Card, int | None]], first: Mapping[str, object]
-) -> tuple[Card, int | None]:
+def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
     """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
 
     Without a benchmark the card is drafted from the file; with a benchmark it is the benchmark's card, with the file as
     its data.
     data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
-    first: the file's first row. Raises `UsageError`.
+    Raises `UsageError`.
     """
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(
@@ -396,7 +393,6 @@ def _with_data(
             id_key=options.id_key,
             split=options.split,
             choices_key=options.choices_key,
-            prompt=None if options.prompt else _prompt_for(options, first),
         ), None
     if len(numbered) > 1:
         raise UsageError(
@@ -410,13 +406,6 @@ def _with_data(
     return card.with_data(data, options.split), samples
 
 
-# Texts and not compiled patterns: compiling these takes as long as ten other patterns, and few runs need them.
-_HAN = "[\u4e00-\u9fff]"
-_LATIN_WORD = "[A-Za-z]{2,}"
-_NOT_CHINESE = "[\u3040-\u30ff\uac00-\ud7af]"
-"""Kana and Hangul: a text with Han characters and one of these is Japanese or Korean."""
-
-
 def _first_row(options: RunOptions) -> Mapping[str, object]:
     """The first row of a user's own local file; empty without such a file, or if it is the data of a benchmark's card.
 
@@ -426,18 +415,6 @@ def _first_row(options: RunOptions) -> Mapping[str, object]:
         return {}
     row = next(tables.stream(Path(options.data), options.split), None)
     return {} if row is None else row.value
-
-
-def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
-    """The prompt with a Chinese instruction if the file's first question is Chinese; None: the usual prompt."""
-    columns = (options.question_key,) if options.question_key else ASKED_COLUMNS
-    column, text = usual_columns.find(columns, first), ""
-    if column is not None:
-        with contextlib.suppress(UsageError):  # the reader of the questions reports it
-            text = drafts.conversation(tables.Row("", dict(first)), column)[1]
-    if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
-        return None
-    return "boxed_letter_zh" if options.choices_key else "boxed_zh"
 
 
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:

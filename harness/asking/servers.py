@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.asking import own_servers
 from harness.asking.options.whom import WhichServer
 from harness.client.address import providers
-from harness.client.address.endpoint import Endpoint, split_weight
+from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.client.asker import Asker
 from harness.client.facts import discovery
@@ -110,7 +110,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     if not urls:
         return _asked_at(_only_running(who), who)
     for url in who.base_url if path is None else ():
-        if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url.partition(",")[0])):
+        if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
             raise UsageError(
                 "expected an address, such as http://127.0.0.1:8000; or, given alone, the name of a running server "
                 "(`harness serve status` lists them) or an existing file of addresses",
@@ -136,7 +136,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     if path is not None:
         file = EndpointsFile(path, complete)
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
-    endpoints = tuple(replace(complete(url), weight=weight) for url, weight in map(_split_weight, urls))
+    endpoints = tuple(map(complete, urls))
     # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
     states = own_servers.servers_at(endpoints) if (state_folder() / "servers").is_dir() else []
     if len(states) == 1:
@@ -159,16 +159,6 @@ def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoi
     return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own, model=state.model)
 
 
-def _split_weight(url: str | None) -> tuple[str | None, float]:
-    """Split `ADDRESS` or `ADDRESS,weight=2` into address and weight; None stands for the provider's own address."""
-    if url is None:
-        return None, 1.0
-    try:
-        return split_weight(url)
-    except UsageError as error:
-        raise UsageError(error.sentence, field="base_url", value=url) from error
-
-
 def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     """The provider that `who` names, else the provider that owns the addresses, else the generic one.
 
@@ -177,8 +167,7 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     if who.provider is not None:
         return providers.load(who.provider)
     given = list(urls) or [os.environ.get(URL_VARIABLE, "")]
-    # A weight may follow the address after a comma.
-    recognised = {provider.name: provider for provider in (providers.recognise(url.partition(",")[0]) for url in given)}
+    recognised = {provider.name: provider for provider in map(providers.recognise, given)}
     if len(recognised) > 1:
         raise UsageError(
             f"the addresses belong to several providers ({', '.join(recognised)}): a run speaks to one of them"
@@ -548,15 +537,7 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
 
     if model not in weights.KNOWN:
         return model, served_name
-    return str(weights.fetch(model, watcher.fetching)), served_name or model
-
-
-def twin(spec: ServerSpec) -> ServerState | None:
-    """A server started here with the same model and engine that has not exited; None without one, or a model."""
-    from server_launchers.keeping import servers
-
-    same = (each for each in servers.status() if spec.model and (each.engine, each.source) == (spec.engine, spec.model))
-    return next((server for server in same if server.status != "exited"), None)
+    return str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))), served_name or model
 
 
 def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
@@ -584,7 +565,8 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
     # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
     with Signals(partial(_stopped_at_start, spec)):
         server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
-    watcher.started(server, time.monotonic() - begun)
+    urls, seconds = ", ".join(server.base_urls), time.monotonic() - begun
+    watcher.standing(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
     return server
 
 

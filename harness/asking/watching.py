@@ -9,7 +9,7 @@ from harness.core import channel
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
-    from server_launchers.keeping.launch import RunningServer, StartProgress
+    from server_launchers.keeping.launch import StartProgress
 
 
 class Watcher:
@@ -33,14 +33,8 @@ class Watcher:
         del common
         self.warn(f"{cell}: {sentence}")
 
-    def fetching(self, what: str) -> None:
-        """`what` is downloaded now: its name and size."""
-
     def starting(self, progress: StartProgress) -> None:
         """Progress of a server's start."""
-
-    def started(self, server: RunningServer, seconds: float) -> None:
-        """A server is ready, `seconds` after its start."""
 
     def probing(self, what: str) -> None:
         """A probe begins. what: the server, and what its checks take, in one line."""
@@ -61,7 +55,7 @@ class Watcher:
         """The session has ended; later events do not belong to it."""
 
     def standing(self, sentence: str) -> None:
-        """The run waits for something (a provider's batches, shards, a slow fingerprint), as this sentence says."""
+        """Something has happened or is waited for (a download, a server, batches), as this sentence says."""
 
     def progressed(self, progress: Progress) -> None:
         """Progress, sent from time to time while samples are asked for; an exception raised here ends the session."""

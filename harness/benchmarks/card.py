@@ -478,13 +478,12 @@ def from_file(
     split: str | None = None,
     config: str | None = None,
     choices_key: Sequence[str] = (),
-    prompt: str | None = None,
 ) -> Card:
     """A card for any file of questions and answers, for a user who gives a file in place of a card.
 
     question_key, answer_key, id_key: names of columns; without them the usual names are tried. choices_key: the columns
-    of the options of multiple-choice questions. prompt: name of a prompt; None: boxed, or boxed_letter with options.
-    split: the split of a data set of the hub.
+    of the options of multiple-choice questions, which are asked by boxed_letter, others by boxed. split: the split of a
+    data set of the hub.
     """
     # A benchmark's name holds neither a comma nor a colon.
     name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
@@ -505,7 +504,7 @@ def from_file(
             },
             "id_rule": "column" if id_key else "auto",
             "kind": "choice" if choices_key else "auto",
-            "prompt": prompt or ("boxed_letter" if choices_key else "boxed"),
+            "prompt": "boxed_letter" if choices_key else "boxed",
             **({"choices": {"options": list(choices_key)}} if choices_key else {}),
         },
         where=path,

@@ -24,9 +24,6 @@ from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import point_cells, why_narrower
 from harness.verbs.compare import RunComparison, compare
 
-MIN_SUMMED = 3
-"""Number of comparisons from which on a last line sums up their verdicts."""
-
 
 def carry_out(options: CompareCommand) -> int:
     """Print the comparisons, or where two runs differ. Returns the exit code."""
@@ -41,15 +38,6 @@ def carry_out(options: CompareCommand) -> int:
             _print(pair, with_others=len(pairs) > 1)
             if all(later.decision.of_mean[0] != pair.decision.of_mean[0] for later in pairs[number:]):
                 _print_means(pairs, pair.decision.of_mean[0])
-        if any(map(_decided_by_correction, pairs)):
-            means = {pair.decision.of_mean for pair in pairs if pair.decision.mean is not None}
-            n_lines = len(means) + sum(1 + (pair.decision.p_question is not None) for pair in pairs)
-            click.echo(
-                "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
-                f"raised for {n_lines} lines, and decides"
-            )
-        if len(pairs) >= MIN_SUMMED:
-            _print_summary(decisions)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
     return EXIT_COMPLETE if options.margin is None else _margin_code(decisions, pairs.uncompared)
@@ -72,30 +60,6 @@ def _show_samples(options: CompareCommand) -> int:
         raise UsageError(f"it shows where two runs differ and decides nothing: leave out {what}", field="samples")
     compared_samples.show(*options.runs)
     return EXIT_COMPLETE
-
-
-def _print_summary(decisions: Sequence[Decision]) -> None:
-    """Print which runs are better, worse or neither on the same questions; of several benchmarks, each with its own."""
-    n_benchmarks = len({decision.paired.benchmark for decision in decisions})
-    by_verdict: dict[str, list[str]] = {"better": [], "worse": [], "no difference seen": []}
-    for decision in decisions:
-        of = f" ({decision.paired.benchmark})" if n_benchmarks > 1 else ""
-        by_verdict[decision.verdict].append(visible(f"{decision.run}{of}"))
-    parts = (f"{verdict}: {', '.join(runs)}" for verdict, runs in by_verdict.items() if runs)
-    click.echo(f"same questions, in all: {'; '.join(parts)}")
-
-
-def _decided_by_correction(pair: RunComparison) -> bool:
-    """Whether an interval excludes 0 beside the verdict that no difference is seen."""
-    decision, paired = pair.decision, pair.decision.paired
-    difference = paired.difference
-    lines = [(decision.verdict, difference.sampling), (decision.kind_verdict, difference.question)]
-    if decision.mean is not None:
-        lines.append((decision.mean.verdict, decision.mean.compared.difference.sampling))
-    return any(
-        verdict == "no difference seen" and interval is not None and not interval.low <= 0 <= interval.high
-        for verdict, interval in lines
-    )
 
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:

@@ -8,8 +8,7 @@ import click
 
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
-from harness.asking.prepare import Asked, prepare, questions_of, server_of
-from harness.asking.watching import Watcher
+from harness.asking.prepare import prepare, questions_of, server_of
 from harness.benchmarks.questions import QuestionSet
 from harness.cli import terminal
 from harness.cli.terminal import Terminal
@@ -29,6 +28,10 @@ MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""
 
 
+_BY_SERVER = "what the server states"
+"""Stands for what a server that is not started yet will decide."""
+
+
 def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> None:
     """Print what the run would ask, and the command lines of a server that would be started.
 
@@ -36,37 +39,67 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
     """
     from server_launchers import replicas
 
-    if options.serve is not None:
-        watcher = Terminal()
-        questions_asked = questions_of(options, watcher)
-        spec = server_of(questions_asked)
-        for line in replicas.dry_run(spec):
-            click.echo(line)
-        for sentence in replicas.remarks(spec):
-            terminal.note(sentence)
-        _show_unserved(options, questions_asked, judge)
-        _warn(questions_asked.sets, judge, watcher)
-        return
-    if on is not None:
+    if options.serve is None and on is not None:
         options = cluster(on).check(options)
-    with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
-        _show(prepared.settings, prepared.sets, prepared.contexts, judge)
-        _warn(prepared.sets, judge, watcher)
+    with Terminal() as watcher:
+        if options.serve is not None:
+            asked = questions_of(options, watcher)
+            spec = server_of(asked)
+            for line in replicas.dry_run(spec):
+                click.echo(line)
+            for sentence in replicas.remarks(spec):
+                terminal.note(sentence)
+            _show(_rows_before_server(options), asked.sets, asked.benchmarks, {}, judge)
+            sets = asked.sets
+        else:
+            with prepare(options, watcher, must_answer=True) as prepared:
+                settings, sets = prepared.settings, prepared.sets
+                of_set = {each.name: _rows_of_request(settings, each, prepared.contexts) for each in sets}
+                _show(_rows_of_run(settings, prepared.contexts), sets, settings.benchmarks, of_set, judge)
+        for doubt in doubts_without_a_judge(sets) if judge is None else ():
+            watcher.warn(doubt)
 
 
-def _warn(sets: list[QuestionSet], judge: JudgeOptions | None, watcher: Watcher) -> None:
-    """Warn, as the run will, of references that the rules cannot compare, unless a judge decides."""
+def _show(
+    rows: list[tuple[str, str]],
+    sets: list[QuestionSet],
+    benchmarks: Mapping[str, BenchmarkSettings],
+    of_set: Mapping[str, list[tuple[str, str]]],
+    judge: JudgeOptions | None,
+) -> None:
+    """Print the settings of the run, of each benchmark and of the judge, then the first prompts.
 
-    for doubt in doubts_without_a_judge(sets) if judge is None else ():
-        watcher.warn(doubt)
-
-
-def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], judge: JudgeOptions | None) -> None:
-    """Print the settings of the run and of its judge, then the first prompts.
-
-    contexts: the context lengths that the servers state, in tokens.
+    of_set: the rows of a benchmark that a server decides.
     """
-    fitted = _rows_of_fitted(settings, sets, contexts)
+    for questions in sets:
+        name, benchmark = questions.name, benchmarks[questions.name]
+        data = f"{questions.origin}, {len(questions.questions)} of {count_noun(questions.n_all, 'question')}"
+        rows += [
+            (f"{name}: data", data),
+            (f"{name}: samples", f"{benchmark.samples} per question"),
+            (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
+            *of_set.get(name, ()),
+            (f"{name}: prompt", questions.prompt),
+            (f"{name}: system prompt", questions.system_prompt or "none"),
+        ]
+    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge, sets, benchmarks)])
+    _show_prompts(sets)
+
+
+def _rows_before_server(options: RunOptions) -> list[tuple[str, str]]:
+    """The settings of a run that are known before its server is started."""
+    return [
+        ("model", str(options.model)),
+        ("run folder", str(options.out or "results/ and the model's name")),
+        ("api", options.api),
+        ("concurrency", _BY_SERVER if options.concurrency is None else str(options.concurrency)),
+        ("run seed", "none" if options.seed is None else str(options.seed)),
+        ("server context", _BY_SERVER),
+    ]
+
+
+def _rows_of_run(settings: RunSettings, contexts: list[int]) -> list[tuple[str, str]]:
+    """The settings of a run whose server answers. contexts: the lengths that the servers state, in tokens."""
     rows = [
         ("model", settings.model),
         ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),
@@ -76,46 +109,27 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int], j
         ("run seed", "none" if settings.seed is None else str(settings.seed)),
         ("server context", ", ".join(map(str, contexts)) or "not stated"),
     ]
-    if settings.spelling.extra_body:
-        rows.append(("extra body", str(without_secrets(dict(settings.spelling.extra_body)))))
-    if settings.spelling.chat_template_kwargs:
-        rows.append(("chat template", str(without_secrets(dict(settings.spelling.chat_template_kwargs)))))
-    for questions in sets:
-        benchmark = settings.benchmarks[questions.name]
-        rows += [
-            *_questions_rows(questions, benchmark),
-            *fitted.get(questions.name, ()),
-            (f"{questions.name}: neutral", ", ".join(f"{k} {v}" for k, v in benchmark.neutral.items()) or "none"),
-            (
-                f"{questions.name}: filled by the server",
-                ", ".join(settings.benchmark_record(questions.name)["filled_by_server"]) or "nothing that is known",
-            ),
-            (f"{questions.name}: request", _request(settings, questions)),
-            *_prompt_rows(questions),
-        ]
-    terminal.table(("setting", "value"), [*rows, *_judge_rows(judge, sets, settings.benchmarks)])
-    _show_prompts(sets)
+    more = {"extra body": settings.spelling.extra_body, "chat template": settings.spelling.chat_template_kwargs}
+    return rows + [(name, str(without_secrets(dict(fields)))) for name, fields in more.items() if fields]
 
 
-def _rows_of_fitted(
-    settings: RunSettings, sets: list[QuestionSet], contexts: list[int]
-) -> dict[str, list[tuple[str, str]]]:
-    """Benchmark → its row of the table, for benchmarks whose max_tokens is lowered to fit the server's context.
+def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: list[int]) -> list[tuple[str, str]]:
+    """What the server decides of a benchmark's requests.
 
     Raises `ServerError`, as the run would, if max_tokens does not fit and the options do not allow lowering it.
     """
-
-    if not contexts:
-        return {}
-    rows = {}
-    for questions in sets:
-        bound = settings.benchmarks[questions.name].sampling.max_tokens
-        lowered = fitted_max_tokens(
-            questions.name, questions.questions, bound, min(contexts), fit=settings.may_lower(questions.name)
-        )
-        if lowered != bound:
-            rows[questions.name] = [(f"{questions.name}: max_tokens, lowered to fit the context", str(lowered))]
-    return rows
+    name, benchmark, lowered = questions.name, settings.benchmarks[questions.name], None
+    if contexts:
+        bound = benchmark.sampling.max_tokens
+        lowered = fitted_max_tokens(name, questions.questions, bound, min(contexts), fit=settings.may_lower(name))
+        lowered = None if lowered == bound else lowered
+    filled = settings.benchmark_record(name)["filled_by_server"]
+    return [
+        *([] if lowered is None else [(f"{name}: max_tokens, lowered to fit the context", str(lowered))]),
+        (f"{name}: neutral", ", ".join(f"{k} {v}" for k, v in benchmark.neutral.items()) or "none"),
+        (f"{name}: filled by the server", ", ".join(filled) or "nothing that is known"),
+        (f"{name}: request", _request(settings, questions)),
+    ]
 
 
 def _judge_rows(
@@ -139,43 +153,6 @@ def _judge_rows(
     ]
     key = judge.api_key_env
     return rows if key is None else [*rows, ("judge: key from", key)]
-
-
-def _show_unserved(options: RunOptions, questions_asked: Asked, judge: JudgeOptions | None) -> None:
-    """Print the settings that are known before the server runs. Not known yet: the server's context, and the sampling
-    values to send so that it fills in none of its own.
-    """
-    by_server = "what the server states"
-    rows = [
-        ("model", str(options.model)),
-        ("run folder", str(options.out or "results/ and the model's name")),
-        ("api", options.api),
-        ("concurrency", by_server if options.concurrency is None else str(options.concurrency)),
-        ("run seed", "none" if options.seed is None else str(options.seed)),
-    ]
-    for questions in questions_asked.sets:
-        rows += [*_questions_rows(questions, questions_asked.benchmarks[questions.name]), *_prompt_rows(questions)]
-    judge_rows = _judge_rows(judge, questions_asked.sets, questions_asked.benchmarks)
-    terminal.table(("setting", "value"), [*rows, *judge_rows])
-    _show_prompts(questions_asked.sets)
-
-
-def _questions_rows(questions: QuestionSet, benchmark: BenchmarkSettings) -> list[tuple[str, str]]:
-    """Rows of the table of settings: the data, samples and sampling of one benchmark."""
-    data = f"{questions.origin}, {len(questions.questions)} of {count_noun(questions.n_all, 'question')}"
-    return [
-        (f"{questions.name}: data", data),
-        (f"{questions.name}: samples", f"{benchmark.samples} per question"),
-        (f"{questions.name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
-    ]
-
-
-def _prompt_rows(questions: QuestionSet) -> list[tuple[str, str]]:
-    """Rows of the table of settings: the prompt and the system prompt of one benchmark."""
-    return [
-        (f"{questions.name}: prompt", questions.prompt),
-        (f"{questions.name}: system prompt", questions.system_prompt or "none"),
-    ]
 
 
 def _show_prompts(sets: list[QuestionSet]) -> None:

@@ -69,7 +69,7 @@ class Helping(click.Command):
             else:
                 hidden += 1
                 continue
-            rows.setdefault(heading, []).append(without_range(record))
+            rows.setdefault(heading, []).append(record)
         if OTHER_HEADING in rows:
             rows[OTHER_HEADING] = rows.pop(OTHER_HEADING)
         for heading, records in rows.items():
@@ -95,7 +95,7 @@ class Helping(click.Command):
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            self._refuse(ctx, error.option_name, _also_meant(error.option_name, args, self, ctx))
+            self._refuse(ctx, error.option_name)
         except click.MissingParameter as error:
             if not (line := _example(self, ctx)):
                 raise
@@ -212,21 +212,6 @@ def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
             yield from whole_help(command, own)
 
 
-def without_range(record: tuple[str, str]) -> tuple[str, str]:
-    """Remove a number's bounds and `INTEGER RANGE` from the help: the error for a wrong number names the bounds.
-
-    record: (names of the flag, its help text), as click writes them.
-    """
-    names, text = record
-    bare, bracket, range_ = text.rpartition("  [")
-    if bracket and ("<" in range_ or ">" in range_):
-        remarks = "; ".join(part for part in range_.rstrip("]").split("; ") if "<" not in part and ">" not in part)
-        text = f"{bare}  [{remarks}]" if remarks else bare
-    elif not bracket and text.startswith("[") and ("<" in text or ">" in text):
-        text = ""
-    return names.replace(" RANGE", ""), text
-
-
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     """The error for an unknown option: the flag that is meant, or near names."""
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
@@ -239,15 +224,6 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     if meant := own if any(parameter.name == own for parameter in command.params) else _elsewhere(dashed, ctx):
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
-
-
-def _also_meant(first: str, args: Sequence[str], command: click.Command, ctx: click.Context) -> str:
-    """What the other words of the line are here that the command does not have: a pasted line is answered at once."""
-    own = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-    typed = [word.partition("=")[0] for word in (args[: args.index("--")] if "--" in args else args)]
-    others = [flag for flag in dict.fromkeys(typed) if flag.startswith("--") and flag not in {*own, first}]
-    meant = {flag: _elsewhere(flag, ctx) for flag in others}
-    return "".join(f" {visible(flag, 80)}: {_meaning(word, command, ctx)}" for flag, word in meant.items() if word)
 
 
 def _elsewhere(flag: str, ctx: click.Context) -> str:

@@ -1,4 +1,4 @@
-"""Names of commands and options that other tools have, or that this one had, and what they are here."""
+"""Names of commands and options that other tools have, and what they are here."""
 
 from __future__ import annotations
 
@@ -23,15 +23,6 @@ ELSEWHERE: dict[str, str] = dict(
             "data": "data-path data-dir input-file data-file dataset-path question-file",
             "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir "
             "completions-save-dir result-file raw-result-file result-path",
-            "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
-            "judge-provider",
-            "An option of the judge stands behind its name: --judge MODEL,scope=wrong (docs/judge.md).": (
-                "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency "
-                "judge-prompt judge-api-key-env"
-            ),
-            "A judge is asked with a key from the environment at most: --judge MODEL,api_key_env=VARIABLE.": (
-                "judge-header judge-api-key-file"
-            ),
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
             "server_dp": "dp-size data-parallel-size data-parallel",
             "server_pp": "pp-size pipeline-parallel-size",
@@ -46,14 +37,10 @@ ELSEWHERE: dict[str, str] = dict(
             "k": "pass-at-k code-k-values",
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
-            "The folder of the run that is made of a file is named by --out.": "as-run",
             "Scores are printed by --json: `harness score RUN --json > FILE`; --out names the run that is made of a "
             "file.": "score:output score:output-file score:output-path",
-            "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
-            "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown report:format",
             "The port is part of the server's address: http://127.0.0.1:PORT.": "port",
-            "The page is on this machine only; `ssh -L 8765:127.0.0.1:8765 HOST` shows it on yours.": "view:host",
             "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
             "max-output-tokens "
             "max-length max-tokens-per-call",
@@ -90,54 +77,15 @@ ELSEWHERE: dict[str, str] = dict(
             ),
             "An environment is made by hand: `uv venv ENV && uv pip install --python ENV/bin/python vllm`, then "
             "--python ENV/bin/python.": "uvx",
-            "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
-                "swap-space"
-            ),
-            "Every question gets the same number of samples; --target-error stops at a wanted error.": ("allocate"),
             "Another tool's replies are graded by `harness score FILE`; a run asks for its own (docs/moving.md).": (
                 "continue-from file-path input-path"
             ),
-            "A run orders its questions by the lengths of its own replies.": "lengths-from length-estimates",
-            "A run ends cleanly when less than 200 MB are free on the disk.": "disk-reserve",
-            "A run serves no figures any more; `harness status RUN --watch --json` prints them each second.": (
-                "metrics-port metrics-host"
-            ),
-            "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
             "quiet": "no-progress",
-            "A Ray cluster gets one shard for each of its nodes.": "shards",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
-            "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
-                "batch-file"
-            ),
-            "Checksums of the model's files and of pieces of its weights are stored always (docs/provenance.md).": (
-                "hash-weights"
-            ),
-            "A card's `config` names it, or the address of one file does: --data hf://datasets/OWNER/NAME/FILE.": (
-                "data-config"
-            ),
-            "Samples that cannot succeed stay missing; `harness score` grades the others and counts these.": (
-                "accept-missing"
-            ),
-            "Half-written answers are continued where that is exact; `harness score --no-salvaged` leaves them out.": (
-                "salvage"
-            ),
-            "Prices are a pair, of prompts and replies, USD per million tokens: --prices 0.5,2.": "price-in price-out",
-            "`harness probe URL --quick` examines a server before a run.": "probe",
-            "A server's chat template may begin each reply: `harness serve ENGINE MODEL --chat-template FILE`.": (
-                "prefill"
-            ),
-            "A provider's name decides how new tokens are bounded: --provider openai sends max_completion_tokens, "
-            "--provider generic max_tokens.": "max-tokens-field",
             'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': "api-key-file",
-            "A reference gets its own provider's key (DEEPSEEK_API_KEY …), or none.": "reference-api-key-file",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last repair-resume",
-            "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
-            "FOLDER/NAME.url` on each node; `harness run --base-url FOLDER` asks them all (docs/scaling.md).": (
-                "on slurm replicas"
-            ),
             "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (
                 "ca-file judge-ca-file cacert ca-bundle"
             ),
@@ -162,23 +110,13 @@ ELSEWHERE: dict[str, str] = dict(
     )
 )
 """Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence.
-`view:host` is the name in one command alone."""
+`score:output` is the name in one command alone."""
 
 _RUN_AND_SCORE = "`harness run` asks for the samples, and `harness score` grades them"
 COMMANDS = {
-    "watch": "`harness sweep FILE --follow MINUTES` follows a training",
     "eval": _RUN_AND_SCORE,
     "evaluate": _RUN_AND_SCORE,
     "demo": "`make demo` in a checkout, or `harness doctor --demo`, plays the whole path on a small model",
-    "experiment": "`repeat: 30` or `samples: [8, 16]` in a sweep's file makes the runs, and `harness report FOLDER "
-    "--plots PICTURES` draws how they differ",
-    "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
     "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
-    "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
-    "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
-    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
-    "diff": "`harness compare A B --samples` shows where two runs differ",
-    "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
-    "plugins": "`harness doctor` lists and imports the plug-ins",
 }
 """Word in a command's place → what stands for it."""

@@ -7,7 +7,6 @@ import math
 import click
 
 from harness.asking.options.deciding import PlanCommand, PlanOptions
-from harness.cli import terminal
 from harness.cli.forecast import forecast_lines
 from harness.cli.json_output import say
 from harness.core.inert import visible
@@ -20,11 +19,6 @@ from harness.verbs.plan import Needed, plan, sources_of
 def carry_out(options: PlanCommand) -> None:
     """Print the plan of each benchmark."""
     plans = plan(sources_of(options.runs), options)
-    if options.accuracy is not None and options.accuracy < 1:
-        terminal.warn(
-            f"an accuracy is in per cent, and {options.accuracy:g} means {options.accuracy:g} %: for "
-            f"{100 * options.accuracy:g} % give accuracy={100 * options.accuracy:g}"
-        )
     if options.as_json:
         say(plans)
         return

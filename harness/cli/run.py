@@ -15,7 +15,7 @@ from harness.cli import terminal
 from harness.cli.flags import judge_of, read_variables, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
-from harness.cli.printed.ends import CauseCount, SampleCounts, SessionEnd
+from harness.cli.printed.ends import SampleCounts, SessionEnd
 from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -119,7 +119,7 @@ def _record(ran: Ran, code: int) -> SessionEnd:
         ),
         new_tokens=outcome.tally.tokens,
         seconds=outcome.elapsed_s,
-        causes=[CauseCount(kind=one.kind, count=one.count, example=one.example) for one in outcome.causes],
+        causes=[*outcome.causes],
         warnings=[*outcome.warnings],
         stopped=outcome.stopped,
         target_reached=sampled.reached,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,9 +20,6 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers import replicas
 from server_launchers.keeping import launch
-
-if TYPE_CHECKING:
-    from server_launchers.keeping.servers import ServerState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +62,6 @@ def start(wish: Wish) -> None:
         for sentence in replicas.remarks(spec):
             terminal.note(sentence)
         return
-    if twin := servers.twin(spec):
-        terminal.warn(twin_sentence(twin))
     server = servers.launched(spec, watcher, detach=wish.detach)
     if wish.detach:
         return
@@ -91,12 +86,3 @@ def _leave_at_signals() -> None:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def twin_sentence(twin: ServerState) -> str:
-    """The warning that the same model runs already, with the commands to use or stop that server."""
-    return visible(
-        f"{twin.name} serves {twin.source} already, at {', '.join(twin.base_urls)}: "
-        f"`harness run … --base-url {twin.name}` uses it, `harness serve stop {twin.name}` ends it. "
-        "This command starts another server."
-    )

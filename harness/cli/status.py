@@ -174,13 +174,8 @@ def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = 
     scores: by benchmark, its accuracy so far; None: none is shown.
     """
     width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
-    for line in panel(progress, width, ALL_ROWS, scores, ascii_only=_ascii_only()):
+    for line in panel(progress, width, ALL_ROWS, scores):
         yield "".join(span.text for span in line)
-
-
-def _ascii_only() -> bool:
-    """Whether the output can show ASCII characters only."""
-    return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:

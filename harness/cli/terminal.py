@@ -18,19 +18,17 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from harness.asking.watching import Watcher
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.secret import command_words
+from harness.showing.collecting import Drawing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.generation.network.control import Signals
-    from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
-    from harness.showing.display import ProgressDisplay
-    from server_launchers.keeping.launch import RunningServer, StartProgress
+    from server_launchers.keeping.launch import StartProgress
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -100,7 +98,7 @@ def stopped_with_a_line() -> Signals:
     return Signals(lambda signum: f"stopped by {signal.Signals(signum).name}; what is stored counts.{resume}")
 
 
-class Terminal(Watcher):
+class Terminal(Drawing):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
     progress: whether progress is shown; None: unless the command runs with --quiet.
@@ -113,11 +111,9 @@ class Terminal(Watcher):
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
             progress = not flags.get("quiet")
-        self._shows_progress = progress
+        super().__init__(shown=progress)
         self._warned = warned
         self.advice: list[str] = []
-        self._display: ProgressDisplay | None = None
-        self._cell = ""
         self._next_beat = 0.0
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
@@ -131,11 +127,6 @@ class Terminal(Watcher):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
-
-    def close(self) -> None:
-        """End the display of progress; later output stands below its last state."""
-        if self._display is not None:
-            self._display.close()
 
     def warn(self, sentence: str) -> None:
         """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
@@ -158,28 +149,11 @@ class Terminal(Watcher):
             self._warned[sentence] += 1
         return self._warned is None or self._warned[sentence] == 1
 
-    def fetching(self, what: str) -> None:
-        """Print what is downloaded."""
-        note(f"fetching {what}")
-
     def starting(self, progress: StartProgress) -> None:
         """Print the last line of the engine's log from time to time."""
         if progress.seconds >= self._next_beat:
             self._next_beat = progress.seconds + BEAT_SECONDS
             note(f"{progress.seconds:5.0f} s  {progress.line}")
-
-    def started(self, server: RunningServer, seconds: float) -> None:
-        """Print the address of the server."""
-        from server_launchers.engines import table as engines  # few commands start a server
-
-        urls = ", ".join(server.base_urls)
-        note(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
-        neutral = [" ".join(engine.neutral_words) for engine in engines.every().values() if engine.neutral_words]
-        if (state := server.state) and any(words in line for line in state.commands for words in neutral):
-            note(
-                "sampling fields that a request leaves out get the engine's neutral values; --sampling-defaults model "
-                "takes them from the model's generation_config.json"
-            )
 
     def probing(self, what: str) -> None:
         """Print what a probe will take, also with --quiet: it may show nothing else for minutes."""
@@ -195,34 +169,14 @@ class Terminal(Watcher):
         if finding:
             note(f"probe: {finding}")
 
-    def entering(self, cell: str) -> None:
-        """Show the progress of the next session under the name of its cell."""
-        self._cell = cell
-
     def sampling(self, what: str, folder: RunFolder) -> None:
         """Print `what`, and begin a display of progress where one is shown."""
-        self.close()  # Close the display of the previous session.
-        if self._shows_progress:
-            from harness.showing.display import ProgressDisplay
-
-            self._display = ProgressDisplay(folder, self._cell)
+        super().sampling(what, folder)
         note(what)
-
-    def sampled(self) -> None:
-        """Keep the last state of the progress on screen, above later output."""
-        self.close()
 
     def standing(self, sentence: str) -> None:
         """Print how the run stands, in a sentence."""
         note(sentence)
-
-    def progressed(self, progress: Progress) -> None:
-        """Redraw the display of progress."""
-        if self._shows_progress:
-            from harness.showing.display import ProgressDisplay
-
-            self._display = self._display or ProgressDisplay()
-            self._display(progress)
 
     def graded(self, benchmark: str, n: int) -> None:
         """Print from time to time how many samples are graded."""

@@ -48,12 +48,6 @@ def _lines(comparison: PublishedComparison) -> list[str]:
         f"{published.metric} {published.printed}{error} %{quoted} {visible(published.source.title, 100)} "
         f"({samples} a question): {_verdict(comparison)}"
     ]
-    if comparison.verdict == "not compatible" and 0 < published.value < 0.01:
-        fraction = f"{100 * published.value:g}"
-        lines.append(
-            f"  a published score is in per cent, and {published.printed} means {published.printed} %: for "
-            f"{float(fraction) * 100:g} % write {float(fraction) * 100:g}"
-        )
     lines += [f"  {line}" for line in settings_in_words(comparison)]
     if published.note:
         lines.append(f"  {visible(published.note, 200)}")

@@ -21,6 +21,7 @@ _IN_WORDS = (
         r"^(?:List|Tuple|Value) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
         r"expected \1, found \2",
     ),
+    (r"^String should match pattern '(.*)'$", r"expected a text of the form \1"),
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
     (r"^Input is not a valid path.*", "expected a path"),
     (r"Input should be", "expected"),
@@ -37,27 +38,6 @@ person wrote YAML, JSON or a command line; pydantic's words are Python's.
 
 _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs"})
 """Fields that may hold a key under any name or under none, so their values are never shown."""
-
-
-_WORDS_OF_PATTERNS = {
-    r"^[a-z0-9{][a-z0-9._{}-]*$": "small letters, digits, . _ - and {NAME} for a variable",
-    r"^[a-z0-9][a-z0-9._-]{0,79}$": "at most 80 small letters, digits, . _ -, a letter or digit first",
-    r"^[a-z0-9_]+$": "small letters, digits and _",
-    r"^[^\x00-\x1f:,]+$": "a name without colon, comma and line break",
-    r"^[\w.-]+/[\w.-]+$": "OWNER/NAME of a data set on the hub",
-    r"^[0-9a-f]{40}$": "a whole commit, 40 digits of 0-9 a-f",
-    r"^[0-9a-f]{64}$": "a SHA-256, 64 digits of 0-9 a-f",
-    r"\.zip$": "a name that ends in .zip",
-    r"^https://": "an address that begins https://",
-    r"^https?://[^\s]+$": "an address that begins http:// or https://, without a space",
-    r"^(pass|maj)@[1-9][0-9]*$": "pass@K or maj@K, such as pass@1",
-    r"^(mean|mode|max|pass_at_[0-9]+)$": "mean, mode, max or pass_at_K",
-    r"^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)$": "a number of 0 to 100, such as 61.2",
-}
-"""Pattern of a field in a file → what fits it, for people. Every pattern of the models stands here."""
-
-MAX_OTHERS = 5
-"""Largest number of other fields that a sentence names beside the first problem."""
 
 
 class Problem(NamedTuple):
@@ -95,8 +75,7 @@ def first_problem(error: ValidationError, names: Collection[str] = (), value: An
     was refused.
     """
     problems = located(error.errors(include_url=False, include_context=False), value)
-    first = first_of(problems)
-    return problem_of(first, names, others([problem for problem in problems if problem is not first]))
+    return problem_of(first_of(problems), names)
 
 
 _NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|[\w-]*\[.*\]")
@@ -136,14 +115,14 @@ def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
     return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
 
 
-def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "") -> Problem:
-    """One problem of a pydantic error in words. more: words on the other problems, which follow its own."""
+def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
+    """One problem of a pydantic error in words."""
     field = visible(".".join(str(part) for part in first["loc"]), 200)
     if first["type"] == "extra_forbidden":
         near = near_names(str(first["loc"][-1]), names)
-        return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")
+        return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
-        return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
+        return Problem(field, "is missing", "", f"the key {field!r} is missing")
     complaint = visible(_complaint(first))
     input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
     near = ""
@@ -153,16 +132,13 @@ def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "")
     yaml = " (YAML reads yes, no, on and off as true and false: quote the word)" if _is_yaml_word(first) else ""
     # A list of the wrong length is counted in the complaint.
     shown = f", found {input_text}" if input_text and ", found " not in complaint else ""
-    sentence = f"{complaint}{shown}{yaml}{more}{f'.{near}' if near else ''}"
+    sentence = f"{complaint}{shown}{yaml}{f'.{near}' if near else ''}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
 
 
 def _complaint(problem: ErrorDetails) -> str:
     """What is wrong with a value, in our words."""
     complaint = problem["msg"]
-    if problem["type"] == "string_pattern_mismatch":
-        pattern = complaint.partition("'")[2].removesuffix("'")
-        complaint = f"expected {_WORDS_OF_PATTERNS[pattern]}" if pattern in _WORDS_OF_PATTERNS else complaint
     for theirs, ours in _IN_WORDS:
         complaint = re.sub(theirs, ours, complaint)
     return complaint
@@ -171,21 +147,6 @@ def _complaint(problem: ErrorDetails) -> str:
 def _is_yaml_word(problem: ErrorDetails) -> bool:
     """Whether a text was expected and YAML has read the word as true or false."""
     return problem["type"] == "string_type" and isinstance(problem["input"], bool)
-
-
-def others(problems: Sequence[ErrorDetails]) -> str:
-    """The fields of the other problems in brackets, such as " (also wrong: a, b; also missing: c)"; empty for none."""
-    parts = []
-    for kind, are_missing in (("wrong", False), ("missing", True)):
-        fields = dict.fromkeys(
-            visible(".".join(map(str, problem["loc"])), 80)
-            for problem in problems
-            if (problem["type"] == "missing") is are_missing
-        )
-        if fields:
-            rest = f" and {len(fields) - MAX_OTHERS} more" if len(fields) > MAX_OTHERS else ""
-            parts.append(f"also {kind}: {', '.join([*fields][:MAX_OTHERS])}{rest}")
-    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _may_be_secret(where: Sequence[object], value: object) -> bool:

@@ -153,12 +153,6 @@ class RunSettings:
                 raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
         if self.budget_usd is not None and self.prices is None:
             raise UsageError("it needs `prices`.", field="budget_usd", value=self.budget_usd)
-        for endpoint in self.endpoints:
-            # Not `<= 0`, which NaN would pass.
-            if not endpoint.weight > 0:
-                raise UsageError(
-                    f"the endpoint {endpoint.base_url} has the weight {endpoint.weight:g}; expected a number above 0."
-                )
 
     @property
     def model(self) -> str:
@@ -219,7 +213,6 @@ class RunSettings:
         proxy = proxy_for(endpoint)
         return {
             "base_url": endpoint.base_url,
-            "weight": endpoint.weight,
             "transport": self.transport,
             "proxy": host_and_port(proxy) if proxy is not None else None,
         }

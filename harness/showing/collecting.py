@@ -1,4 +1,4 @@
-"""The watcher that `harness.api` hands to a verb: it collects warnings, and shows progress if the caller wants it."""
+"""Watchers that draw a run's progress, and the one that `harness.api` hands to a verb, which also collects warnings."""
 
 from __future__ import annotations
 
@@ -6,31 +6,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.asking.watching import Watcher
-from harness.showing.display import ProgressDisplay
 
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
+    from harness.showing.display import ProgressDisplay
 
 OnProgress = Callable[["Progress"], None]
 
 
-class Collecting(Watcher):
-    """Collects the warnings of a verb and reports its progress to a Python caller.
-
-    warnings: all warnings so far. on_progress: called with each progress. shown: also draw the progress on the terminal
-    or in the notebook. `close` ends the display.
+class Drawing(Watcher):
+    """Draws the progress of a session, under the name of its cell in a sweep. shown: whether it does. `close` ends the
+    display. What draws is imported when it draws.
     """
 
-    def __init__(self, on_progress: OnProgress | None = None, *, shown: bool = False) -> None:
-        self.warnings: list[str] = []
-        self._on_progress = on_progress
+    def __init__(self, *, shown: bool) -> None:
         self._shown = shown
         self._display: ProgressDisplay | None = None
         self._cell = ""
 
     def close(self) -> None:
-        """End the display; the last state stays visible."""
+        """End the display; later output stands below its last state."""
         if self._display is not None:
             self._display.close()
 
@@ -39,15 +35,37 @@ class Collecting(Watcher):
         self._cell = cell
 
     def sampling(self, what: str, folder: RunFolder) -> None:
-        """Show the progress of the session in `folder`, where progress is shown."""
+        """Begin a display of the session in `folder`, where progress is shown."""
         del what
         self.close()  # the display of the session before
         if self._shown:
+            from harness.showing.display import ProgressDisplay
+
             self._display = ProgressDisplay(folder, self._cell)
 
     def sampled(self) -> None:
         """End the display of the session."""
         self.close()
+
+    def progressed(self, progress: Progress) -> None:
+        """Redraw the display."""
+        if self._shown:
+            from harness.showing.display import ProgressDisplay
+
+            self._display = self._display or ProgressDisplay()
+            self._display(progress)
+
+
+class Collecting(Drawing):
+    """Collects the warnings of a verb and reports its progress to a Python caller.
+
+    warnings: all warnings so far. on_progress: called with each progress. shown: also draw the progress.
+    """
+
+    def __init__(self, on_progress: OnProgress | None = None, *, shown: bool = False) -> None:
+        super().__init__(shown=shown)
+        self.warnings: list[str] = []
+        self._on_progress = on_progress
 
     def warn(self, sentence: str) -> None:
         """Collect the warning in `warnings`."""
@@ -55,8 +73,6 @@ class Collecting(Watcher):
 
     def progressed(self, progress: Progress) -> None:
         """Redraw the display, and hand the progress to the caller's function."""
-        if self._shown:
-            self._display = self._display or ProgressDisplay()
-            self._display(progress)
+        super().progressed(progress)
         if self._on_progress is not None:
             self._on_progress(progress)

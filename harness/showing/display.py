@@ -1,6 +1,6 @@
-"""Shows a run's progress on standard error, or in a notebook; standard output is for the result.
+"""Shows a run's progress on standard error; standard output is for the result.
 
-On a terminal and in a notebook, several lines are kept up to date. Elsewhere, a plain line is printed now and then.
+On a terminal, several lines are kept up to date. Elsewhere, a plain line is printed now and then.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.showing.lines import Line, Span, line, panel
 from harness.showing.running_score import RunningScores
@@ -30,9 +30,6 @@ FIRST_PLAIN_SECONDS = 10.0
 SPARE_ROWS = 3
 """Number of rows of the terminal that stay free for earlier output and for the cursor."""
 
-NOTEBOOK_ROWS = 40
-"""Largest number of lines in a notebook, whose output has no height."""
-
 STYLES = {
     "done": "green",
     "in flight": "cyan",
@@ -46,23 +43,12 @@ Scores = dict[str, "RunningScore"]
 
 
 def can_redraw() -> bool:
-    """Whether lines on standard error can be drawn over: not in a log, and not by a command in a notebook's cell."""
-    notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook
-
-
-def in_notebook() -> bool:
-    """Whether this process is a notebook's kernel, whose page shows what IPython displays."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-
-
-class Screen(Protocol):
-    """Draws the same lines again and again, on a terminal or in a notebook. cell: of a sweep, whose progress it is;
-    empty for a run of its own. last: nothing is drawn afterwards.
+    """Whether lines on standard error can be drawn over, with bars: not in a log, and not by a command in a notebook's
+    cell.
     """
-
-    def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None: ...
+    notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
+    writes_bars = (sys.stderr.encoding or "").lower().startswith("utf")
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook and writes_bars
 
 
 class TerminalScreen:
@@ -83,32 +69,11 @@ class TerminalScreen:
     def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
         """Redraw the panel on the terminal. last: leave it there."""
         size = self._console.size
-        ascii_only = not self._console.encoding.startswith("utf")
         height = max(3, size.height - SPARE_ROWS)
-        lines = panel(progress, size.width - 1, height, scores, cell, ascii_only=ascii_only)
+        lines = panel(progress, size.width - 1, height, scores, cell)
         self._live.update(render_lines(lines if last else [*lines, (Span(" "),)]), refresh=True)
         if last:
             self._live.stop()
-
-
-class NotebookScreen:
-    """Draws lines as one output of a notebook's cell, which is replaced at each progress."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
-        """Replace the output below the notebook's cell, also for the `last` time."""
-        del last
-        from IPython import display as displaying
-        from rich import get_console
-
-        display: Any = displaying.display  # it has no types
-        shown = render_lines(panel(progress, get_console().width, NOTEBOOK_ROWS, scores, cell))
-        if self._handle is None:
-            self._handle = display(shown, display_id=True)
-        else:
-            self._handle.update(shown)
 
 
 class ProgressDisplay:
@@ -120,12 +85,8 @@ class ProgressDisplay:
 
     def __init__(self, folder: RunFolder | None = None, cell: str = "") -> None:
         self._cell = cell
-        self._kind: Callable[[], Screen] | None = None  # None: plain lines
-        if in_notebook():
-            self._kind = NotebookScreen
-        elif can_redraw():
-            self._kind = TerminalScreen
-        self._screen: Screen | None = None
+        self._redraws = can_redraw()
+        self._screen: TerminalScreen | None = None
         self._due = 0.0
         self._stopping = False
         self._printed: Progress | None = None
@@ -135,8 +96,8 @@ class ProgressDisplay:
     def __call__(self, progress: Progress) -> None:
         """Show `progress`; without a terminal, only if a line is due or the run has just begun to end."""
         self._last = progress
-        if self._kind is not None:
-            self._screen = self._screen or self._kind()
+        if self._redraws:
+            self._screen = self._screen or TerminalScreen()
             self._screen.draw(progress, self._scores(progress), self._cell, last=False)
             return
         now = time.monotonic()

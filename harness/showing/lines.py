@@ -32,7 +32,6 @@ MAX_CAUSE_IN_LINE = 80
 """The same for the one line of a log, which has many other parts."""
 
 _BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
-_ASCII_BAR = {"done": "#", "in flight": ">", "retrying": "?", "given up": "x", "": "."}
 
 
 class Span(NamedTuple):
@@ -120,18 +119,15 @@ def panel(
     height: int,
     scores: Mapping[str, RunningScore] | None = None,
     cell: str = "",
-    *,
-    ascii_only: bool = False,
 ) -> list[Line]:
     """Return at most `height` lines of at most `width` columns: the cell of a sweep, a bar for each benchmark, then
     facts.
 
-    The most important facts come first. cell: empty for a run of its own, which has no such line. ascii_only: draw bars
-    with ASCII characters.
+    The most important facts come first. cell: empty for a run of its own, which has no such line.
     """
     first: list[Line] = [[Span(visible(cell, MAX_CELL_CHARS))]] if cell else []
     facts = list(_facts(progress, scores or {}))
-    bars = _bars(progress, width, max(1, height - len(first) - min(len(facts), 4)), ascii_only)
+    bars = _bars(progress, width, max(1, height - len(first) - min(len(facts), 4)))
     return [_cut(row, width) for row in [*first, *bars, *facts]][:height]
 
 
@@ -188,17 +184,11 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     return facts
 
 
-def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list[Line]:
-    """Return a line for each benchmark. If there are more than `height`, show those in progress and count the rest.
-
-    ascii_only: draw with ASCII characters.
-    """
+def _bars(progress: Progress, width: int, height: int) -> list[Line]:
+    """Return a line for each benchmark; if there are more than `height`, those in progress come first."""
     shown = list(progress.benchmarks)
-    hidden: list[BenchmarkProgress] = []
     if len(shown) > height:
-        active = [benchmark for benchmark in shown if benchmark.in_flight or benchmark.retrying]
-        others = [benchmark for benchmark in shown if not (benchmark.in_flight or benchmark.retrying)]
-        shown, hidden = (active + others)[: height - 1], (active + others)[height - 1 :]
+        shown = sorted(shown, key=lambda benchmark: not (benchmark.in_flight or benchmark.retrying))[:height]
     names = [visible(benchmark.name, 30) for benchmark in shown]
     room = min(max(map(cells_of, names), default=0), max(8, width // 5))
     counts = [f"{benchmark.done}/{benchmark.total}" for benchmark in shown]
@@ -210,15 +200,10 @@ def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list
     for benchmark, name, count, note in zip(shown, names, counts, notes, strict=True):
         label = name if cells_of(name) <= room else clip(name, room)
         label += " " * (room - cells_of(label))
-        bar = [*_bar(benchmark, cells, ascii_only), Span(" ")] if cells >= MIN_BAR_CELLS else []
+        bar = [*_bar(benchmark, cells), Span(" ")] if cells >= MIN_BAR_CELLS else []
         bars.append([
             Span(f"{label} "), *bar, Span(f"{count:>{counted}} {percent(benchmark.done, benchmark.total):>4}"), *note,
         ])  # fmt: skip
-    if hidden:
-        done = sum(benchmark.done == benchmark.total for benchmark in hidden)
-        bars.append(
-            [Span(f"and {len(hidden)} more benchmarks: {done} done, {len(hidden) - done} under way or to come")]
-        )
     return bars
 
 
@@ -234,13 +219,10 @@ def _notes(benchmark: BenchmarkProgress) -> list[Span]:
     return notes
 
 
-def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
+def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
     """Return a bar of `cells` columns. Its done part fills all of them only when all samples are done; each other state
     that occurs has at least one column.
-
-    ascii_only: draw with ASCII characters.
     """
-    signs = _ASCII_BAR if ascii_only else _BAR
     total = max(1, benchmark.total)
     others = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
     spans = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in others.items()}
@@ -250,7 +232,7 @@ def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Spa
         spans[max(spans, key=lambda kind: spans[kind])] -= 1
     spans = {"done": min(benchmark.done * cells // total, room - sum(spans.values())), **spans}
     spans[""] = cells - sum(spans.values())
-    return [Span(signs[kind] * n, kind or "rest") for kind, n in spans.items() if n > 0]
+    return [Span(_BAR[kind] * n, kind or "rest") for kind, n in spans.items() if n > 0]
 
 
 def _cut(row: Line, width: int) -> Line:

@@ -156,7 +156,9 @@ def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> d
     """The options of a run that asks the same. given: the recorded options of the user."""
     settings, ids = record.settings, record.plan.question_ids
     options: dict[str, Any] = {"model": model}
-    if addresses := [_address(endpoint) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)]:
+    if addresses := [
+        str(endpoint.get("base_url")) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)
+    ]:
         options["base_url"] = addresses
     if variable := settings.get(KEY_VARIABLE):
         options[KEY_VARIABLE] = variable
@@ -169,9 +171,3 @@ _OF_A_SESSION = frozenset(
     ["budget_tokens", "budget_usd", "prices", "rpm", "concurrency", "timeout", "attempts", "accept_server_change"]
 )
 """Options that limit a session and change no reply. A complete run may have needed several sessions of a budget."""
-
-
-def _address(endpoint: Mapping[str, Any]) -> str:
-    """The recorded endpoint as the option `base_url` takes it: `URL`, or `URL,weight=N`."""
-    weight = endpoint.get("weight", 1.0)
-    return str(endpoint.get("base_url")) + ("" if weight == 1.0 else f",weight={weight:g}")

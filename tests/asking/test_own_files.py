@@ -1,4 +1,4 @@
-"""A file of questions in any of the main languages is asked as it stands; a Chinese one with a Chinese instruction.
+"""A file of questions in any of the main languages is asked as it stands.
 
 For: harness.asking.prepare, harness.benchmarks.usual_columns.
 """
@@ -60,31 +60,6 @@ def test_a_column_that_nobody_knows_is_refused_in_a_short_sentence(tmp_path: Pat
         asked(tmp_path, {"问题": "1 + 1 = ?", "answer": "2"})
     ((_, text),) = asked(tmp_path, {"问题": "1 + 1 = ?", "答案": "2"}, question_key="问题", answer_key="答案")
     assert text.startswith("1 + 1 = ?")
-
-
-@pytest.mark.parametrize(
-    ("text", "is_chinese"),
-    [
-        ("一个水池有 3700 升水，求 x 的值。", True),
-        (r"已知 $\frac{x}{2}=1$，求方程的解。", True),
-        ("What does 好 mean in English?", False),
-        ("水の体積を求めよ。", False),
-        ("1 + 1 = ?", False),
-    ],
-)
-def test_a_chinese_file_gets_the_chinese_instruction(tmp_path: Path, text: str, is_chinese: bool) -> None:
-    turn = {"role": "user", "content": text}
-    for row in ({"question": text}, {"messages": [turn]}, {"messages": json.dumps([turn])}):
-        ((_, message),) = asked(tmp_path, {**row, "answer": "2"})
-        assert ("请逐步推理" in message) == is_chinese
-    ((_, message),) = asked(tmp_path, {"question": text, "answer": "2"}, prompt="boxed")
-    assert "请逐步推理" not in message, "a prompt that is named is taken"
-
-
-def test_a_chinese_choice_asks_for_its_letter_in_chinese(tmp_path: Path) -> None:
-    row = {"question": "下列哪个是质数？", "options": ["4", "5"], "answer": "B"}
-    ((_, message),) = asked(tmp_path, row, choices_key=("options",))
-    assert "只写字母" in message
 
 
 def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path) -> None:

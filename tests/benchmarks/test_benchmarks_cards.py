@@ -146,7 +146,7 @@ def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, mon
         (MINIMAL + "sampels: 4\n", r"sums\.yaml: unknown key 'sampels'\. Did you mean samples"),
         (
             MINIMAL.replace("question: q", "qestion: q"),
-            r"'columns\.qestion' \(also missing: columns.question\)\. Did you mean question",
+            r"'columns\.qestion'\. Did you mean question",
         ),
         (MINIMAL + "sampling: {temprature: 1}\n", r"'sampling\.temprature'\. Did you mean temperature"),
         (

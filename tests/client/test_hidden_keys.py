@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from harness.client.address.endpoint import Endpoint, quote_safely, redact, split_weight
+from harness.client.address.endpoint import Endpoint, quote_safely, redact
 from harness.client.address.endpoint import without_repeats as shown
 from harness.core.limits import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, command_words, is_secret, without_secrets
@@ -45,10 +45,6 @@ def test_a_long_message_is_shown_from_its_first_character_to_its_bound() -> None
     message = quote_safely(f"{long_key} {words}", [Secret(long_key)])
     assert message.startswith(f"{HIDDEN} abc")
     assert len(message) == len(quote_safely(words))
-
-
-def test_an_endpoint_without_a_weight_has_that_of_one() -> None:
-    assert Endpoint.parse("http://h").weight == split_weight("http://h")[1] == 1
 
 
 def test_a_sealed_value_is_a_secret_under_any_name_and_a_number_under_none() -> None:

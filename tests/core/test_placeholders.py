@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.core.placeholders import placeholders, unbraced_placeholders
+from harness.core.placeholders import placeholders
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,8 @@ def test_a_template_of_another_tool_has_placeholders(template: str, expected: li
 
 def test_a_long_text_without_placeholders_is_searched_in_a_moment() -> None:
     parts = ("{a ", "{", "\\frac {", "{{a", "\\a [", "{a" + " " * 20_000, "\\" + "a" * 20_000 + " " * 20_000)
-    for part in (*parts, "$ ", "$1 ", "$1" + " " * 20_000, "[[a ", "[[" + "a" * 20_000, "%(" + "a" * 20_000):
+    for part in parts:
         assert placeholders(part * (100_000 // len(part))) == []
-        assert unbraced_placeholders(part * (100_000 // len(part))) == []
 
 
 @pytest.mark.parametrize(
@@ -61,30 +60,3 @@ def test_a_long_text_without_placeholders_is_searched_in_a_moment() -> None:
 )
 def test_latex_and_other_braces_are_text(text: str) -> None:
     assert placeholders(text) == []
-
-
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        ("Question: [[QUESTION]]\nAnswer: [[ answer ]]", ["[[QUESTION]]", "[[ answer ]]"]),
-        ("Is <<answer>> like <<参考答案>>? <<answer>>", ["<<answer>>", "<<参考答案>>"]),
-        ("Question: %(question)s", ["%(question)s"]),
-        ("Compare $answer with $reference_answer.", ["$answer", "$reference_answer"]),
-        ("答案$answer", ["$answer"]),
-        ("Of $x+y$ and $z$ only $answer counts, at $5", ["$answer"]),
-    ],
-)
-def test_other_tools_mark_placeholders_without_braces(template: str, expected: list[str]) -> None:
-    assert unbraced_placeholders(template) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[[5]], [[A]], [[1, 2], [3, 4]], [answer], <answer>, <<5>>, a << b, 5 %, %s, {answer}",
-        r"$x$, $ab$, $$ab = cd$$, $\mathrm{kg}$, \$amount, US$amount, $5, $ 5, $a b$ and $cd$",
-        "$ab\n= cd$ may go over a line",
-    ],
-)
-def test_formulas_and_matrices_are_text(text: str) -> None:
-    assert unbraced_placeholders(text) == []

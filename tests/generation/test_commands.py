@@ -223,7 +223,7 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
 
 def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:
     with FakeServer(answering(0.9)) as sound, FakeServer(answering(0.1)) as broken:
-        (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} weight=1 # new\n", encoding="utf-8")
+        (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} # new\n", encoding="utf-8")
         words = run_words(sums(tmp_path, 12), "--samples", "12", "--concurrency", "8")
         done = harness(*words, "--base-url", "nodes")
         assert done.code == 0, done.err

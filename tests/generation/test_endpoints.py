@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -29,9 +28,9 @@ class Clock:
         return self.now
 
 
-def two(concurrency: int = 16, weights: tuple[float, ...] = (1.0, 1.0)) -> tuple[Lanes, Clock]:
+def two(concurrency: int = 16, n: int = 2) -> tuple[Lanes, Clock]:
     clock = Clock()
-    endpoints = [replace(Endpoint.parse(f"http://server{i}:80"), weight=w) for i, w in enumerate(weights)]
+    endpoints = [Endpoint.parse(f"http://server{i}:80") for i in range(n)]
     return Lanes(endpoints, concurrency, PATIENCE, clock, jitter=lambda low, high: high), clock
 
 
@@ -97,7 +96,7 @@ def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
 
 def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
     for answered, patience in ((False, 30.0), (True, 600.0)):
-        lanes, clock = two(weights=(1.0,))
+        lanes, clock = two(n=1)
         if answered:
             answer(lanes, 0)
         fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER - 1)
@@ -115,7 +114,7 @@ def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
 
 
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
-    lanes, clock = two(1, weights=(1.0,))
+    lanes, clock = two(1, n=1)
     for _ in range(SET_ASIDE_AFTER + 1):
         fail(lanes, clock, 0, "rate_limited", after=3600.0)
     assert (lanes.patience_left or 0.0) >= 3600.0, "longer than the patience"
@@ -128,7 +127,7 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
 
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
-    lanes, clock = two(24, (1.0, 1.0, 1.0))
+    lanes, clock = two(24, 3)
     dead = [sent(lanes, 2) for _ in range(8)]
     assert fill(lanes) == [8, 8, 8]
     for ticket in dead:

@@ -172,11 +172,11 @@ def listing(path: Path, *lines: str) -> EndpointsFile:
 def test_endpoints_join_and_leave_as_the_file_changes(tmp_path: Path) -> None:
     gates = [Gate() for _ in range(3)]
     with FakeServer(gates[0]) as one, FakeServer(gates[1]) as two, FakeServer(gates[2]) as three:
-        file = listing(tmp_path / "nodes", f"{one.base_url}  # the first", "", f"{two.base_url} weight=1")
+        file = listing(tmp_path / "nodes", f"{one.base_url}  # the first", "", two.base_url)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
         with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:
             wait_until(lambda: [g.working for g in gates] == [4, 4, 0])
-            listing(tmp_path / "nodes", two.base_url, f"{three.base_url} weight=3")
+            listing(tmp_path / "nodes", two.base_url, three.base_url)
             wait_until(lambda: bool(events(settings, "endpoints_changed")))
             n_asked = len(one.requests)
             for gate in gates:
@@ -186,7 +186,7 @@ def test_endpoints_join_and_leave_as_the_file_changes(tmp_path: Path) -> None:
     assert one.aborted == 0, "what was in flight ends"
     by_endpoint = Counter(s.endpoint for s in samples_of(settings))
     assert by_endpoint[one.base_url] == 4
-    assert by_endpoint[three.base_url] > by_endpoint[two.base_url] > 0
+    assert by_endpoint[three.base_url] > 0 < by_endpoint[two.base_url]
 
 
 def test_servers_register_in_a_folder_and_sign_off_while_a_run_goes_on(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_servers_register_in_a_folder_and_sign_off_while_a_run_goes_on(tmp_path:
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
         with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:
             wait_until(lambda: [g.working for g in gates] == [8, 0])
-            (place / "1.url").write_text(f"{two.base_url} weight=3\n")
+            (place / "1.url").write_text(f"{two.base_url}\n")
             wait_until(lambda: bool(events(settings, "endpoints_changed")))
             (place / "0.url").unlink()
             wait_until(lambda: len(events(settings, "endpoints_changed")) == 2)
@@ -226,9 +226,9 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
         settings = run_settings(tmp_path / "run", endpoints=file.read())
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
             wait_until(lambda: gate.working == 8)
-            listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=heavy")
+            listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=2")
             wait_until(lambda: bool(events(settings, "endpoints_not_changed")))
-            assert "line 2: expected `weight=NUMBER`" in events(settings, "endpoints_not_changed")[0]["reason"]
+            assert "line 2: expected one address a line" in events(settings, "endpoints_not_changed")[0]["reason"]
             (tmp_path / "nodes").unlink()
             gate.open.set()
             assert outcome().complete
@@ -240,8 +240,6 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
         ("", "0 addresses; expected 1"),
         ("ftp://a\n", "line 1: .*expected http"),
         ("http://a\n# b\nhttp://a/v1\n", "line 3: http://a/v1 is listed twice"),
-        ("http://a weight=0\n", "line 1: expected `weight=NUMBER`"),
-        ("http://a wait=1\n", "found 'wait=1'"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:

@@ -183,7 +183,6 @@ def test_a_rubric_from_windows_is_the_same_rubric(tmp_path: Path) -> None:
             b"Compare {response} with \\frac{ab}{c}.",
             r"has the placeholder \{response\}; leave it out: nothing is filled in",
         ),
-        (b"Is [[ANSWER]] the same as $gold?", r"has the placeholders \[\[ANSWER\]\], \$gold; leave them out"),
         (b"Is {{ gold }} in {question}?", r"has the placeholders \{\{ gold \}\}, \{question\}; leave them out"),
     ],
 )

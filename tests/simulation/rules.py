@@ -10,7 +10,7 @@ speaks only where every permitted behaviour is broken.
 | backoff | a sample that failed by chance waits; in seeds whose jitter is always the longest, for all of its backoff |
 | probes | an endpoint that failed often gets one request at a time, after pauses that grow |
 | requests a minute | no window holds more than the limit |
-| weights | while nothing is known of the endpoints, the least loaded by weight gets the next request |
+| weights | while nothing is known of the endpoints, the least loaded gets the next request |
 | elsewhere | an open endpoint gets a sample before the one that just failed it; none, once its attempts are used up |
 | turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
 | order | rounds in their order; one sample of each question first |
@@ -76,7 +76,6 @@ class Endpoint(msgspec.Struct, eq=False):
     probe_at: nothing may be sent before, if it is down.
     """
 
-    weight: float
     in_flight: int = 0
     n_failed: int = 0
     n_refused: int = 0
@@ -176,7 +175,7 @@ class Rules:
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "limited",
         "longest_stated", "max_tokens", "model", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at",
-        "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
+        "sums", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
@@ -188,8 +187,7 @@ class Rules:
         self.unasked = set(owed)
         self.touched: set[tuple[str, str]] = set()
         self.in_flight: dict[Task, Request] = {}
-        self.endpoints = {e.base_url: Endpoint(e.weight) for e in settings.endpoints}
-        self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
+        self.endpoints = {e.base_url: Endpoint() for e in settings.endpoints}
         assert self.endpoints.keys() == present
         self.ever_one = len(present) == 1
         self.calm = True  # nothing has failed, finished or been changed
@@ -327,15 +325,14 @@ class Rules:
         self._unstated(task, self._over(task).n_events)
         self.calm = False
 
-    def endpoints_are(self, weights: dict[str, float]) -> None:
+    def endpoints_are(self, urls: set[str]) -> None:
         """The list of endpoints was changed."""
         self.calm = self.ever_one = False
         self.reshared = True
-        for url in self.endpoints.keys() - weights.keys():
+        for url in self.endpoints.keys() - urls:
             self.left(url)
-        for url in weights.keys() - self.endpoints.keys():
-            self.endpoints[url] = Endpoint(weights[url])
-            self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
+        for url in urls - self.endpoints.keys():
+            self.endpoints[url] = Endpoint()
             self.hope_at = self.sign_at = self.world.now
 
     def left(self, url: str) -> None:
@@ -344,7 +341,6 @@ class Rules:
         self.endpoints.pop(url, None)
         for sample in self.samples.values():
             sample.failed_by -= {url}
-        self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
 
     def concurrency_is(self, number: int) -> None:
         self.calm, self.reshared = False, True
@@ -389,7 +385,7 @@ class Rules:
         if endpoint.murky:
             return
         endpoint.n_faults += 1
-        if endpoint.n_faults >= max(5, self._share(endpoint) // 4) and request.sent_at >= endpoint.down_at:
+        if endpoint.n_faults >= max(5, self._share() // 4) and request.sent_at >= endpoint.down_at:
             pause = min(60.0, 2.0**endpoint.n_holds)
             endpoint.n_holds += 1
             endpoint.down, endpoint.down_at = True, now
@@ -471,13 +467,12 @@ class Rules:
             raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
 
     def _look_at_weights(self, url: str) -> None:
-        load = (self.endpoints[url].in_flight + 1) / self.endpoints[url].weight
-        if self.endpoints[url].in_flight >= self._share(self.endpoints[url]):
+        load = self.endpoints[url].in_flight
+        if load >= self._share():
             raise Broken("weights", f"{url} gets more than its share")
         for other, endpoint in self.endpoints.items():
-            lesser = (endpoint.in_flight + 1) / endpoint.weight
-            if lesser < load - EPS and endpoint.in_flight < self._share(endpoint):
-                raise Broken("weights", f"{url} is asked at load {load:.2f}, and {other} has {lesser:.2f}")
+            if endpoint.in_flight < load and endpoint.in_flight < self._share():
+                raise Broken("weights", f"{url} is asked at load {load}, and {other} has {endpoint.in_flight}")
 
     def _look_at_budget(self, task: Task, attempt: int) -> None:
         n = len(self.in_flight) + 1
@@ -551,7 +546,7 @@ class Rules:
         if not ready:
             return
         for url, endpoint in self.endpoints.items():
-            if endpoint.n_refused or not endpoint.surely_open(now) or endpoint.in_flight >= self._share(endpoint):
+            if endpoint.n_refused or not endpoint.surely_open(now) or endpoint.in_flight >= self._share():
                 continue
             if self.n_done and any(one.in_flight for other, one in self.endpoints.items() if other != url):
                 continue  # a slow endpoint may leave the last samples to a faster one
@@ -616,9 +611,9 @@ class Rules:
         mine = [t for t, s in self.waiting.items() if not (s.failed_by and (s.murky or s.used_up(attempts)))]
         return not self.limited and not self.requests and bool(mine and self._not_given_up(mine))
 
-    def _share(self, endpoint: Endpoint) -> int:
-        """Requests in flight that are the endpoint's when all are well."""
-        return max(1, round(self.concurrency * endpoint.weight / self.sum_of_weights))
+    def _share(self) -> int:
+        """Requests in flight that are an endpoint's when all are well."""
+        return max(1, round(self.concurrency / len(self.endpoints)))
 
     def _not_given_up(self, tasks: list[Task]) -> list[Task]:
         """Those that may still be asked: the causes are what the user reads in the end."""

@@ -496,7 +496,7 @@ class Session:
                     self._heard_of(url)
                 self._say(f"endpoints {sorted(self.present)}")
                 dispatcher.replace_endpoints(endpoints)
-                self.rules.endpoints_are({e.base_url: e.weight for e in endpoints})
+                self.rules.endpoints_are({e.base_url for e in endpoints})
             case "drain":
                 grace = chance.choice((None, 5.0))
                 if grace is not None:

@@ -217,8 +217,7 @@ SAMPLINGS = [Sampling(temperature=0.6), Sampling(temperature=0.6, max_tokens=500
 ASKER = Asker(model="m")
 NOWHERE = Path("nowhere")
 
-WEIGHTS = (1.0, 1.0, 3.0, 0.5)
-ENDPOINTS = [replace(Endpoint.parse(f"http://server{n}:80"), weight=weight) for n, weight in enumerate(WEIGHTS)]
+ENDPOINTS = [Endpoint.parse(f"http://server{n}:80") for n in range(4)]
 
 PRICES = Prices(prompt=1.0, completion=10.0)
 

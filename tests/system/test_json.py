@@ -215,8 +215,6 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
 def test_the_command_prints_the_schema_of_its_json(tmp_path: Path) -> None:
     done = harness(tmp_path, "serve", "status", "--json-schema")
     assert (done.code, json.loads(done.out)) == (0, schema("serve status"))
-    gone = harness(tmp_path, "schema", "score")
-    assert (gone.code, "`harness COMMAND --json-schema`" in gone.err) == (2, True)
 
 
 @pytest.mark.parametrize(

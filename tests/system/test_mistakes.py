@@ -19,25 +19,19 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import harness as product
 from harness.__main__ import _not_installed
-from harness.asking import servers
 from harness.asking.options.run import RunOptions
 from harness.asking.prepare import questions_of, server_of
-from harness.cli.serve_start import twin_sentence
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts import page
 from harness.core.errors import ServerError
 from harness.presets import preset as presets
 from harness.testing import CLOSE, FakeServer, completion, http, models
-from server_launchers import keeping
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines import table as engines
-from server_launchers.keeping.launch import RunningServer
-from server_launchers.spec import ServerSpec
 from tests.reports.run_folders import write_run
 from tests.system.command import harness, process
 
@@ -131,7 +125,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ),
         (
             "sweep several.yaml --dry-run",
-            "several.yaml:1: unknown key 'model' (also wrong: benchmark, temperature). Did you mean models?",
+            "several.yaml:1: unknown key 'model'. Did you mean models?",
         ),
         ("merge A", "Missing option '-o' / '--out'. For example: `harness merge "),
         ("export A", "Missing option '--to'. For example: `harness export "),
@@ -146,7 +140,6 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run --data q.csv", "q.csv holds JSON and is named as a table; rename it to end in .jsonl"),
         ("run demo --preset r2", "Did you mean r1?"),
         ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
-        ("score A --quiet", "Progress and warnings go to standard error: 2> /dev/null hides them."),
         ("verify A --published q.jsonl", "q.jsonl is another file"),
         ("serve smollm2-135m", "name the engine before it, as in `harness serve llama_cpp smollm2-135m`"),
         ("serve Qwen/QwQ-32B", "name the engine before it, as in `harness serve vllm Qwen/QwQ-32B`"),
@@ -289,22 +282,6 @@ def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path
     done = process(tmp_path, "score", "run", extra=extra)
     assert done.code not in (0, 2)
     assert "the verifier raised KeyError (mine.py:2) on 1 sample" in " ".join((done.out + done.err).split())
-
-
-def test_the_same_model_served_twice_is_said(embedded_server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = embedded_server.state
-    assert state is not None
-    wanted = ServerSpec(engine="llama_cpp", model=state.source)
-    twin = servers.twin(wanted)
-    assert twin is not None
-    # Another test's server may serve the same file.
-    assert twin.source == state.source
-    said = twin_sentence(twin)
-    assert f"--base-url {twin.name}` uses it, `harness serve stop {twin.name}` ends it" in said
-    assert servers.twin(ServerSpec(engine="llama_cpp", model="/another.gguf")) is None
-    nameless = msgspec.structs.replace(state, engine="command", source="")
-    monkeypatch.setattr(keeping.servers, "status", lambda: [nameless])
-    assert servers.twin(ServerSpec(engine="command", model="", extra_flags=("./server",))) is None
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", CLOSE])

@@ -21,7 +21,7 @@ def runs(progressed: Callable[[Progress], None]) -> None:
     assert_type(run.path, Path)
     assert_type(run.complete, bool)
     assert_type(run.warnings, tuple[str, ...])
-    harness.run(["aime24"], base_url=["http://a", "http://b,weight=2"], header={"X-Team": "a"}, on_progress=progressed)
+    harness.run(["aime24"], base_url=["http://a", "http://b"], header={"X-Team": "a"}, on_progress=progressed)
     harness.run("aime24", model="m", serve="vllm")
     harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), target_error=1)
     harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]

@@ -97,10 +97,9 @@ def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Pat
         assert decision.decision.p_sampling == without["p_sampling"], "a margin leaves the other verdicts alone"
 
 
-def test_the_margins_of_several_runs_are_corrected_together_and_a_last_line_sums_them_up(tmp_path: Path) -> None:
+def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:
     two_runs(tmp_path)
-    for source, copy in (("tuned", "twin"), ("base", "same")):
-        shutil.copytree(tmp_path / source, tmp_path / copy)
+    shutil.copytree(tmp_path / "tuned", tmp_path / "twin")
     alone = reasoning_harness.compare([tmp_path / "base", tmp_path / "tuned"])[0].decision.paired
     margin = f"{100 * (-alone.difference.sampling.low + 0.0001):.6f}"
     by_itself, together = (
@@ -111,9 +110,6 @@ def test_the_margins_of_several_runs_are_corrected_together_and_a_last_line_sums
     assert len(re.findall(CORRECTED, together)) == 2
     clear = harness(tmp_path, "compare", *RUNS, "--margin", "49").out
     assert clear.count("  not worse by 49 points or more (p corrected for 2 margins)\n") == 2
-    assert "in all" not in clear
-    done = harness(tmp_path, "compare", *RUNS, "same")
-    assert done.out.endswith("same questions, in all: worse: tuned, twin; no difference seen: same\n")
 
 
 RUNS = ["base", "tuned", "twin"]
@@ -435,23 +431,6 @@ def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
     assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out
 
 
-def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path: Path) -> None:
-    words = "each interval is for its line alone; p is raised for 2 lines"
-    base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 16)], strength=0.5)
-    seen = set()
-    for seed in range(2, 12):
-        write_run(tmp_path / str(seed), benchmarks=[("demo", 30, 16)], strength=0.44, seed=seed)
-        (pair,) = compare([base, RunFolder(tmp_path / str(seed))], CompareOptions())
-        interval = pair.decision.paired.difference.sampling
-        excludes = not interval.low <= 0 <= interval.high
-        if pair.decision.verdict == "no difference seen" and excludes and excludes not in seen:
-            assert words in harness(tmp_path, "compare", "base", str(seed)).out
-            seen.add(excludes)
-    assert seen
-    two_runs(tmp_path / "clear")
-    assert words not in harness(tmp_path / "clear", "compare", "base", "tuned").out
-
-
 def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_path: Path) -> None:
     both = [("demo", 30, 16), ("sums", 20, 16)]
     base = write_run(tmp_path / "base", benchmarks=both, strength=0.5)
@@ -569,7 +548,7 @@ scores:
 
 @pytest.mark.parametrize(
     ("percent", "code", "said"),
-    [(50.0, 0, "demo: compatible"), (80.0, 4, "lower by"), (0.5, 4, "0.5 means 0.5 %: for 50 % write 50")],
+    [(50.0, 0, "demo: compatible"), (80.0, 4, "lower by")],
 )
 def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
     tmp_path: Path, percent: float, code: int, said: str
@@ -580,7 +559,6 @@ def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
     for place in ("own/wiki.yaml", "own"):
         done = harness(tmp_path, "verify", "mine", "--published", place)
         assert (done.code, said in done.out, "Our wiki" in done.out) == (code, True, True), done.err
-        assert ("is in per cent" in done.out) == (percent < 1)
     differing = re.findall(r"^ +(\w+): .* here, .* there$", done.out, re.MULTILINE)
     assert differing == ["max_tokens", "top_p"]  # what moves a score most comes first; a seed moves none
     other = OWN.format(percent=percent).replace("seed: 3", "prompt: other")

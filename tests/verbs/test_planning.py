@@ -277,10 +277,3 @@ def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> N
     assert done.code != 0
     assert done.out == ""
     assert expected in done.err
-
-
-def test_an_accuracy_below_one_percent_is_asked_about(empty: Path) -> None:
-    done = harness(empty, "plan", "aime24:64", "--accuracy", "0.8")
-    assert done.code == 0
-    assert "0.8 means 0.8 %: for 80 % give accuracy=80" in " ".join(done.err.split())
-    assert harness(empty, "plan", "aime24:64", "--accuracy", "80").err == ""

@@ -177,7 +177,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
         ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "fingerprint, benchmark."),
-        (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping' (also wrong: table.kind). The keys there"),
+        (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping'. The keys there"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid integer, found 'many'"),

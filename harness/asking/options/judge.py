@@ -31,7 +31,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
         Option(
             "The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
             under=JUDGE,
-            metavar="URL[,weight=N]",
+            metavar="URL",
         ),
     ] = ()
     scope: Annotated[

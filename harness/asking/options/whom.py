@@ -66,11 +66,11 @@ class WhichServer(Options):
         tuple[str, ...],
         Option(
             "Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Or the name of a server, "
-            "as `harness serve status` shows it; or a file of servers, one URL [weight=N] a line, or the folder in "
+            "as `harness serve status` shows it; or a file of servers, one URL a line, or the folder in "
             "which servers register, whose changes the run follows (docs/scaling.md). Default: OPENAI_BASE_URL, else "
             "the running server.",
             under=WHOM,
-            metavar="URL[,weight=N]|NAME|FILE",
+            metavar="URL|NAME|FILE",
         ),
     ] = ()
     provider: Annotated[

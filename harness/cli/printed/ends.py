@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.generation.dispatch.causes import Cause
 from harness.verbs.sweep.rows import CellRow, MeanRow
 
 
@@ -18,14 +19,6 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
     accepted_as_missing: int
     this_session: int
     truncated_this_session: int
-
-
-class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Why `count` samples are missing; example: one of them, in the server's words."""
-
-    kind: str
-    count: int
-    example: str
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +37,7 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     samples: SampleCounts
     new_tokens: int
     seconds: float
-    causes: list[CauseCount]
+    causes: list[Cause]
     warnings: list[str]
     stopped: str
     target_reached: str

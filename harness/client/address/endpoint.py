@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import UsageError
-from harness.core.inert import quoted, visible
+from harness.core.inert import quoted
 from harness.core.limits import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, bearer, is_secret, looks_like_a_key, without_user_info
 
@@ -38,15 +38,13 @@ class Endpoint:
     """A server that speaks the OpenAI protocol, and the key for it.
 
     base_url: ends in a version path such as `/v1`, without a trailing slash, name or password; safe to print. api_key,
-    headers: secrets that reach a request's headers by `own_headers` alone. weight: this endpoint's share of the
-    requests, relative to the weights of the other endpoints. query: stands behind the path of every request, such as
-    `api-version=2024-10-21`; it may hold a key.
+    headers: secrets that reach a request's headers by `own_headers` alone. query: stands behind the path of every
+    request, such as `api-version=2024-10-21`; it may hold a key.
     """
 
     base_url: str
     api_key: Secret | None = None
     headers: tuple[tuple[str, Secret], ...] = ()
-    weight: float = 1.0
     query: Secret | None = None
 
     def own_headers(self) -> dict[str, str]:
@@ -99,6 +97,8 @@ class Endpoint:
             port = parts.port
             if port == 0:
                 raise ValueError("no server listens on port 0")
+            if "," in f"{parts.hostname}{parts.path}":
+                raise ValueError("expected one address, without a comma")
         except ValueError as error:
             raise UsageError(str(error), field="base_url", value=url) from error
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname:
@@ -119,24 +119,6 @@ class Endpoint:
             tuple((name, Secret.of(value)) for name, value in headers),
             query=Secret(parts.query) if parts.query else None,
         )
-
-
-def split_weight(text: str) -> tuple[str, float]:
-    """Split "ADDRESS,weight=2" into address and weight; without a comma the weight is 1.
-
-    Raises `UsageError` if the comma is followed by anything else.
-    """
-    address, *options = text.split(",")
-    weight = 1.0
-    for given in options:
-        name, _, value = given.partition("=")
-        try:
-            weight = float(value) if name.strip() == "weight" else -1.0
-        except ValueError:
-            weight = -1.0
-        if not 0 < weight < float("inf"):
-            raise UsageError(f"expected `weight=NUMBER` after the address, found {visible(given, 60)!r}.")
-    return address.strip(), weight
 
 
 # ---- hiding keys in a server's words

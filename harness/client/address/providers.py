@@ -168,12 +168,10 @@ class Provider(Part):
         url: str | None,
         key: str | Secret | None,
         headers: Iterable[tuple[str, str | Secret]] = (),
-        weight: float = 1.0,
     ) -> Endpoint:
         """The endpoint at `url`, or at the provider's own address if `url` is None. Raises `UsageError`.
 
-        The key goes into the header that the provider reads. A URL without a path gets the provider's path. weight: the
-        endpoint's share of the requests.
+        The key goes into the header that the provider reads. A URL without a path gets the provider's path.
         """
         if url is None:
             if self.address.base_url is None:
@@ -191,7 +189,7 @@ class Provider(Part):
         api_key, own = parsed.api_key, parsed.headers
         if api_key and self.address.key_header != "Authorization":
             own, api_key = (*own, (self.address.key_header, api_key)), None
-        return Endpoint(base_url, api_key, own, weight, parsed.query)
+        return Endpoint(base_url, api_key, own, parsed.query)
 
     def spelling(
         self,

@@ -10,7 +10,7 @@ Each endpoint is a *lane*. What a failure means for it:
 | left | none new; those in flight end | off the user's list | never: a return is a new lane |
 
 Two signals, two answers: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it may be
-down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
+down". A request goes to the lane with the fewest in flight. The share of a lane that is set aside
 goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
 count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
 
@@ -102,11 +102,11 @@ class Lanes:
     # ---- sending
 
     def with_room(self) -> list[Lane]:
-        """Lanes that may be sent a request now, those with the fewest requests in flight by weight first."""
+        """Lanes that may be sent a request now, those with the fewest requests in flight first."""
         now = self._clock()
         free = [lane for lane in self._lanes if lane.has_room(now)]
         if len(free) > 1:
-            free.sort(key=lambda lane: (lane.in_flight + 1) / lane.endpoint.weight)
+            free.sort(key=lambda lane: lane.in_flight)
         return free
 
     def advance(self) -> None:
@@ -253,15 +253,14 @@ class Lanes:
     def _share_out(self) -> None:
         """Divide the concurrency among the lanes."""
         present = self._present()
-        total = sum(lane.endpoint.weight for lane in present)
-        up = sum(lane.endpoint.weight for lane in present if not lane.set_aside)
+        up = sum(not lane.set_aside for lane in present)
         for lane in present:
-            share = self._concurrency * lane.endpoint.weight / total
-            # At least one: an endpoint of a tiny weight would else never be asked, nor found to be down.
+            share = self._concurrency / len(present)
+            # At least one: one of many endpoints would else never be asked, nor found to be down.
             lane.share = max(1, round(share))
             most = lane.share
-            if not lane.set_aside and up < total:
-                most = max(most, round(min(MAX_SHARES * share, self._concurrency * lane.endpoint.weight / up)))
+            if not lane.set_aside and up < len(present):
+                most = max(most, round(min(MAX_SHARES * share, self._concurrency / up)))
             lane.pace.set_ceiling(most)
 
     def _update_patience(self) -> None:

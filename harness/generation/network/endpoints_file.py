@@ -1,7 +1,7 @@
 """A file of endpoints, one per line, that may change while a run goes on; or a folder in which servers register.
 
 http://node1:8000/v1
-http://node2:8000/v1 weight=2   # twice the share
+http://node2:8000/v1   # the slower one
 
 In a folder, each file `*.url` counts, one per server.
 """
@@ -9,10 +9,9 @@ In a folder, each file `*.url` counts, one per server.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from harness.client.address.endpoint import Endpoint, split_weight
+from harness.client.address.endpoint import Endpoint
 from harness.core.errors import UsageError
 from harness.core.files import read_named
 from harness.core.inert import visible
@@ -112,8 +111,9 @@ class EndpointsFile:
 
     def _endpoint(self, words: list[str], position: str) -> Endpoint:
         try:
-            address, weight = split_weight(",".join(words))
-            return replace(self._complete(address), weight=weight)
+            if words[1:]:
+                raise UsageError(f"expected one address a line, found {visible(' '.join(words), 80)!r}.")
+            return self._complete(words[0])
         except UsageError as error:
             raise UsageError(f"{position}: {error.sentence}") from error
 

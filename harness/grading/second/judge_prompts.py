@@ -19,7 +19,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
 from harness.core.inert import check_text, visible
-from harness.core.placeholders import placeholders, unbraced_placeholders
+from harness.core.placeholders import placeholders
 from harness.core.records import Message
 from harness.grading.find.reasoning import final_part
 
@@ -216,7 +216,7 @@ def _read_rubric(name: str) -> str:
             f"the judge's rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
             field="prompt",
         )
-    if fields := [*placeholders(rubric), *unbraced_placeholders(rubric)]:
+    if fields := placeholders(rubric):
         words, them = ("placeholders", "them") if len(fields) > 1 else ("placeholder", "it")
         raise UsageError(
             f"the judge's rubric {shown} has the {words} {visible(', '.join(fields), 400)}; leave {them} out: nothing "

@@ -18,7 +18,7 @@ from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.validation import first_of, located, others, problem_of
+from harness.core.validation import first_of, located, problem_of
 from harness.runs.layout import run_around
 from harness.verbs.sweep import schema
 
@@ -126,7 +126,7 @@ def find(name_or_path: str) -> Path:
 
 
 def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Callable[[Keys], str]) -> str:
-    """The sentence for the first mistake in a sweep's file, with file and line; it names the keys of the others.
+    """The sentence for the first mistake in a sweep's file, with file and line.
 
     where_of: returns "file:line" of a key.
     """
@@ -134,7 +134,7 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     first = first_of(problems)
     keys = first["loc"]
     beside = _keys_beside(keys)
-    sentence = problem_of(first, beside, others([problem for problem in problems if problem is not first])).sentence
+    sentence = problem_of(first, beside).sentence
     if first["type"] == "extra_forbidden" and not near_names(str(keys[-1]), beside):
         sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), beside)}"
     return f"{where_of(keys)}: {sentence}"
