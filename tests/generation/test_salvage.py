@@ -410,6 +410,8 @@ def test_a_later_session_goes_on_with_what_the_last_one_left(tmp_path: Path) -> 
         samples = whole_samples(model, settings, tmp_path)
         assert outcome.tally.kept_tokens == sum(one.tokens for one in partials.values())
         assert server.generated == sum(one.usage.completion_tokens or 0 for one in samples) - outcome.tally.kept_tokens
+        assert outcome.progress is not None
+        assert outcome.progress.arrived == server.generated
     assert all(one.salvaged_at for one in samples)
     assert not RunFolder(settings.out).inflight.exists()
 
