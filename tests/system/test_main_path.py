@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from harness.benchmarks.prompts import BOXED
 from harness.testing import FakeServer, Pause, Request, Step, completion, models
 from server_launchers.keeping.launch import RunningServer
 from tests.embedded import THINKING_GRAMMAR
@@ -206,7 +207,7 @@ def test_max_tokens_over_the_context_is_refused_with_both_ways_out(tmp_path: Pat
 
 
 def test_a_set_runs_by_its_file(tmp_path: Path, toy_server: ToyServer) -> None:
-    rows = [{"prompt": f"{n}+{n}? Put your final answer within \\boxed{{}}.", "answer": 2 * n} for n in range(3)]
+    rows = [{"prompt": f"{n}+{n}?\n{BOXED}", "answer": 2 * n} for n in range(3)]
     (tmp_path / "aime24.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = harness(
         tmp_path, "run", "--data", "aime24.jsonl", "--question-key", "prompt", "--answer-key", "answer",
