@@ -46,8 +46,9 @@ def ids(built: questions.QuestionSet) -> list[str]:
         {"train.jsonl": jsonl(ROWS), "README.md": b"# Sums\n"},
         {"sums_problems.parquet": parquet(ROWS)},
         {"train.jsonl": jsonl(ROWS), "train.parquet": parquet(ROWS)},
+        {"train/0000.parquet": parquet(ROWS), "test/0000.parquet": parquet(ROWS[:1])},
     ],
-    ids=["parquet", "shards", "jsonl", "no split named", "two formats"],
+    ids=["parquet", "shards", "jsonl", "no split named", "two formats", "a folder a split"],
 )
 def test_the_usual_layouts_are_read_whole_and_once(hub: Hub, files: dict[str, bytes]) -> None:
     publish(hub, files)
