@@ -149,10 +149,7 @@ def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
         (("--judge", "m", "--dry-run", "--json"), "leave out --json"),
         (("--judge", "m", "--dry-run", "--also", "math-verify"), "also: dry_run sends and stores nothing"),
         (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
-        (
-            ("--prices", "1,2"),
-            "prices: they are prices of the judge: name the judge with --judge",
-        ),
+        (("--prices", "1,2"), "prices: they are prices of the judge: name the judge with --judge"),
     ],
 )
 def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
@@ -200,8 +197,9 @@ def test_the_money_is_said_by_score_json_and_report(tmp_path: Path) -> None:
     assert "33 completion tokens, 0.000027 USD" in without
 
 
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 9}, {"completion_tokens": 11}])
-@pytest.mark.parametrize("n_unstated", range(4))
+@pytest.mark.parametrize(
+    ("usage", "n_unstated"), [(None, 1), ({"prompt_tokens": 9}, 2), ({"completion_tokens": 11}, 3)]
+)
 def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
     tmp_path: Path, usage: dict[str, int] | None, n_unstated: int
 ) -> None:

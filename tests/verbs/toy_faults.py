@@ -46,16 +46,6 @@ class Longer(Fault):
         return {**body, "max_tokens": 2 * body.get("max_tokens", 64)}
 
 
-class Drops(Fault):
-    """Leaves a field out."""
-
-    def __init__(self, name: str, finds: tuple[str, ...], says: str) -> None:
-        self.name, self.finds, self.says = name, finds, says
-
-    def request(self, body: Body) -> Body:
-        return {name: value for name, value in body.items() if name != self.name}
-
-
 class CutsPrompt(Fault):
     """Keeps words of a long prompt. keep: shares of the prompt that stay; usage: of the whole prompt, as it came."""
 

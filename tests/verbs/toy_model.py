@@ -317,13 +317,6 @@ class MixesUp(Fault):
         return {**body, "messages": [{"role": "user", "content": f"Another prompt: {said}"}]}
 
 
-class NoSeeds(Fault):
-    finds = ("same seed",)
-
-    def request(self, body: Body) -> Body:
-        return {name: value for name, value in body.items() if name != "seed"}
-
-
 class NoUsage(Fault):
     finds = ("usage",)
 
@@ -376,7 +369,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "head of the prompt dropped": Head,
     "replies cached": Cache,
     "prefix cache mixes prompts up": MixesUp,
-    "seeds ignored": NoSeeds,
+    "seeds ignored": lambda: _named(Drops("seed"), "same seed"),
     "usage dropped": NoUsage,
     "characters mangled": Mangled,
     "max_tokens − 1": Short,

@@ -1,4 +1,6 @@
-"""The suites of five projects on servers of known ability: what each of their tables says, beside the documents'."""
+"""The suites of five projects on servers of known ability: what each of their tables says, beside the documents', is
+pinned (`HARNESS_WRITE_PINS=suites pytest tests/verbs/test_five_suites.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -18,6 +20,7 @@ import yaml
 from harness.benchmarks import catalogue
 from harness.testing import FakeServer, Request, Step, event, event_stream, models
 from tests.conftest import CHECKOUT
+from tests.pins.held import hold
 from tests.scoring.test_scoring_five_tables import Cell, cells
 from tests.system.command import harness
 
@@ -258,3 +261,33 @@ def play(played: Stage, words: str, *more: str) -> Tables:
     if words.startswith("budgets"):
         return played.sweep(words, *more, out="budgets")
     return played.sweep(*words.split(), "--base-url", played.url, *more, out=words.replace("/", "-").replace(" ", "-"))
+
+
+SUITES = CHECKOUT / "tests" / "pins" / "suites.jsonl"
+"""Row of a document's table → head of a column → its numbers, or its words where it has none."""
+
+SMALL = ("--samples", "4", "--concurrency", "1")
+"""Options of every command; with one request in flight, replies come in one order."""
+N_QUESTIONS = 3
+
+NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?")
+
+
+def meaning(cell: str) -> Any:
+    """The numbers of a cell, or the cell."""
+    found = [float(number.replace(",", "").replace("−", "-")) for number in NUMBER.findall(cell)]
+    return found[0] if len(found) == 1 else found or cell
+
+
+@pytest.mark.slow
+def test_the_tables_of_five_projects_hold_the_pinned_numbers(tmp_path: Path) -> None:
+    rows: dict[str, Any] = {}
+    with stage(tmp_path, N_QUESTIONS) as played:
+        played.budgets(re.sub(r"  - \{name: b(?!2048).*\n", "", page_budgets()))
+        for words in commands():
+            tables = play(played, words, *SMALL)
+            for shown in SHOWN:
+                if shown.words == words:
+                    cells = tables.row(shown.title, shown.first)
+                    rows[shown.head] = {head: meaning(cell) for head, cell in [*cells.items()][1:]}
+    hold(SUITES, rows)
