@@ -292,7 +292,7 @@ def planned_detection(
 def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
     """What is to be expected of two runs of equally good models that are not sampled yet.
 
-    samples, other_samples: of each question in the two runs; None: as many.
+    samples, other_samples: per question in the two runs; None: as many.
     """
     sizes, mean = [samples, other_samples or samples], np.asarray(spread.mean)
     ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in sizes)

@@ -78,7 +78,7 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
-    prices: of the judge's tokens; None if they are not known.
+    prices: those of the judge's tokens; None if they are not known.
     key_variable: the environment variable that the user named for the key; None without one.
     """
 
