@@ -30,8 +30,9 @@ LOG_TAIL = "last lines of"
 
 
 def in_short(text: str) -> str:
-    """The text of an error for a footnote: of the last lines of a log, it keeps the log's path and the engine's last
-    line, unless the cause before it says the same.
+    """Shorten the text of an error for a footnote: the lines of a log become the log's path and the engine's last line.
+
+    That line is left out if the text before it says the same.
     """
     head, tail, lines = text.partition(f"\n{LOG_TAIL} ")
     if not tail:
@@ -39,5 +40,5 @@ def in_short(text: str) -> str:
     path, *written = lines.splitlines()
     # The guard's own lines come last and tell nothing of the cause.
     last = next((line.strip() for line in reversed(written) if not line.lstrip().startswith(GUARDS_MARK)), "")
-    is_told = (last.partition(": ")[2] or last) in head
-    return f"{head}\nits log: {path.removesuffix(':')}" + ("" if is_told else f"\nits last line: {last}")
+    is_repeated = (last.partition(": ")[2] or last) in head
+    return f"{head}\nits log: {path.removesuffix(':')}" + ("" if is_repeated else f"\nits last line: {last}")

@@ -86,7 +86,10 @@ def _check_listed(client: httpx.Client, model: str) -> str:
 
 
 def _check_token(client: httpx.Client, model: str) -> None:
-    """Generate one token by a chat request; by completions where the model has no chat template."""
+    """Generate one token by a chat request; by completions where the model has no chat template.
+
+    Raises `NotReady` while the server loads, and `NoCompletion` for any other reply that is no completion.
+    """
     body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)
     # A base model has no chat template: vLLM answers 400 then, servers without a chat page 404.

@@ -31,6 +31,7 @@ def carry_out(options: RaceCommand) -> int:
 
 
 def _race(options: RaceCommand) -> int:
+    """Race, and print the result on standard output, warnings and owed samples on standard error."""
     entrants = candidates_of([_own(text) for text in options.candidates], run_given(options))
     with terminal.Terminal() as watcher:
         raced = race(entrants, options.narrowed(RaceRules), watcher, partial(_look, {}))

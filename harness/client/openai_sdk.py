@@ -73,6 +73,7 @@ class OpenaiTransport:
         self._clients.clear()
 
     def _client(self, endpoint: Endpoint, deadlines: Deadlines, secrets: Sequence[Secret]) -> openai.AsyncOpenAI:
+        """The package's client for an endpoint, made once; it raises `RequestFailed` for a refusal."""
         if endpoint not in self._clients:
 
             async def check(response: Any) -> None:

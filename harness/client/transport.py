@@ -158,6 +158,7 @@ class Connection(asyncio.Protocol):
             self.request.connection_ended(str(exc or ""))
 
     def data_received(self, data: bytes) -> None:
+        """Store a read with its time, and parse the stored reads if that is due (see the module)."""
         request = self.request
         if request is None:
             self.server.doubt(data)
@@ -244,6 +245,7 @@ class Request:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        """Take the status: pass over interim replies (1xx), and read only a short body of an error."""
         status = self._http.get_status_code()
         if status < 200 and status != 101:
             self._n_interim += 1
@@ -465,6 +467,7 @@ class Transport:
             raise failure_to_connect(error, server.address, secrets) from None
 
     async def _connect(self, server: Server) -> Connection:
+        """Open a connection: to a unix socket, directly, to an http proxy, or through a proxy's tunnel (https)."""
         loop, endpoint = asyncio.get_running_loop(), server.endpoint
         make = partial(Connection, server)
         if endpoint.socket_path is not None:

@@ -124,7 +124,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
 def _is_left_behind(descriptor: int) -> bool:
     """Whether the writer of a temporary file is gone.
 
-    descriptor: of the open temporary file.
+    descriptor: the open temporary file's number.
     """
     state = os.fstat(descriptor)
     # In a foreign folder anything may have such a name.

@@ -52,6 +52,7 @@ class Fitted:
         self._cells = list(zip(*(map(visible, row) for row in (columns, *rows)), strict=True))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the tables: each begins with the names and takes the next columns while there is room, at least one."""
         # Each column takes a space before and after it.
         most = max(_MIN_NAME, options.max_width // (2 * max(1, len(self._names))) - 2)
         least = {number: self._least(number, most) for number in self._names}

@@ -280,7 +280,7 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
         for part in re.split(r",(?=\s*\w+=)", value):
             yield from _secrets_in_argument("", part)
         return
-    if _NAMED_VALUES.fullmatch(option):
+    if _NAMED_VALUES.fullmatch(option):  # NAME:VALUE or NAME=VALUE; any value counts as a secret
         named = re.match(r"[^:=]*[:=]", value)
         yield value[named.end() if named else 0 :].strip()
         return

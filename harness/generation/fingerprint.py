@@ -151,6 +151,7 @@ def ask(
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
+        """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
         sent = (transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)

@@ -108,6 +108,9 @@ class SamplingSession:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Close the journals, and log the end of a session that is under way. Raises the first error of a journal,
+        unless the block itself raised.
+        """
         failures = []
         for journal in self.journals.values():
             # Each is closed, whichever fails: closing syncs it.
@@ -286,7 +289,7 @@ class SamplingSession:
     def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:
         """Report stored samples that the score will leave out, because this session plans fewer samples a question.
 
-        samples: of each question, by the present plan. ids: of the planned questions. keys: of the stored samples.
+        samples: per question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
         surplus = [*keys.beyond(samples)]
         planned = set(ids) if surplus else set()

@@ -67,7 +67,7 @@ def label_of(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
 def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:
     """The settings of a published score that differ from the run's, in words to show with its number.
 
-    These are the attention budget, token budget, prompt and number of samples. samples: of each question, in the run;
+    These are the attention budget, token budget, prompt and number of samples. samples: per question, in the run;
     None: unknown.
     """
     words = []
@@ -106,7 +106,7 @@ def as_printed(comparison: PublishedComparison, samples: int | None) -> str:
 def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: int | None = None) -> str:
     """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty where nothing is published.
 
-    comparisons: as `beside` returns them. suite: address of the suite's source. samples: of each question, in the run.
+    comparisons: as `beside` returns them. suite: address of the suite's source. samples: per question, in the run.
     """
     return " · ".join(
         f"{visible(name, MAX_NAME_CHARS)} {as_printed(comparison, samples)}"

@@ -206,7 +206,7 @@ class Report:
     def _paired(self) -> list[Table]:
         """The table of the paired differences of each run from the first run with the same benchmark.
 
-        None if no benchmark is in two runs.
+        The list is empty if no benchmark is in two runs.
         """
         baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
         pairs: list[RunPair] = []

@@ -105,6 +105,7 @@ def read_runs(
     names_shown = dict(zip(folders, labels(folders), strict=True))
 
     def read(folder: RunFolder) -> ScoredRun:
+        """Read one run. The runs before it decide how its benchmarks are named (`_named_alike`)."""
         manifest, n_unjoined = Manifest.load(folder), unjoined(folder)
         benchmarks = {
             name: _benchmark(

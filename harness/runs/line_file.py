@@ -147,7 +147,7 @@ TAIL_BYTES = 64 * 1024
 class LineFile:
     """A file open for appending; created if missing. A context manager; threads may share it, and processes too.
 
-    descriptor: of the open file; -1 once it is closed. size: its bytes after the last append.
+    descriptor: the open file's number; -1 once it is closed. size: its bytes after the last append.
     """
 
     def __init__(self, path: Path, *, durable: bool, shared: bool = True) -> None:
@@ -251,7 +251,7 @@ def _end_whole(descriptor: int) -> int:
 def _after_last_newline(descriptor: int, size: int) -> int:
     """The offset behind the last line end in the first `size` bytes; 0 if there is none.
 
-    descriptor: of the open file.
+    descriptor: the open file's number.
     """
     end = size
     while end:
@@ -266,7 +266,7 @@ def _after_last_newline(descriptor: int, size: int) -> int:
 def write_whole(descriptor: int, data: bytes | memoryview) -> None:
     """Write all of `data`, however little the disk accepts at a time. Raises `OSError`.
 
-    descriptor: of the open file.
+    descriptor: the open file's number.
     """
     while data:
         n = os.write(descriptor, data)

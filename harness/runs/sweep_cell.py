@@ -29,8 +29,8 @@ def record_path(sweep: Path, cell: str) -> Path:
 def sweep_around(folder: RunFolder) -> Path | None:
     """The sweep's folder in which a cell's run folder lies; None for any other run.
 
-    A sweep holds its folder while it goes on, as no other command holds a folder of runs; and a cell's name has parts.
-    The cell's record comes later, after the samples.
+    The folder around is a sweep's if it has a lock and no manifest: no other command locks a folder of runs. And a
+    cell's name has parts, joined by `JOIN`. (The cell's record is no sign: it is written after the samples.)
     """
     around = RunFolder(folder.path.parent)
     is_sweep = around.lock.is_file() and not around.manifest.is_file()

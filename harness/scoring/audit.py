@@ -183,8 +183,9 @@ def audited(
         verdicts = stratum.verdicts(by_hand)
         if not verdicts:
             return None
-        n_differing += (differing := sum(correct != stratum.called_correct for _, correct in verdicts))
-        n_accepted += differing * stratum.called_correct
+        differing = sum(correct != stratum.called_correct for _, correct in verdicts)
+        n_differing += differing
+        n_accepted += differing if stratum.called_correct else 0
         weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         parts.append(
             AuditedPart(
@@ -201,21 +202,21 @@ def audited(
         return None
     corrections = by_hand if in_force is None else in_force
     decided = {key: corrections[key] for key in population.undecided if key in corrections}
-    right = math.fsum(population.undecided[key] for key, verdict in decided.items() if verdict.verdict == "correct")
+    weight_right = math.fsum(population.undecided[key] for key, by in decided.items() if by.verdict == "correct")
     estimated = estimate(
         parts,
-        population.certain + right,
+        population.certain + weight_right,
         graded,
         n_differing,
         n_accepted,
         one_sample=all(item.n <= 1 for item in items),
     )
-    left = [weight for key, weight in population.undecided.items() if key not in decided]
+    open_weights = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
         estimated,
         of_judge=population.of_judge,
-        n_undecided=len(left),
-        accuracy_undecided_right=min(1.0, estimated.accuracy.value + math.fsum(left)) if left else None,
+        n_undecided=len(open_weights),
+        accuracy_undecided_right=min(1.0, estimated.accuracy.value + math.fsum(open_weights)) if open_weights else None,
         n_decided=len(decided),
     )
     if estimated.partial:

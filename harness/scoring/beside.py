@@ -56,7 +56,7 @@ def in_order(
 ) -> list[PublishedComparison]:
     """Sort the published scores of one model and benchmark by how comparable they are with the run, the nearest first.
 
-    suite: address of the source of the run's suite; empty without a suite. samples: of each question, in the run.
+    suite: address of the source of the run's suite; empty without a suite. samples: per question, in the run.
     """
 
     def key(comparison: PublishedComparison) -> tuple[int, bool, bool, bool, int]:

@@ -93,7 +93,7 @@ def compare_published(
     Both scores are of the same questions, so the choice of questions adds no error. Three errors count: the run's
     sampling error; that of the published score, estimated from its number of samples and the run's spread; and the
     rounding of the printed value. If the source does not state its number of samples, the test is made for each number
-    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: of the run, by the names that the
+    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: the run's, by the names that the
     published file uses.
     """
     differing = differing_settings(published, settings)

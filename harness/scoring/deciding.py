@@ -101,11 +101,10 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     """A decision for each comparison, in order. margin: a fraction; None decides none."""
     means = _means(comparisons)
     margins, margins_of_means = _margins([comparison.paired for comparison in comparisons], [*means.values()], margin)
-    # The p values in the order in which they are taken back after the correction.
+    # One list for the correction: a p value for each mean, then one or two for each comparison.
     both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
-    listed = [*(p for p in both if p is not None), *(mean.p_sampling for mean in means.values())]
-    adjusted = holm(listed)
-    n_tests = len(listed)
+    adjusted = holm([*(mean.p_sampling for mean in means.values()), *(p for p in both if p is not None)])
+    n_tests = len(adjusted)
     decided_means = {
         pair: MeanDecision(
             compared=mean,
@@ -114,11 +113,9 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
             detectable=mean.smallest(n_tests),
             margin=of_margin,
         )
-        for (pair, mean), p, of_margin in zip(
-            means.items(), adjusted[n_tests - len(means) :], margins_of_means, strict=True
-        )
+        for (pair, mean), p, of_margin in zip(means.items(), adjusted[: len(means)], margins_of_means, strict=True)
     }
-    p_values = iter(adjusted)
+    p_values = iter(adjusted[len(means) :])
     decisions = []
     for comparison, of_margin in zip(comparisons, margins, strict=True):
         p_sampling = next(p_values)

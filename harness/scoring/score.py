@@ -485,13 +485,15 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
     failures: rule → number of samples. consequence: the words on what became of these samples.
     """
     ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
-    slower = "; to allow more time, score again with a longer deadline for an answer"
-    left_open = "; by None a verifier leaves an answer to a judge"
-    sentences = [
-        f"the verifier {visible(rule.removeprefix('verifier '))} on {count_noun(count, 'sample')}{consequence}"
-        f"{slower if is_late(rule) else left_open if rule == LEFT_OPEN else ''}"
-        for rule, count in ranked[:MAX_NAMED_ERRORS]
-    ]
+    sentences = []
+    for rule, count in ranked[:MAX_NAMED_ERRORS]:
+        advice = ""
+        if is_late(rule):
+            advice = "; to allow more time, score again with a longer deadline for an answer"
+        elif rule == LEFT_OPEN:
+            advice = "; a verifier that returns None leaves the answer to a judge"
+        failed = visible(rule.removeprefix("verifier "))
+        sentences.append(f"the verifier {failed} on {count_noun(count, 'sample')}{consequence}{advice}")
     if others := ranked[MAX_NAMED_ERRORS:]:
         n_samples = sum(count for _, count in others)
         sentences.append(

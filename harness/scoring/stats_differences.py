@@ -279,11 +279,11 @@ def planned_detection(
 ) -> Detection:
     """What `detection` is to be expected of two runs that are not sampled yet.
 
-    samples, other_samples: of each question in the two runs; None: as many. unit: of the last printed digit, if the
-    other run is a published score (`FIXED_ROUNDING`).
+    samples, other_samples: samples of each question in the two runs; None: as many in the other. unit: what one step
+    of the last printed digit is worth, as a fraction, if the other run is a published score (`FIXED_ROUNDING`).
     """
     ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in (samples, other_samples or samples))
-    # Neither the samples that show the spread nor those of the two runs say more than they are many.
+    # The spread counts as known from as many samples as showed it, and from no more than the two runs will have.
     total = np.minimum(spread.total, ours + theirs)
     expected = _detection(np.asarray(spread.mean), np.asarray(spread.variance / total), total, ours, theirs)
     return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
@@ -292,7 +292,7 @@ def planned_detection(
 def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
     """What is to be expected of two runs of equally good models that are not sampled yet.
 
-    samples, other_samples: of each question in the two runs; None: as many.
+    samples, other_samples: per question in the two runs; None: as many.
     """
     sizes, mean = [samples, other_samples or samples], np.asarray(spread.mean)
     ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in sizes)

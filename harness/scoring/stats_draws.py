@@ -47,7 +47,7 @@ def jackknife(left_out: Sequence[tuple[float, int]]) -> float:
     """Variance of one question's estimate over reruns: (n−1)/n · Σ_i (θ_i − θ̄)² (Efron and Stein 1981, Annals of
     Statistics 9:586).
 
-    left_out: (estimate without a sample, number of samples without which it is that).
+    left_out: (estimate without one sample, number of samples whose omission gives that estimate).
     """
     n = sum(times for _, times in left_out)
     mean = math.fsum(value * times for value, times in left_out) / n

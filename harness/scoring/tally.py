@@ -269,20 +269,23 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     left_out = Counter[str]()
     arrived, kinds = _rows(_located(questions, held, plan, left_out))
     most = np.full(len(questions), sys.maxsize if plan is None else plan)
-    rows, again = _in_order(arrived)
+    rows, repeated = _in_order(arrived)
     del arrived
-    missing, rounds = 0 if plan is None else int(most.sum()) - len(rows), np.zeros(0, dtype=np.int64)
+    missing = 0 if plan is None else int(most.sum()) - len(rows)
+    rounds = np.zeros(0, dtype=np.int64)
     if missing and missing > MAX_MISSING_SHARE * most.sum():
         rounds = _complete_rounds(*np.unique(rows["index"], return_counts=True), most)
         if len(rounds):
             rows = rows[np.isin(rows["index"], rounds)]
-            most = np.searchsorted(rounds, most)
+            most = np.searchsorted(rounds, most)  # the complete rounds below the plan of each question
     n = np.bincount(rows["question"], minlength=len(questions))
     of_kinds = np.bincount(rows["kind"], minlength=len(kinds))
     copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n.astype(float))
     if plan is None:
-        times = np.bincount(n[n > 0], minlength=1)
-        most = np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
+        # A question without samples lacks as many as most questions have, the largest such number.
+        n_questions_with = np.bincount(n[n > 0], minlength=1)
+        usual = len(n_questions_with) - 1 - int(n_questions_with[::-1].argmax())
+        most = np.where(n > 0, n, usual)
         missing = int(most.sum()) - len(rows)
     many = copies is not None and copies.many
     counted = _Counted.of(held, rows, most, independent if many else None)
@@ -292,7 +295,7 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
         covered=int(most.max()),
         missing=missing,
         partial=bool(missing) and not len(rounds),
-        warnings=_left_out(left_out, [held[position].key for position in again[:MAX_NAMED_KEYS]], len(again)),
+        warnings=_left_out(left_out, [held[position].key for position in repeated[:MAX_NAMED_KEYS]], len(repeated)),
         kinds={kind: int(of_kinds[number]) for kind, number in kinds.items() if of_kinds[number]},
         columns=SampleColumns(
             question=rows["question"],

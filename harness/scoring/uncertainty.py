@@ -109,7 +109,7 @@ def accuracy_of(items: Sequence[QuestionTally]) -> Estimate | None:
 def rate(items: Sequence[QuestionTally], hits: Sequence[int], samples: Sequence[int] | None = None) -> Estimate:
     """The mean over questions of hits / samples.
 
-    hits: samples of each question that have the property in question, such as "correct". samples: of each question, all
+    hits: samples of each question that have the property in question, such as "correct". samples: per question, all
     above 0; None = all that the question has.
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)

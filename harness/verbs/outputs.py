@@ -210,8 +210,8 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
     """Whether `path` is scored as another tool's outputs, not as a run.
 
-    described: whether columns or similar options were given; a path that does not exist then counts as a missing file
-    of outputs, not as a missing run.
+    tool: the tool that the user named, None if none. described: whether columns or similar options were given; a path
+    that does not exist then counts as a missing file of outputs, not as a missing run.
     """
     if tool is not None:
         return True

@@ -61,7 +61,7 @@ Basis = Literal["run", "models on this benchmark", "models on all benchmarks"]
 
 class PlanSource(NamedTuple):
     """What to plan. name: of a benchmark, or the path of its card, of a file of questions, or of a scored run.
-    samples: of each question, if their smallest difference is asked for.
+    samples: per question, if their smallest difference is asked for.
     """
 
     name: str

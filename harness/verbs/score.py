@@ -152,8 +152,8 @@ def score(
 ) -> Scored:
     """Score `source` and store the scores where reports find them.
 
-    by_rules: grades a run folder by the rules. prices: of the judge's tokens. Raises `UsageError`, `StoreError`, and
-    with a judge what a run raises.
+    by_rules: grades a run folder by the rules. prices: those of the judge's tokens. Raises `UsageError`, `StoreError`,
+    and with a judge what a run raises.
     """
     grading: GradingOptions = options
     if judge is not None:

@@ -312,9 +312,10 @@ def _group(p: Parser) -> Node:
         if p.accept("_", "^"):
             return _prescript(p)
         return p.argument(whole_number=True) if p.starts_operand() else Node("empty", ())
-    if (mark := p.mark()) is not None:
+    if (mark := p.mark()) is not None:  # 90^{\circ}
         p.expect("}")
         return mark
+    # Plain TeX writes {a \over b} and {n \choose k}; a bar is that of a set, {x | x > 0}.
     node = p.inside("}", "over", "choose", "|")
     closing = p.peek(-1).kind
     if closing == "}":

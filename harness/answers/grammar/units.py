@@ -142,6 +142,7 @@ def unit_of(words: str) -> Unit | None:
 
 
 def _unit_of(words: str) -> Unit | None:
+    """Return the unit as `unit_of` does: write words as powers, then multiply the factors on each side of a slash."""
     text = words.strip().rstrip(".").removesuffix(" old")
     if not text or len(text) > 60:
         return None

@@ -61,7 +61,7 @@ class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a race ended.
 
-    decided: every standing is clear. standings: by candidate, without the baseline. samples: of each question, by
+    decided: every standing is clear. standings: by candidate, without the baseline. samples: per question, by
     candidate. folders: of the runs, by candidate.
     """
 

@@ -117,6 +117,10 @@ def _is_ours(choice: object, notes: list[str]) -> bool:
 
 
 def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
+    """The choice of an event or a whole body; what is not read of it is added to `notes`. Raises `BadEvent`.
+
+    begun: whether a part of the reply came before, so that no whole message may follow.
+    """
     delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
     if message is not None and (delta is not None or begun):
         raise BadEvent("a whole message beside parts of one")

@@ -90,6 +90,10 @@ class BatchLoop(AskingThread):
     # ---- the thread
 
     def _run(self) -> None:
+        """Make batches and collect their results until nothing is owed or `stop` is called; the thread's program.
+
+        What fails goes to the dispatcher, which ends the session; nothing is raised.
+        """
         try:
             settings, batching = self._settings, self._settings.batching
             assert batching is not None

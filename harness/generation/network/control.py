@@ -150,6 +150,7 @@ class Signals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Restore the former handlers, and raise `Interrupted` in place of `Caught`."""
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         if isinstance(error, self.Caught) and self.caught is not None:

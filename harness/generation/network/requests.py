@@ -161,7 +161,7 @@ class OneByOne:
     ) -> tuple[Reply, tuple[Seam, ...]] | None:
         """Return the reply that continues the written part of a sample; None if the sample must be asked whole.
 
-        checksum: of the request's body.
+        checksum: that of the request's body.
         """
         task, template, endpoint = request.task, request.template, flight.endpoint
         if self._keeper is None or not self._keeper.may_continue(task):

@@ -290,20 +290,21 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     return result
 
 
-def _leaves_open(chooses: str, chosen: Node, states: str, stated: Node) -> bool:
-    """Whether an answer that joins its values by "or" leaves open what the other one states: several coordinates or
-    unknowns (`7 or 3` beside `x = 7, y = 3`), or equations joined by "and". `x ≥ -1 or x ≠ 2` holds for all x.
+def _leaves_open(text: str, node: Node, other_text: str, other_node: Node) -> bool:
+    """Whether an answer that joins its values by "or" leaves open what the other one, without "or", states.
 
-    chosen, stated: the trees of the two.
+    That is so beside several coordinates or unknowns (`7 or 3` beside `x = 7, y = 3`) and beside equations joined by
+    "and"; and if a value is an inequation: `x ≥ -1 or x ≠ 2` holds for all x. node, other_node: trees of the texts.
     """
-    if ("or" not in chooses and "或" not in chooses and "∨" not in chooses) or connectives(chooses) != {"or"}:
+    # A plain search first: few answers have such a word.
+    if ("or" not in text and "或" not in text and "∨" not in text) or connectives(text) != {"or"}:
         return False
-    joined = connectives(states)
-    if "or" in joined:
+    other_connectives = connectives(other_text)
+    if "or" in other_connectives:
         return False
-    if any(item.op == "rel" and item.args[1] == ("!=",) for item in items_of(chosen)):
+    if any(item.op == "rel" and item.args[1] == ("!=",) for item in items_of(node)):
         return True
-    return names_several(stated) or ("and" in joined and all(map(is_equation, items_of(stated))))
+    return names_several(other_node) or ("and" in other_connectives and all(map(is_equation, items_of(other_node))))
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:

@@ -113,6 +113,7 @@ class Point:
         """Return `value` with its real or imaginary part set to 0 if that is only the rounding error of a number as
         large as `scale`.
         """
+        # As `tolerance`, but never more than 10^-NOISE_DIGITS of `scale`: a wide span must not erase a value.
         noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale
         if hasattr(value, "_mpf_"):
             return value if abs(value) > noise else self.mp.mpf(0)

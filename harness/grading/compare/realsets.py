@@ -225,7 +225,7 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
 def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     """Return the solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`.
 
-    sign: of the relation, such as `<`.
+    sign: the relation's, such as `<`.
     """
     at0, at1, at2, at5 = _values(left, right)
     square = (at2 - 2 * at1 + at0) / 2
@@ -251,7 +251,7 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
 def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
     """Return the solutions of a relation that is linear in its only letter. Raises `NotASet` for any other relation.
 
-    sign: of the relation, such as `<`.
+    sign: the relation's, such as `<`.
     """
     at0, at1, at2, at5 = _values(left, right)
     slope = at1 - at0

@@ -604,9 +604,7 @@ def _is_consistent(chain: Statement) -> bool | None:
 
 
 def _is_same_part(left: Node, right: Node) -> bool | None:
-    """Whether two parts of a chain are one value; two quantities of one dimension are compared in one unit, and a
-    number in the unit beside it: 6 * 2 = 12 cm.
-    """
+    """Whether two parts of a chain are one value. A number beside a quantity is taken in its unit: 6 * 2 = 12 cm."""
     if (left.op == "quantity") != (right.op == "quantity"):
         left, right = (part.args[0] if part.op == "quantity" else part for part in (left, right))
     quotients = [

@@ -183,7 +183,7 @@ def candidates(text: str, limit: int) -> list[str]:
 def extract_from(
     text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
 ) -> Extraction | None:
-    """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none.
+    """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none. Positions: in `text`.
 
     last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
     answer, else None. truncated: max_tokens cut the reply.
@@ -210,19 +210,20 @@ def extract_from(
             extraction = extraction._replace(answer=extraction.answer.replace(money, "$"))
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a label states nothing
-    if (
-        parts is not None
-        and parts > 1
-        and extraction.method in ("line", "formula", "number")
-        and letters_of(extraction.answer) is None
-        and parts_of(extraction.answer) < parts
-    ):
-        extraction = extraction._replace(method=UNSTATED)  # the other values may stand on other lines
+    if parts is not None and _lacks_values(extraction, parts):
+        extraction = extraction._replace(method=UNSTATED)
     extraction = _with_unit(extraction, tail, kind)
+    # Up to here positions count from the beginning of the tail.
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
 # --- boxes ---
+def _lacks_values(extraction: Extraction, parts: int) -> bool:
+    """Whether an answer without a label holds fewer than `parts` values, so that others may stand on other lines."""
+    unlabelled = extraction.method in ("line", "formula", "number")
+    return unlabelled and letters_of(extraction.answer) is None and parts_of(extraction.answer) < parts
+
+
 def _of_box(
     text: str, box: Box, boxes: Iterator[Box], lo: int, hi: int, kind: str, parts: int | None, last: str
 ) -> Extraction:

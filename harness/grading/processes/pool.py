@@ -398,7 +398,7 @@ def _here(start: Callable[[], _Worker]) -> _Worker:
 class Pool:
     """Decides jobs in worker processes, which start when they are needed. A context manager; for one thread only.
 
-    deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: is given the function that
+    deadline: seconds for each answer; it may change, up to `longest_deadline`. start: is given the function that
     starts a worker, and calls it in a thread of its choice. workers: the live workers, at most `size`. queue: jobs that
     were sent to no worker. decisions: key of a job → its verdict, None while the verdict is due; in the order in which
     jobs were last asked. At most `MAX_DECISIONS` are kept, except that a verdict that is due is never dropped.

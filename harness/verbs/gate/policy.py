@@ -43,6 +43,7 @@ class Watched(Part):
 
     @model_validator(mode="after")
     def _one_reference(self) -> Watched:
+        """Refuse both or neither of floor and baseline, and a floor that is no number of points."""
         if (self.floor is None) == (self.baseline is None):
             raise ValueError("expected either a floor or a baseline")
         if self.floor is not None and 0 < self.floor <= 1:
@@ -77,6 +78,7 @@ class Policy(Part):
 
     @model_validator(mode="after")
     def _known_names(self) -> Policy:
+        """Refuse waivers of unknown benchmarks, and options of `run` that the gate sets or its floors do not allow."""
         for waiver in self.waivers:
             if waiver.benchmark not in self.benchmarks:
                 raise ValueError(f"the waiver names {waiver.benchmark!r}, which is no benchmark of this gate")

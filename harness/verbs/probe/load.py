@@ -57,6 +57,7 @@ def crowd(alone: Sequence[Reply | RequestFailed], together: Sequence[tuple[int, 
     own = [text_of(reply) for reply in alone]
 
     def kind(i: int, reply: Reply) -> str:
+        """How a reply to prompt `i` under load differs from that of the prompt alone."""
         text, expected = text_of(reply), own[i]
         if text == expected:
             return "same"

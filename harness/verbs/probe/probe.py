@@ -109,6 +109,7 @@ def examine(
     subject, findings = Subject(server, first_seed, context), list[Finding]()
 
     def report(why: str = "") -> ProbeReport:
+        """The report with the findings so far. why: why the probe ended early; checks that were left are untested."""
         left = [finding_of(check, untested(NOT_MADE, why), 0) for check in checks[len(findings) :]]
         return ProbeReport(
             address=address,

@@ -80,6 +80,10 @@ class ProbedEndpoint(ProbedServer):
         return replies
 
     async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+        """The reply or failure of each request, in order; at most `at_once` are in flight.
+
+        With at_once = 1, a request that a rate limit refuses is sent again, for `PATIENCE_SECONDS` in all.
+        """
         transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)

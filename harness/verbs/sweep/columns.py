@@ -62,7 +62,7 @@ def published_text(comparison: PublishedComparison | None, samples: int | None, 
     """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`.
 
     comparison: with that number; None: nothing is published, and the text is `ABSENT`, with the footnote `why`.
-    samples: of each question, of ours; None: unknown.
+    samples: per question, of ours; None: unknown.
     """
     if comparison is None:
         return ABSENT + notes.mark(why)

@@ -31,7 +31,7 @@ class ExpectedCell:
     """The estimate of one cell.
 
     n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
-    is an upper bound, since it comes from the card and a filter may leave out questions. samples: of each question.
+    is an upper bound, since it comes from the card and a filter may leave out questions. samples: per question.
     most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings: the sampling
     and the prompts. published: scores of the model on this benchmark, in words. absent: whether the data are not here.
     done: nothing is left to do. lost: why the cell would end without a new score; empty if no reason is known.
@@ -149,7 +149,7 @@ def _reason_lost(
 
     The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
     to start that cannot be described or whose context has no room for the prompts and replies. questions_asked: None if
-    the questions are not on this machine; then the lengths of prompts are unknown. samples: of each question.
+    the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
     max_tokens: of a reply; None: unknown, or lowered to the context where needed.
     """
     few = [k for k in sweep.score.k if k > samples]

@@ -170,27 +170,28 @@ class _Supervisor:
         it ended.
 
         Its input and output are files in memory, which the kernel bounds like any file that it writes. Its errors go
-        through a pipe, whose end is kept: a program may write any number of them.
+        through a pipe, whose last bytes are kept: a program may write any number of them. A further pipe, of which
+        only the program holds the writing end, ends with it.
         """
         frames.send(self._channel.sends, {"started": True})
-        given, output = (os.memfd_create("stream") for _ in range(2))
-        errors, its_errors = os.pipe()
+        stdin, stdout = (os.memfd_create("stream") for _ in range(2))
+        errors, stderr = os.pipe()
         os.set_blocking(errors, False)
         text = frames.receive(self._channel.receives)["input"]
-        os.pwrite(given, text.encode("utf-8", "surrogatepass"), 0)  # the program reads from the beginning
-        alive, its_end = os.pipe()
-        self._fork({0: given, 1: output, 2: its_errors, 3: its_end}, job)
-        for fd in (its_errors, its_end):  # A copy left open here would keep the pipe from ending with the program.
+        os.pwrite(stdin, text.encode("utf-8", "surrogatepass"), 0)  # the program reads from the beginning
+        alive, held_open = os.pipe()
+        self._fork({0: stdin, 1: stdout, 2: stderr, 3: held_open}, job)
+        for fd in (stderr, held_open):  # A copy left open here would keep the pipe from ending with the program.
             os.close(fd)
         self._start_clock()
         end, written = self._wait_for_end(alive, errors)
         error = written.decode("utf-8", "replace")[-MAX_ERROR_CHARS:]
-        n_bytes = os.fstat(output).st_size
+        n_bytes = os.fstat(stdout).st_size
         # A program that goes on printing after the kernel has refused it has still printed too much.
         end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
         # latin-1 carries any byte through JSON unchanged.
         status = {"end": end, "cpu": self._cpu_seconds(), "err": error,
-                  "out": os.pread(output, n_bytes, 0).decode("latin-1") if end == "closed" else ""}  # fmt: skip
+                  "out": os.pread(stdout, n_bytes, 0).decode("latin-1") if end == "closed" else ""}  # fmt: skip
         if end == "closed":
             killed = os.WIFSIGNALED(self._status)
             status |= {"signal": os.WTERMSIG(self._status)} if killed else {"code": os.WEXITSTATUS(self._status)}
