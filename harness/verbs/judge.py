@@ -71,8 +71,8 @@ class JudgeSettings:
     """Who judges, and which samples.
 
     model: name of the checkpoint, also in the grades. override: the judge's verdict also replaces a verdict of the
-    rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that the
-    user named for the key; None without one.
+    rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that
+    the user named for the key; None without one.
     """
 
     model: str
