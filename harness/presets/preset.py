@@ -41,11 +41,13 @@ class SourcedSampling(Sourced):
     """Sampling settings with their source.
 
     plain: the settings; in the file they stand beside `source` and the other fields. card: True: the model's authors
-    ask for them; False: somebody measured the model with them.
+    ask for them; False: somebody measured the model with them. range: field → (smallest, largest) value that the
+    authors accept, for fields with more than the value in `plain`.
     """
 
     plain: Sampling = Sampling()
     card: bool = True
+    range: dict[str, tuple[float, float]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -148,9 +150,10 @@ class Preset(Part):
         odd = []
         for name, value in asked_for.items():
             number = getattr(sent, name)
+            least, most = self.sampling.range.get(name, (value, value))
             if number is None and value != _NEUTRAL[name]:
                 odd.append(f"{name} {value:g} (not sent)")
-            elif number not in (None, value):
+            elif number is not None and not least <= number <= most:
                 odd.append(f"{name} {value:g} (not {number:g})")
         if odd:
             yield f"the model card asks for {', '.join(odd)}; preset={self.name} sends its sampling"

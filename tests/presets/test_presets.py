@@ -93,8 +93,8 @@ def said(name: str, given: RunProfile) -> list[str]:
 
 
 SOUND = {
-    "qwq-32b": asked(Sampling(temperature=0.6, top_p=0.95, top_k=40, max_tokens=32768)),
-    "deepseek-r1": asked(Sampling(temperature=0.6, top_p=0.95)),
+    "qwq-32b": asked(Sampling(temperature=0.6, top_p=0.95, top_k=20, max_tokens=32768)),
+    "deepseek-r1": asked(Sampling(temperature=0.5, top_p=0.95)),
     "qwen3": asked(Sampling(temperature=0.6, top_p=0.95, top_k=20, max_tokens=32768)),
     "gpt-oss": asked(Sampling(temperature=1.0), thinking="high"),
     "deepseek-v3.2": asked(Sampling(temperature=1.0, top_p=0.95)),

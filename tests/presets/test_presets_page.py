@@ -31,8 +31,10 @@ def section(preset: Preset) -> list[str]:
         lines.append(f"- models: {', '.join(f'`{pattern}`' for pattern in preset.models)}")
     if (sampling := preset.sampling) is not None:
         sent = ", ".join(f"{name} {value:g}" for name, value in sampling.plain.sent().items())
+        ranges = ", ".join(f"{name} {least:g} to {most:g}" for name, (least, most) in sampling.range.items())
+        allowed = f"; no warning for {ranges}" if ranges else ""
         whose = "" if sampling.card else ", not of a card"
-        lines.append(f"- sampling{whose}: {sent} ({source(sampling)})")
+        lines.append(f"- sampling{whose}: {sent}{allowed} ({source(sampling)})")
     if (context := preset.context) is not None:
         lines.append(f"- context: {context.tokens:,} ({source(context)})")
     if (parser := preset.reasoning_parser) is not None:
