@@ -148,6 +148,9 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
         assert words in outcome.causes[0].example
         assert sum(question_of(r) == "q1" for r in server.requests) == 1
         accepted = run(replace(settings, accept_missing=True), question_set(tmp_path, 4))
+    no_field = pytest.raises(ServerError, match=rf"rejects every request: .*{words}\Z")
+    with FakeServer(lambda _: [http(400, {"error": {"message": words}})]) as short, no_field:
+        run(run_settings(tmp_path / "all", short.base_url), question_set(tmp_path, 4))
     assert accepted.complete
     assert (accepted.n_owed, accepted.n_missing) == (6, 6)
     assert accepted.tally.finished == 0

@@ -417,6 +417,12 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
         refused = harness(tmp_path, *words, checks)
         done = harness(tmp_path, *words, checks, "--drop", "seed", "--json")
     assert (refused.code, "is left out by --drop FIELD" in refused.out, "SPOILS" in refused.out) == (2, True, False)
+    with FakeServer(answering(Toy(), Rejects("model"))) as server:  # no name of a model is refused by that
+        unanswered = harness(tmp_path, "probe", server.base_url, "--quick", "--json")
+    report = json.loads(unanswered.out)
+    assert unanswered.code != 0
+    assert "no request was answered: refused: HTTP 400" in report["ended"]
+    assert "sound" not in {finding["outcome"] for finding in report["findings"]}
     seen = {finding["check"]: finding for finding in json.loads(done.out)["findings"]}
     outcomes = {"weights": "sound", "later draws at 0.5": "sound", "same seed": "untested"}
     assert {check: finding["outcome"] for check, finding in seen.items()} == outcomes, seen

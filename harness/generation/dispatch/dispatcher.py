@@ -371,8 +371,8 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            message = f"{endpoint} rejects every request: {failure.message} (`drop` leaves a field out)"
-            self.fail(ServerError(message), repeats=True)
+            hint = " (`drop` leaves a field out, `seed` none the seed)" if failure.kind == "rejected" else ""
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{hint}"), repeats=True)
 
     # ---- the user's commands
 

@@ -205,8 +205,8 @@ class ProbedServer:
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
     together, as the server states. n_requests: requests sent so far; n_tokens: tokens that the replies state as their
-    cost so far. n_replies: replies with or without a text (see `_count`); empty: prompt → number of empty replies to
-    it; with_text: the prompts that a text answered.
+    cost so far. answered: whether any completion came. n_replies: replies with or without a text (see `_count`); empty:
+    prompt → number of empty replies to it; with_text: the prompts that a text answered.
     """
 
     asker: Asker
@@ -214,6 +214,7 @@ class ProbedServer:
     context: int | None = None
     n_requests: int = 0
     n_tokens: int = 0
+    answered: bool = False
     n_replies: int = 0
     empty: Counter[str] = field(default_factory=Counter)
     with_text: set[str] = field(default_factory=set)
@@ -256,6 +257,7 @@ class ProbedServer:
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed, sent without the spare fields that `drop` names. Raises `Refused`."""
         reply = self.send(self._without_dropped(body), path)
+        self.answered = True
         if reply.usage is not None:
             with self._lock:
                 self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
@@ -289,6 +291,7 @@ class ProbedServer:
         replies = self.send_streams([self._without_dropped(body) for body in bodies], at_once)
         for body, reply in zip(bodies, replies, strict=True):
             if isinstance(reply, Reply):
+                self.answered = True
                 self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
                 if at_once == 1:
                     self._count(body, (reply.reasoning or "") + (reply.text or ""), reply.finish_reason)

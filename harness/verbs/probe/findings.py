@@ -116,7 +116,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     version: of the harness. requests, tokens: number that the probe sent, and that the replies state as their cost.
     seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took. ended: why the
-    server was asked no more before the last check; empty if every check was made.
+    server was asked no more before the last check, or that it answered nothing; else empty.
     """
 
     address: str

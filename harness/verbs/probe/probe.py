@@ -140,7 +140,9 @@ def examine(
     finally:
         if watcher is not None:
             watcher.checked()
-    return report()
+    refusals = (finding.came for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.came)
+    refusal = "" if server.answered else next(refusals, "")
+    return report(f"no request was answered: {refusal}" if refusal else "")
 
 
 class _ServerGone(Exception):

@@ -144,6 +144,7 @@ def _model_name(subject: Subject) -> Seen:
         answer = subject.chat("Hello", model=MISSPELT, max_tokens=1)
     except Refused as refused:
         if 400 <= refused.status < 500:
+            subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
             return sound(sent, quoted(refused.sentence))
         return warns(sent, quoted(refused.sentence))
     return warns(
