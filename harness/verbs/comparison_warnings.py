@@ -239,6 +239,6 @@ def _undecided_warnings(ours: Side, first: Side) -> list[str]:
     return [
         f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. By them the "
         f"difference may lie anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points, for which the intervals "
-        "above do not allow: let a judge decide. Verdicts by hand (`harness audit`) do not count here; `harness compare` "
-        "with the option samples counts them"
+        "above do not allow: read them with `harness show`, or let a judge decide. Verdicts by hand (`harness audit`) "
+        "do not count here; `harness compare` with the option samples counts them"
     ]
