@@ -85,6 +85,7 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
     """
     folder_name = slug(name)
     if axis == "servers":
+        _check_placeholders(fields, where)
         engine, options = fields.pop("engine", None), fields.pop("run", {})
         if ANY_PROGRAM in fields:
             if engine is not None or "extra_flags" in fields:
@@ -111,6 +112,17 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
     return Entry(name=folder_name, label=name, where=where, options=fields)
 
 
+def _check_placeholders(fields: Any, where: str) -> None:
+    """Raise `UsageError` for a misspelt word in braces, or one of a former `values`, in any text of a server."""
+    if isinstance(fields, str):
+        if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
+            near = near_names(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
+            raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
+    elif isinstance(fields, Mapping | list):
+        for inner in fields.values() if isinstance(fields, Mapping) else fields:
+            _check_placeholders(inner, where)
+
+
 def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str, Any]]:
     """The engine of a `command`, and the fields of a server's spec that it states.
 
@@ -128,9 +140,6 @@ def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str
     except UsageError as error:
         raise at_line(where, error) from error
     if command is None:
-        if unknown := sorted({*_PLACEHOLDER.findall(" ".join(words))} - {*_LAUNCHERS}):
-            near = near_names(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
-            raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
         return ANY_PROGRAM, {"extra_flags": words}
     model = {} if command.model == "{model}" else {"model": command.model}
     return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})

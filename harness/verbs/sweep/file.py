@@ -31,6 +31,7 @@ FORMER_KEYS = FORMER | {
     "slots": "one server runs after the other: let each use all devices (`dp: 8` starts 8 copies), or give a sweep to "
     "each set of devices, with its own `out`",
     "votes": ONE_VOTE,
+    "tau": "pass^k, all of k samples right, stands in each score",
     "values": "each value is an entry of its own, with the value in place of the word in braces",
 }
 """Former key → what stands for it now."""
