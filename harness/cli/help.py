@@ -6,6 +6,7 @@ headings (`under`). A flag of another tool is answered with its name here.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -143,7 +144,8 @@ def _example(command: click.Command, ctx: click.Context) -> str:
 def _refuse_assignments(rest: Sequence[str], command: click.Command, ctx: click.Context) -> None:
     """Raise `UsageError` for an option that stands among the arguments as in Python: `answer_key=gold`.
 
-    Its value is not repeated: it may be a key. A command that takes unknown options takes any text as an argument.
+    A path that exists is none. The value is not repeated: it may be a key. A command that takes unknown options takes
+    any text as an argument.
     """
     if ctx.ignore_unknown_options:
         return
@@ -152,7 +154,8 @@ def _refuse_assignments(rest: Sequence[str], command: click.Command, ctx: click.
         taken = ctx.params.get(parameter.name or "")
         if isinstance(parameter, click.Argument) and taken is not None:
             rest = [*rest, *map(str, taken if isinstance(taken, list | tuple) else [taken])]
-    for name in (word.partition("=")[0] for word in rest if "=" in word):
+    # Not by a `Path`, which raises for a word that is too long for a name.
+    for name in (word.partition("=")[0] for word in rest if "=" in word and not os.path.exists(word)):  # noqa: PTH110
         if (flag := "--" + name.replace("_", "-")) in flags:
             raise UsageError(f"{name}=… is an option's form in Python; on a command line write {flag} VALUE")
 

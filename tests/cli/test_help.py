@@ -114,6 +114,8 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["score", "r", "--k", "1,8"], "is not a valid integer. Repeat --k for each value."),
         (["run", "--data", "x.csv", "question_key=q"], "write --question-key VALUE"),
         (["score", "x.jsonl", "answer_key=gold"], "write --answer-key VALUE"),
+        (["score", "k=" + "3" * 300], "write --k VALUE"),
+        (["plan", "demo", "--other-samples", "3"], "a plan is for two new runs of one size"),
         (["run", "--api-key", "k"], "export OPENAI_API_KEY=KEY, or --api-key-env names"),
         (["score", "r", "--workers", "1,8"], "is not a valid integer.\n"),
         (["race", "demo", "b"], "unexpected argument b: `cli race` takes [BENCHMARK]"),

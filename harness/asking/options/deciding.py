@@ -199,7 +199,9 @@ class PlanCommand(PlanOptions, CommandOptions):
     """
 
     refused: ClassVar = {
-        **dict.fromkeys(("versus", "published_samples"), "a plan is for two new runs of one size: leave it out"),
+        **dict.fromkeys(
+            ("versus", "other_samples", "published_samples"), "a plan is for two new runs of one size: leave it out"
+        ),
         "data": "a file of questions is named without a flag, as in `harness plan questions.jsonl:16`",
         "samples": "the number of samples stands behind the name, as in `harness plan aime24:64`",
     }
