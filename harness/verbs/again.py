@@ -23,6 +23,9 @@ from harness.scoring.score import Score
 AGAIN = "-again"
 """Ends the name of the folder to which a run is repeated."""
 
+RUBRIC_FILE = "./rubric.txt"
+"""The file of a judge's rubric in the commands."""
+
 
 def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[str]:
     """The lines of a shell that repeat a run and its scores: the line that trusts graders of one's own, the runs, and a
@@ -44,7 +47,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
         *(run_command(options, of_run) for options in groups),
         *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
     ]
-    before = [*_unrecorded(manifest), *_trusting(scores)]
+    before = [*_unrecorded(manifest), *_trusting(scores), *_about_judges(judges)]
     if any(HIDDEN in command for command in commands):
         before.append(f"# put your own values in the places of {HIDDEN}: no key is recorded")
     return [*before, *commands]
@@ -52,7 +55,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
 
 def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
     """The fields of `JudgeOptions` that ask the same judge; empty if they are not recorded."""
-    rubric = {"prompt": "./rubric.txt"} if str(errors.settings.get("prompt", "")).startswith(RUBRIC) else {}
+    rubric = {"prompt": RUBRIC_FILE} if str(errors.settings.get("prompt", "")).startswith(RUBRIC) else {}
     key = {KEY_VARIABLE: errors.key_variable} if errors.key_variable else {}
     return {**errors.settings, **rubric, **key}
 
@@ -65,6 +68,15 @@ def _unrecorded(manifest: Manifest) -> Iterator[str]:
             f"# {', '.join(map(visible, names))}: sampled by an earlier version, which did not record the options; the "
             "settings are in manifest.json"
         )
+
+
+def _about_judges(judges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a comment if a judge needs a file, and one if it had several votes, which a command cannot give it."""
+    if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
+        yield f"# make {RUBRIC_FILE} of the rubric's text, which the page of the report shows"
+    for judge in judges:
+        if (votes := judge.get("votes", 1)) != 1:
+            yield f"# {visible(str(judge['model']))} had {votes} votes on each answer; a judge has one now"
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:
@@ -99,7 +111,10 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
         if record.settings.get(catalogue.WITHOUT_CARD):
-            groups.append({"data": data, "samples": record.plan.samples, **options})
+            # Earlier versions chose a prompt by the language of the questions.
+            prompt = record.identity.get("prompt")
+            asked = {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
+            groups.append({"data": data, "samples": record.plan.samples, **asked, **options})
             continue
         if data is not None:
             options["data"] = data

@@ -92,6 +92,10 @@ def test_a_run_of_an_earlier_version_says_that_its_options_are_unknown() -> None
     (line,) = lines_again(former, "run", [judged])
     assert line.startswith("# questions: sampled by an earlier version, which did not record the options")
     (record,) = former.benchmarks.values()
+    for_its_language = {**record.identity, "prompt": "boxed_zh"}
+    chinese = msgspec.structs.replace(record, options={}, identity=for_its_language, settings={"without_card": True})
+    (options,) = options_again(msgspec.structs.replace(former, benchmarks={"questions": chinese}))
+    assert options["prompt"] == "boxed_zh"
     imported = msgspec.structs.replace(record, settings={"outputs": {}})
     assert lines_again(msgspec.structs.replace(former, benchmarks={"demo": imported}), "run", [judged]) == []
 
@@ -215,5 +219,8 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     assert "--judge" not in run_line
     # Scores without a judge belong to the recipe, too.
     assert judge_lines(score_benchmark(*graded(q1="cw"), 2)) == ["harness score run-again"]
+    of_rubric = msgspec.structs.replace(ERRORS, settings={"model": "m", "prompt": "rubric-0c1f", "votes": 3})
+    comments = lines_again(manifest(demo={}), "run", [msgspec.structs.replace(score, judge_errors=of_rubric)])[:-2]
+    assert [line.split(" ", 2)[:2] for line in comments] == [["#", "make"], ["#", "m"]]
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)

@@ -214,7 +214,10 @@ def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
         changed = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
         (tmp_path / "run" / "gate.plan.json").write_text("{")
         damaged = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
-    assert (changed.code, "looks are planned once" in changed.err) == (2, True)
+    assert (changed.code, "this gate began with other benchmarks, and its looks are planned once" in changed.err) == (
+        2,
+        True,
+    )
     assert (damaged.code, "gate.plan.json is not the plan of a gate" in damaged.err) == (3, True)
 
 
