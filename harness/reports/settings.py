@@ -86,6 +86,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
     origins, by_path = record.settings.get(SAMPLING_FROM), settings_by_path(record)
     origin_of = dict.fromkeys(record.options or (), "options") | (dict(origins) if isinstance(origins, Mapping) else {})
     if BEFORE_FIT in by_path:
+        origin_of[BEFORE_FIT] = origin_of.get("max_tokens", "")
         origin_of["max_tokens"] = "server"  # what was sent follows from the server's context
     words = {setting_names.in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
     rows = [
@@ -93,7 +94,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
         for name, value in words.items()
         if is_set(value)
     ]
-    return Table(f"Settings of {short(benchmark)}", ("setting", "value", "given by"), tuple(rows))
+    return Table(f"Settings of {short(benchmark)}", ("setting", "value", "given by (blank: not recorded)"), tuple(rows))
 
 
 def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:

@@ -55,6 +55,7 @@ from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
+from harness.scoring.anomalies import reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
@@ -349,6 +350,7 @@ def score_with_judge(
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
     agreeable = _agreeable(stored)
+    doubts = [f"the judge's own run: {doubt}" for doubt in reply_doubts(folder)]
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
         cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
@@ -358,6 +360,7 @@ def score_with_judge(
             agreeable if replies.rulings else "",
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
+            *(doubts if replies.rulings else ()),
         ]
         scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
         reports.append(report)

@@ -375,7 +375,8 @@ def _rows_of_report(folder: Path, *runs: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("given", "differs"), [(7680, False), (32768, True), (7000, True)])
 def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bool, tmp_path: Path) -> None:
-    write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], identity={"fitted_max_tokens": 7680})
+    chosen = {"settings": {"sampling_from": {"max_tokens": "options"}}}
+    write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], identity={"fitted_max_tokens": 7680}, **chosen)
     sampling = {"sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": given}}
     write_run(tmp_path / "tuned", benchmarks=[("demo", 6, 4)], identity=sampling)
     assert ("max_tokens" in harness(tmp_path, "compare", "base", "tuned").out) == differs
@@ -384,7 +385,7 @@ def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bo
     reported = _rows_of_report(tmp_path, "base", "tuned")
     assert (reported[f"max_tokens{star}"], reported[before]) == (["7,680", f"{given:,}"], ["32,768", "not set"])
     rows = {name: cells for name, *cells in given_table(read_without_grades(RunFolder(tmp_path / "base")), "demo").rows}
-    assert (rows["max_tokens"], rows[before]) == (["7,680", "server"], ["32,768", ""])
+    assert (rows["max_tokens"], rows[before]) == (["7,680", "server"], ["32,768", "options"])
     own = OWN.format(percent=50.0).replace("4096", str(given)).replace("demo: 30", "demo: 6")
     (tmp_path / "own.yaml").write_text(own, encoding="utf-8")
     told = harness(tmp_path, "verify", "base", "--published", "own.yaml").out
