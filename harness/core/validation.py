@@ -21,6 +21,13 @@ _IN_WORDS = (
         r"^(?:List|Tuple|Value) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
         r"expected \1, found \2",
     ),
+    (
+        r"^String should match pattern '\^\[a-z0-9\]\[a-z0-9\._-\].*",
+        "expected at most 80 small letters, digits, . _ -, a letter or digit first",
+    ),
+    (r"^String should match pattern '\^\[0-9a-f\]\{(\d+)\}.*", r"expected \1 digits of 0-9 a-f"),
+    (r"^String should match pattern '\^https.*", "expected an address that begins with https://"),
+    (r"^String should match pattern '\^\(100.*", "expected a number from 0 to 100, such as 61.2"),
     (r"^String should match pattern '(.*)'$", r"expected a text of the form \1"),
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
     (r"^Input is not a valid path.*", "expected a path"),

@@ -199,6 +199,7 @@ M = D + "models: [m]\n"
         (D + "suite: {title: x, mean_of: [dmo]}\n", 2, "no benchmark is called 'dmo'. Did you mean demo?"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
+        (M + "servers: [{name: A B, engine: vllm}]\n", 3, "servers.0.name: expected at most 80 small letters, digits"),
         (D + "score: {tau: 0.5}\n", 2, "unknown key 'score.tau'. Now pass^k, all of k samples right"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "judge: {model: j, votes: 3}\n", 2, "Now a judge is asked once about each answer"),
