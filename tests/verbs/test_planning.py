@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -121,21 +120,6 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(empty: Pa
     assert "on the same 3 questions" in harness(empty, "plan", "./own.yaml:64", "--accuracy", "80").out
 
 
-def test_a_plan_from_a_run_says_what_a_new_run_takes(tmp_path: Path) -> None:
-    stored = Path(__file__).parents[1] / "pins" / "stored"
-    run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
-    shutil.copytree(run, tmp_path / "first")
-    done = harness(tmp_path, "plan", "first:8", "--prices", "1,10")
-    assert done.code == 0, done.err
-    assert (done.out.count("such a run, from its beginning: "), done.out.count("cost: about")) == (1, 1)
-    (eight,) = reasoning_harness.plan(tmp_path / "first:8")
-    assert eight.forecast.n_samples == 8 * eight.n_questions
-    (needed,) = reasoning_harness.plan(tmp_path / "first", 20)
-    assert needed.forecast.n_samples == (needed.samples or 0) * needed.n_questions
-    refused = harness(tmp_path, "plan", "first", "--detect", "5", "--accuracy", "50")
-    assert (refused.code, "leave this option out" in refused.err) == (2, True)
-
-
 def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(empty: Path) -> None:
     write_questions(empty / "own.jsonl", 4)
     words = ("plan", "own.jsonl", "--accuracy", "50", "--detect")
@@ -158,6 +142,8 @@ def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     unknown = harness(tmp_path, "plan", "mine", "--detect", "2")
     assert "mine is no benchmark. Did you mean the run results/mine?" in unknown.err
     assert "there is no run" in harness(tmp_path, "plan", "results/mine2", "--detect", "2").err
+    given = harness(tmp_path, "plan", "results/mine", "--detect", "5", "--accuracy", "50")
+    assert (given.code, "leave this option out" in given.err) == (2, True)
     (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
     assert "score it first" in harness(tmp_path, "plan", "results/mine", "--detect", "2").err
 

@@ -16,6 +16,7 @@ from harness.verbs.probe import ends, later, named_reference, probe, reference
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding
+from harness.verbs.probe.subject import listed
 from tests.verbs import toy_faults, toy_model
 from tests.verbs.toy_faults import (
     FAULTS,
@@ -270,6 +271,12 @@ def test_a_tail_without_an_effect_is_lost_where_noise_is_small_and_untested_wher
     assert (small.outcome, "its tail never reached" in small.came) == ("spoils", True), small.came
     large = findings(deaf_to_the_tail(), ("context",))["context"]
     assert (large.outcome, "words at its tail" in large.came) == ("untested", True), large.came
+
+
+def test_log_probabilities_at_a_floor_are_left_out() -> None:
+    assert listed({"a": -0.5, "b": -2.0, "c": -5.0, "d": -5.0, "e": -5.0}) == {"a": -0.5, "b": -2.0}
+    assert len(listed({"a": -0.5, "b": -2.0, "c": -2.0})) == 3
+    assert listed({}) == {}
 
 
 def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> None:
