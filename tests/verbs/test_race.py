@@ -35,7 +35,7 @@ from tests.faults.able import able, sums
 from tests.system.command import harness
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def questions(tmp_path: Path) -> Path:
     return sums(tmp_path, 12)
 
@@ -63,7 +63,6 @@ def test_the_folder_of_a_race_has_the_benchmarks_name_by_default(common: dict[st
     assert [entrant.options.out for entrant in entrants] == [Path(folder, "base"), Path(folder, "tuned")]
 
 
-@pytest.mark.usefixtures("questions")
 def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +80,6 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
     assert json.loads(harness(tmp_path, "score", "out/tuned", "--json").out)[0]["n_missing"] == 0
 
 
-@pytest.mark.usefixtures("questions")
 def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
     """However many looks it has; the next start takes another, since the server may be another by then."""
 
@@ -102,7 +100,6 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
         assert json.loads(path.read_text())["benchmarks"]["sums"]["settings"]["fingerprint"] is True
 
 
-@pytest.mark.usefixtures("questions")
 def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
     """Equal models stay undecided."""
     with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
@@ -129,7 +126,6 @@ def murky(request: Request) -> Iterator[Step]:
     return completion(rf"Case {rng.random()}: so \boxed{{{answer}}}", tokens=50)
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize("unclear", [True, False])
 def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bool, tmp_path: Path) -> None:
     with FakeServer(able(0)) as one, FakeServer(murky if unclear else able(0, shift=1)) as second:
@@ -144,7 +140,6 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
     assert first.endswith("equal within the margin") != unclear
 
 
-@pytest.mark.usefixtures("questions")
 def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path) -> None:
     with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
         given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
@@ -169,7 +164,6 @@ def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) ->
     assert raced.n_rounds["hopeless"] < raced.n_rounds["like"] == raced.n_rounds["base"] == 16
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize(
     ("names", "more", "words_of_refusal"),
     [
@@ -210,7 +204,6 @@ def billed(server: FakeServer) -> int:
     return 50 * sum(request.method == "POST" for request in server.requests)
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize(
     ("budget", "used"),
     [
@@ -232,7 +225,6 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
         assert (again.code, billed(one) + billed(two)) == (4, 3600), again.err
 
 
-@pytest.mark.usefixtures("questions")
 def test_each_look_of_a_race_warns_of_what_no_look_before_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +259,6 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
     return reply
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize(
     ("words", "n", "code"),
     [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.core.errors import StoreError, UsageError
 from harness.reports.tables import Table
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer
 from harness.verbs.compare import published_beside, verify
 from harness.verbs.sweep import cells, table, whole
 from harness.verbs.sweep import whole as sweeps
@@ -34,6 +33,7 @@ from harness.viewer.pages import benchmark_page
 from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
+from tests.verbs.test_sweep_runs import answering
 
 LIMO = "GAIR/LIMO"
 QWEN = "Qwen/Qwen3-4B"
@@ -276,13 +276,9 @@ LENGTHS = [
 SWEEP = Path("results/s")
 
 
-def answer(request: Request) -> Iterator[Step]:
-    return iter([models("m50", "m80")]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
-
-
 def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
     """Run a sweep of two models on two benchmarks; returns the cells, both benchmarks of m50 before those of m80."""
-    with FakeServer(answer) as server:
+    with FakeServer(answering("m50", "m80")) as server:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
         content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
@@ -323,7 +319,7 @@ def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = carry_out(TOPICS)
-    with FakeServer(answer) as server:
+    with FakeServer(answering("m50", "m80")) as server:
         options = {"model": "m50", "base_url": server.base_url, "canary": False, "fingerprint": False, "samples": 2}
         alone = reasoning_harness.run(["demo"], out=tmp_path / "alone", **options).path
     reasoning_harness.score(alone, workers=1)

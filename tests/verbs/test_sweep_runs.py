@@ -196,9 +196,9 @@ def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, mo
             reasoning_harness.sweep("nosuch")
 
 
-def answering(model: str) -> Callable[[Request], Iterator[Step]]:
+def answering(*names: str) -> Callable[[Request], Iterator[Step]]:
     def answer(request: Request) -> Iterator[Step]:
-        return iter([models(model)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
+        return iter([models(*names)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
 
     return answer
 

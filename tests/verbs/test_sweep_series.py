@@ -29,7 +29,7 @@ from harness.runs import RunFolder, setting_names
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import differences_in_curve
 from harness.scoring.stats_differences import holm
-from harness.testing import FakeServer, Request, completion, models
+from harness.testing import FakeServer
 from harness.verbs.report import report
 from harness.verbs.sweep import cells, record, running, table
 from harness.verbs.sweep import whole as sweeps
@@ -39,7 +39,7 @@ from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
-from tests.verbs.test_sweep_runs import questions
+from tests.verbs.test_sweep_runs import answering, questions
 
 BENCHMARKS = ("demo", "aime24")
 
@@ -312,10 +312,7 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).mkdir(parents=True)
     questions(tmp_path, "a", 2, 3)
 
-    def answer(request: Request) -> Any:
-        return iter([models(*names)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
-
-    with FakeServer(answer) as server:
+    with FakeServer(answering(*names)) as server:
         sweeps.carry_out(write(tmp_path, server=server.base_url), Watcher(), score=no_scores)
     planned = write(tmp_path, start=True)
     for group in planned.groups:
