@@ -184,6 +184,17 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert mean.difference == pytest.approx((mean.mean or 0) - of_base)
 
 
+def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Path) -> None:
+    content = json.loads(Path("s.yaml").read_text()) | {"table": {"base": "ck-step_10"}}
+    Path("s.yaml").write_text(json.dumps(content | {"suite": {"title": "SFT", "aggregate": "mean"}}))
+    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
+    shown = {one.title.partition(" ")[0]: one for one in table.tables(results(plan_of("s.yaml", {}, {})))}
+    series, mean = shown["aime24:"], shown["Mean"]
+    assert (series.rows[0][2], series.notes[0]) == ("missing [1]", "ck-step_10+aime24: not run")
+    assert "differs" not in series.title + mean.title, "without a comparison they promise no sign"
+    assert "incomplete: demo, aime24; the tables of the benchmarks say why" in mean.notes
+
+
 def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
     def write_file_with(base: str) -> None:
         content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
