@@ -13,7 +13,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from harness.asking.watching import Watcher
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import codec, http_get
-from harness.core.errors import UsageError
+from harness.core.errors import ServerError, UsageError
 from harness.testing import FakeServer, Request, Step, http
 from harness.verbs.probe import named_reference, overlap, passages, probe, reference
 from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, finding_of
@@ -182,6 +182,16 @@ def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: li
             for full in (p, q)
         ]
         assert overlap.divergence(*lists) <= true + 1e-4
+
+
+def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:
+    class Gone(ToyAsker):
+        def whole(self, fields: Mapping[str, Any], path: str = "") -> Any:
+            raise ServerError("connection refused")
+
+    seen = examined(Gone(toy=Toy()), *probe.select(["protocol"]))
+    assert len(seen) == len(probe.select(["protocol"]))
+    assert (seen["length"].outcome, "connection refused" in seen["length"].came) == ("spoils", True)
 
 
 @pytest.mark.parametrize("checks", ["reference", "weights"])
