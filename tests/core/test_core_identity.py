@@ -1,23 +1,20 @@
-"""Digests, seeds and exit codes that must not drift."""
+"""Digests, seeds, exit codes and the table of finish reasons, which must not drift.
+
+For: harness.core.finish_words.
+"""
 
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.core import errors
 from harness.core.codec import digest, sample_seed
-from harness.core.errors import (
-    HarnessError,
-    Interrupted,
-    ServerError,
-    StoppedByRule,
-    StoreError,
-    UsageError,
-    near_names,
-)
+from harness.core.finish_words import _ENDINGS, ending
 
 
 def test_a_digest_is_the_same_on_every_machine() -> None:
@@ -45,19 +42,37 @@ def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> Non
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (HarnessError("x"), 2),
-        (UsageError("x"), 2),
-        (ServerError("x"), 2),
-        (StoreError("x"), 3),
-        (StoppedByRule("x"), 4),
-        (Interrupted("x", 2), 130),
-        (Interrupted("x", 15), 143),
+        (errors.HarnessError("x"), 2),
+        (errors.UsageError("x"), 2),
+        (errors.ServerError("x"), 2),
+        (errors.StoreError("x"), 3),
+        (errors.StoppedByRule("x"), 4),
+        (errors.Interrupted("x", 2), 130),
+        (errors.Interrupted("x", 15), 143),
     ],
 )
-def test_exit_codes(error: HarnessError, code: int) -> None:
+def test_exit_codes(error: errors.HarnessError, code: int) -> None:
     assert error.exit_code == code
 
 
 def test_a_misspelt_name_is_answered_with_near_ones() -> None:
-    assert near_names("AIMME24", ["aime24", "aime25", "gpqa"]).startswith(" Did you mean aime24")
-    assert near_names("zzz", ["aime24"]) == ""
+    assert errors.near_names("AIMME24", ["aime24", "aime25", "gpqa"]).startswith(" Did you mean aime24")
+    assert errors.near_names("zzz", ["aime24"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("stop", "end"), ("STOP", "end"), ("eos", "end"), ("end_turn", "end"), ("length", "cut"), ("MAX_TOKENS", "cut"),
+        ("model_length", "cut"), ("max_output_tokens", "cut"), ("abort", "break"), ("network_error", "break"),
+        ("insufficient_system_resource", "break"), ("content_filter", "filter"), ("SAFETY", "filter"),
+        ("sensitive", "filter"), ("repetition", "unknown"), ("", "unknown"), ("lengthy", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_finish_reason_says_how_the_reply_ended_in_letters_of_either_case(word: str, says: str) -> None:
+    assert ending(word) == says
+
+
+def test_the_page_names_each_word() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text("utf-8")
+    assert [word for word in _ENDINGS if f"`{word}`" not in page] == []
