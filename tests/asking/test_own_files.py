@@ -25,41 +25,34 @@ def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **opti
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"),
+    ("row", "keys"),
     [
-        ("QUESTION", "Correct Answer"),
-        (" Problem ", "final-answer"),
-        ("Prompt", "ExpectedAnswer"),
+        ({"QUESTION": "1 + 1 = ?", "Correct Answer": "2"}, ()),
+        ({" Problem ": "1 + 1 = ?", "final-answer": "2"}, ()),
+        ({"Prompt": "1 + 1 = ?", "ExpectedAnswer": "2"}, ()),
+        ({"My Text": "1 + 1 = ?", "x": "2"}, ("my_text", "X")),
+        ({"问题": "1 + 1 = ?", "答案": "2"}, ("问题", "答案")),
+        ({"Question": "1 + 2 = ?", "question": "1 + 1 = ?", "answer": "2"}, ()),  # spelt exactly as a name: it is first
     ],
 )
 def test_case_spaces_underscores_and_hyphens_of_a_column_do_not_matter(
-    tmp_path: Path, question: str, answer: str
+    tmp_path: Path, row: dict[str, object], keys: tuple[str, ...]
 ) -> None:
-    ((_, text),) = asked(tmp_path, {question: "1 + 1 = ?", answer: "2"})
+    ((_, text),) = asked(tmp_path, row, **dict(zip(("question_key", "answer_key"), keys, strict=False)))
     assert text.startswith("1 + 1 = ?")
-    ((_, text),) = asked(tmp_path, {"My Text": "1 + 2 = ?", "x": "3"}, question_key="my_text", answer_key="X")
-    assert text.startswith("1 + 2 = ?")
 
 
-def test_a_column_spelt_exactly_as_a_name_comes_before_one_spelt_otherwise(tmp_path: Path) -> None:
-    ((_, text),) = asked(tmp_path, {"Question": "1 + 1 = ?", "question": "1 + 2 = ?", "answer": "3"})
-    assert text.startswith("1 + 2 = ?")
-
-
-@pytest.mark.parametrize("answer", ["answers", "correct", "answer 1"])
-def test_a_column_of_another_name_is_no_answer(tmp_path: Path, answer: str) -> None:
-    with pytest.raises(UsageError, match=f"no column 'answer' .* for the answer; it has question, {answer}"):
-        asked(tmp_path, {"question": "1 + 1 = ?", answer: "2"})
-
-
-def test_a_column_that_nobody_knows_is_refused_in_a_short_sentence(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"no column 'problem' or 'question' or 'prompt' or 'messages' for the question; it has 问题, answer\.",
-    ):
-        asked(tmp_path, {"问题": "1 + 1 = ?", "answer": "2"})
-    ((_, text),) = asked(tmp_path, {"问题": "1 + 1 = ?", "答案": "2"}, question_key="问题", answer_key="答案")
-    assert text.startswith("1 + 1 = ?")
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        *(({"question": "1?", name: "2"}, f"'answer' .* for the answer; it has question, {name}")
+          for name in ("answers", "correct", "answer 1")),
+        ({"问题": "1?", "answer": "2"}, r"'problem' or 'question' or 'prompt' or 'messages' for the question; it has 问题, "),
+    ],
+)  # fmt: skip
+def test_a_column_of_another_name_is_refused(tmp_path: Path, row: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"no column {sentence}"):
+        asked(tmp_path, row)
 
 
 def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path) -> None:
@@ -75,12 +68,8 @@ def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path)
     ("sign", "name"), [("\t", "class.csv"), (";", "class.csv"), (",", "class.csv"), ("\t", "class.tsv")]
 )
 def test_a_table_is_read_by_the_sign_between_its_cells(tmp_path: Path, sign: str, name: str) -> None:
-    rows = [
-        ["question", "answer"],
-        ["1 + 1 = ?", "2"],
-        ["1,5 + 1 = ?" if sign != "," else "1.5 + 1 = ?", "2.5"],
-        ["", ""],
-    ]
+    half = "1,5 + 1 = ?" if sign != "," else "1.5 + 1 = ?"
+    rows = [["question", "answer"], ["1 + 1 = ?", "2"], [half, "2.5"], ["", ""]]
     (tmp_path / name).write_text("".join(sign.join(row) + "\n" for row in rows), "utf-8")
     questions = list(prepare.questions_of(RunOptions.of(data=str(tmp_path / name))).sets[0].questions)
     assert [question.references for question in questions] == [("2",), ("2.5",)]
@@ -102,9 +91,8 @@ def test_answers_that_contradict_are_warned_of(tmp_path: Path, rows: list[str], 
         "columns: {question: 问题, answer: 答案, more_answers: 也对}\n",
         "utf-8",
     )
-    (notes,) = [
-        made.notes for made in prepare.questions_of(RunOptions.of(benchmarks=(str(tmp_path / "class.yaml"),))).sets
-    ]
+    (made,) = prepare.questions_of(RunOptions.of(benchmarks=(str(tmp_path / "class.yaml"),))).sets
+    notes = made.notes
     assert len(notes) == bool(warning)
     assert warning in "".join(notes)
 

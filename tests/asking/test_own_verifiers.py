@@ -36,52 +36,38 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def questions_of(folder: Path, function: str) -> prepare.Asked:
-    """What a run asks whose verifier is this function, before it looks at any server."""
-    (folder / "own.yaml").write_text(CARD % function)
-    return prepare.questions_of(RunOptions.of(benchmarks=(str(folder / "own.yaml"),)))
+LISTED = "own_words, or HARNESS_GRADERS=%s,own_words to trust the modules"
 
 
 @pytest.mark.parametrize(
     ("trusted", "function", "sentence"),
     [
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
-        (
-            "mine, my.other",
-            "right",
-            "own_words, or HARNESS_GRADERS=mine,my.other,own_words to trust the modules listed now",
-        ),
+        ("mine, my.other", "right", LISTED % "mine,my.other"),
         ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
+        ("own_word", "right", LISTED % "own_word"),
         ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
-        (
-            "own_word",
-            "right",
-            "to trust it, set HARNESS_GRADERS=own_words, or HARNESS_GRADERS=own_word,own_words to trust the modules",
-        ),
         ("own_words", "alone", "cannot be called with (answer, question): too many positional"),
+        ("own_words", "lacking", "No module named 'nosuchlib' (own_words.py:1). Correct its module"),
+        ("own_words", "relative", "its folder must be in PYTHONPATH, as an absolute path. Correct"),
+        ("own_words", "right", ""),
     ],
 )
 def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
     own: Path, monkeypatch: pytest.MonkeyPatch, trusted: str, function: str, sentence: str
 ) -> None:
+    """lacking: a library that the module needs is no matter of its folder. relative: its folder is."""
     monkeypatch.setenv("HARNESS_GRADERS", trusted)
+    if function == "lacking":
+        (own / "own_words.py").write_text(f"import nosuchlib\n{MODULE}")
+    if function == "relative":
+        monkeypatch.setenv("PYTHONPATH", ".")
+        monkeypatch.chdir(own)
+    (own / "own.yaml").write_text(CARD % function)
+    options = RunOptions.of(benchmarks=(str(own / "own.yaml"),))
+    if not sentence:
+        assert prepare.questions_of(options).sets[0].questions[0].rules.grader == "own_words:right"
+        return
     with pytest.raises(UsageError) as refused:
-        questions_of(own, function)
+        prepare.questions_of(options)
     assert sentence in str(refused.value)
-
-
-def test_a_verifier_that_can_be_called_lets_the_run_go_on(own: Path) -> None:
-    assert questions_of(own, "right").sets[0].questions[0].rules.grader == "own_words:right"
-
-
-def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", ".")
-    monkeypatch.chdir(own)
-    with pytest.raises(UsageError, match=r"its folder must be in PYTHONPATH, as an absolute path\. Correct"):
-        questions_of(own, "right")
-
-
-def test_a_library_that_the_module_lacks_is_no_matter_of_its_folder(own: Path) -> None:
-    (own / "own_words.py").write_text(f"import nosuchlib\n{MODULE}")
-    with pytest.raises(UsageError, match=r"No module named 'nosuchlib' \(own_words\.py:1\)\. Correct its module"):
-        questions_of(own, "right")

@@ -1,4 +1,4 @@
-"""A declaration of an option: what it lets in, what it says of the rest as Python names it, and what it is to others."""
+"""A declaration of an option: what it lets in, what it says of the rest, by its keyword, and what it is to others."""
 
 from __future__ import annotations
 

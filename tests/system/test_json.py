@@ -103,7 +103,9 @@ def test_the_output_is_of_its_schema(folder: Path, server: FakeServer, command: 
         assert printed(folder, server.base_url, "run")
     value = printed(folder, server.base_url, command)
     if command == "sweep":
-        assert ["models" in value[rows][0] for rows in ("cells", "means")] == [True, True], "where it stands on the axes"
+        assert ["models" in value[rows][0] for rows in ("cells", "means")] == [True, True], (
+            "where it stands on the axes"
+        )
     if command == "verify":
         outermost = {**value[0], "no such field": 1}
         assert [valid(command, [outermost]), strict(command).is_valid([outermost])] == [True, False], (
