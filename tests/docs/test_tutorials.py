@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, Typed, blocks, commands
-from tests.docs.trying import Bench
+from tests.docs.pages import DOCS, blocks
 from tests.system.command import environment
 
 TUTORIALS = sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.name != "README.md")
@@ -28,15 +27,9 @@ def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path,
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     try:
         done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=tmp_path,
-            env=environment(tmp_path, {"PATH": path}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=580,
-            check=False,
-        )
+            ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path, {"PATH": path}), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=580, check=False,
+        )  # fmt: skip
     finally:
         stop = [sys.executable, "-m", "harness", "serve", "stop", "--all"]
         subprocess.run(stop, env=environment(tmp_path), capture_output=True, check=False)
@@ -48,8 +41,3 @@ def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path,
 def test_each_page_is_in_the_list_and_has_commands(page: Path) -> None:
     assert f"({page.name})" in (DOCS / "tutorials" / "README.md").read_text("utf-8")
     assert typed(page).count("\nharness ") >= 2
-
-
-@pytest.mark.parametrize("one", [one for page in TUTORIALS for one in commands(page)], ids=str)
-def test_each_command_takes_its_flags(bench: Bench, one: Typed) -> None:
-    bench.parse(list(one.words))
