@@ -38,14 +38,10 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "probe": partial(harness.probe, "http://127.0.0.1:9"),
 }
 COMMANDS = all_options()
-FLAGS = {name: one.flag_word for declared in COMMANDS.values() for name, one in options_of(declared).items()}
+OPTIONS = [pair for declared in COMMANDS.values() for pair in options_of(declared).items()]
+FLAGS = {name: one.flag_word for name, one in OPTIONS}
 FLAGS |= {name: f"--{name.replace('_', '-')}" for declared in COMMANDS.values() for name in declared.refused}
-ANYWHERE = {
-    name
-    for declared in COMMANDS.values()
-    for name, one in options_of(declared).items()
-    if not one.argument and not one.hidden
-}
+ANYWHERE = {name for name, one in OPTIONS if not one.argument and not one.hidden}
 FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 """Flag → the option that a command without such a flag takes it for: two options may have one flag."""
 
