@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,13 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
     monkeypatch.setattr("harness.asking.servers.launched", interrupted)
     assert demo.play() == demo.STOPPED
     assert re.search(r"To go on: (?:\S+/)?harness doctor --demo$", capsys.readouterr().err, re.MULTILINE)
+
+
+def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[object] = []
+    monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: types.SimpleNamespace(context=None))
+    monkeypatch.setattr("harness.asking.servers.launched", lambda *given: starts.append(given))
+    done = harness(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
+    assert (done.code, starts) == (3, [])
