@@ -6,8 +6,11 @@ For: harness.cli.merge, harness.runs.merging.
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,11 +20,14 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import assign_parts
-from harness.runs import Manifest, RunFolder, RunLock
+from harness.core.records import Key
+from harness.runs import Manifest, RunFolder, RunLock, read_samples
 from harness.testing import FakeServer, Request, completion, http, models
 from harness.verbs.again import options_again
 from harness.verbs.report import run_facts
+from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
+from tests.system.command import argv
 from tests.system.command import harness as command
 
 N = 5
@@ -147,6 +153,33 @@ def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Pat
     for act in (partial(harness.score, run), partial(harness.run, out=run, **asked)):
         with pytest.raises(harness.StoreError, match=DIFFERS):
             act()
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_shards_and_a_score_killed_side_by_side_lose_and_double_nothing(asked: dict[str, Any], tmp_path: Path) -> None:
+    run, stored = RunFolder(tmp_path / "run"), dict[Key, str | None]()
+    words = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id",
+             "--samples", "4", "--model", "m", "--base-url", asked["base_url"], "--no-canary"]  # fmt: skip
+    lines = [["run", *words, "--out", "run", "--shard", f"{k}/3"] for k in (1, 2, 3)]
+    for _ in range(rounds(2)):
+        under_way = [
+            subprocess.Popen(argv(*line), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for line in (*lines, ["score", "run", "--workers", "1"])
+        ]
+        time.sleep(random.uniform(1, 4))
+        for process in under_way:
+            process.kill()
+            process.wait()
+        now = {one.key: one.text for each in (run, *run.shards()) for one in read_samples(each.benchmark("sums"))}
+        assert stored.items() <= now.items(), "what was stored stays"
+        stored = now
+    assert [command(tmp_path, *line).code for line in lines] == [0, 0, 0]
+    assert command(tmp_path, "score", "run", "--workers", "1").code == 0
+    reader = read_samples(run.benchmark("sums"))
+    joined = {one.key: one.text for one in reader}
+    assert stored.items() <= joined.items()
+    assert (len(joined), reader.report.n_duplicates, reader.report.damaged) == (N * 4, 0, [])
 
 
 def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(asked: dict[str, Any], tmp_path: Path) -> None:
