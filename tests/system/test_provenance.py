@@ -366,7 +366,8 @@ def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_t
     (tmp_path / "run").rename(tmp_path / "target")
     ask(server, samples=40, fingerprint=True)
     log = (tmp_path / "target" / "log.jsonl").read_text(encoding="utf-8")
-    assert log.count('"session_started"') > 1, "the error needs more than the first eight samples"
+    stages = [one.get("stage", 0) for one in map(json.loads, log.splitlines()) if one["event"] == "session_started"]
+    assert 1 < len(stages) == stages[-1] + 1, "the error needs more than the first eight samples"
     for run in ("target", "run"):
         assert command(tmp_path, "score", run).code == 0
     compared = command(tmp_path, "compare", "run", "target")
