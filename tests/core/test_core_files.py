@@ -41,7 +41,7 @@ def test_a_failure_at_any_step_leaves_the_old_file_and_no_rest_and_death_a_whole
         raise error
 
     monkeypatch.setattr(os, call, fail)
-    words = "" if died else r"cannot write .*file: No space left on device \(\d+ MB free at /"
+    words = None if died else r"cannot write .*file: No space left on device \(\d+ MB free at /"
     with pytest.raises(Death if died else StoreError, match=words):
         write_atomically(path, b"new")
     monkeypatch.undo()
