@@ -6,13 +6,11 @@ harness.benchmarks.sources.documents, harness.benchmarks.row_forms.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shutil
 import unicodedata
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
 from harness.grading import grade
-from tests.benchmarks.hub_server import Dataset, Hub, jsonl, parquet
+from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
 from tests.grading import given
 from tests.pins.held import read
 from tests.pins.test_pinned_cards import CARDS
@@ -230,28 +228,20 @@ def test_a_repeated_text_and_a_list_of_nodes_count_by_their_fraction(
     assert (judged.verdict, judged.parts) == (right, (parts, 10_000))
 
 
-def archive_of(members: dict[str, str]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
-
-
 def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = tmp_path / "texts.zip"
-    archive.write_bytes(archive_of({"c/s/a.txt": "x" * 60, "c/s/b.txt": "y" * 40}))
+    packed = tmp_path / "texts.zip"
+    packed.write_bytes(archive({"c/s/a.txt": "x" * 60, "c/s/b.txt": "y" * 40}))
 
     def documents_of(names: str) -> Any:
         row = Row("row 1", dict(zip(documents.COLUMNS, ("c", "s", names), strict=True)))
-        return next(documents.with_documents([row], archive, "texts.zip")).value["documents"]
+        return next(documents.with_documents([row], packed, "texts.zip")).value["documents"]
 
     monkeypatch.setattr(documents, "MAX_FIELD_CHARS", 100)
     assert documents_of("a.txt;b.txt") == ["x" * 60, "y" * 40]
-    archive.write_bytes(archive_of({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
+    packed.write_bytes(archive({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
     with pytest.raises(UsageError, match=r"row 1: texts.zip holds 2 documents 'c/s/a.txt', in different folders"):
         documents_of("a.txt")
-    archive.write_bytes(archive_of({"c/s/a.txt": "x" * 60}))
+    packed.write_bytes(archive({"c/s/a.txt": "x" * 60}))
     with pytest.raises(UsageError, match="row 1: its documents have more than 100 characters together"):
         documents_of("a.txt;a.txt")
 
@@ -267,7 +257,7 @@ def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_ro
     decomposed = unicodedata.normalize("NFD", "lcr/Legal/set1/Café.txt")
 
     def publish(members: dict[str, str]) -> None:
-        files = {"AA-LCR_Dataset.csv": table.encode(), "extracted_text/AA-LCR_extracted-text.zip": archive_of(members)}
+        files = {"AA-LCR_Dataset.csv": table.encode(), "extracted_text/AA-LCR_extracted-text.zip": archive(members)}
         hub.datasets[shipped.source.id] = Dataset({shipped.source.revision: files})  # type: ignore[union-attr, dict-item]
 
     publish({"lcr/Legal/set1/b.txt": "second"})
