@@ -205,7 +205,7 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     ("bound", "value", "message"),
     [("MAX_DATA_BYTES", 100_000, "more than 100000 bytes"), ("FREE_UNPACKED_BYTES", 10_000, "more than")],
 )
-def test_a_compressed_file_unpacks_to_so_many_bytes_and_times_its_size_only(
+def test_a_file_unpacks_to_no_more_than_the_bound(
     bound: str, value: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, bound, value)
