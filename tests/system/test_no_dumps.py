@@ -21,7 +21,7 @@ from harness.testing import STALL, FakeServer, Request, Step, models
 from server_launchers.machine import processes
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
-from tests.server_launchers.test_signals_at_a_start import SLEEPS
+from tests.server_launchers.test_deaths_during_runs import SLEEPS
 from tests.system.command import argv, environment
 
 KEY = "sk-canary-of-a-core-file-0123456789"
