@@ -170,6 +170,7 @@ def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path
         ({"thinking": "maybe"}, "thinking='maybe': expected 'on', 'off'"),
         ({"base_url": "http://a", "serve": "vllm"}, "it starts a server, but base_url"),
         ({"base_url": "http://a,weight=2"}, "base_url='http://a,weight=2': expected one address, without a comma"),
+        ({"base_url": "http://a:8000,weight=2"}, "weight=2': expected one address, without a comma"),
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
         ({"header": ["X-Secret sk-12345"]}, "^header: expected NAME:VALUE$"),
         ({"out": ""}, "out='': the path is empty"),
