@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -314,3 +315,14 @@ def test_no_command_that_may_meet_a_key_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     tried = {"run", "view", "race", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
     assert VERBS.keys() - MEETS_NO_KEY - tried == set()
+
+
+def test_a_leak_of_any_kind_would_be_found(tmp_path: Path, commands: Commands) -> None:
+    for place, key in CANARIES.items():
+        for part in spellings(key):
+            (tmp_path / place).write_bytes(b"..." + part + b"...")
+            assert [held for name, held in leaking_files(tmp_path, set()) if name == place] == [[key]]
+    with subprocess.Popen([sys.executable, "-c", "input()", CANARIES["url"]], stdin=subprocess.PIPE) as child:
+        commands.look(os.getpid())
+        child.communicate(b"\n")
+    assert [held for _, held in commands.leaks()] == [[CANARIES["url"]]]
