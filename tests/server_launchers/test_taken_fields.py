@@ -32,14 +32,13 @@ OTHERS: dict[str, Any] = {
 BESIDE: dict[str, dict[str, Any]] = {
     "tp": {"devices": ("0", "1")},
     "pp": {"devices": ("0", "1")},
-    "dp_mode": {"dp": 2},
     "device": {"devices": ("0", "1"), "dp": 2},
     **{
         field: {"tp": 6, "nodes": 3, "head_address": "10.0.0.1"}
         for field in OTHERS
         if "node" in field or "head" in field
     },
-    "router_python": {"dp": 2, "dp_mode": "router"},
+    "router_python": {"dp_mode": "router"},
 }
 """What a field needs beside it to mean anything."""
 

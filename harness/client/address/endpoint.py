@@ -93,12 +93,12 @@ class Endpoint:
             url = f"{_SOCKET_SCHEME}://{quote(os.fsencode(path), safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
+            if "," in f"{parts.netloc.rpartition('@')[2]}{parts.path}":
+                raise ValueError("expected one address, without a comma; repeat it for several, which take no weights")
             # A bad port raises only when it is read.
             port = parts.port
             if port == 0:
                 raise ValueError("no server listens on port 0")
-            if "," in f"{parts.hostname}{parts.path}":
-                raise ValueError("expected one address, without a comma")
         except ValueError as error:
             raise UsageError(str(error), field="base_url", value=url) from error
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname:
