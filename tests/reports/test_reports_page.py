@@ -119,8 +119,7 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     )
     with RunLog(run) as log:
         log.write("session_ended", done=24, spent={"prompt_tokens": 1_000_000, "completion_tokens": 250_000})
-        for name in ("n_unstated", "n_bounded"):  # the second: of an earlier version
-            log.write("session_ended", done=24, spent={"prompt_tokens": 0, "completion_tokens": 0, name: 1})
+        log.write("session_ended", done=24, spent={"prompt_tokens": 0, "completion_tokens": 0, "n_unstated": 1})
     of_one_run = report([run])
     workload = of_one_run.scores[0][2].workload
     assert workload is not None
