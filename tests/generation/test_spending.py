@@ -80,6 +80,8 @@ def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
     in_all = re.search(r"All sessions of this run: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
     assert in_all is not None
     assert int(in_all.group(1)) == last.spent_before.prompt_tokens
+    former = [{"prompt_tokens": 7, "n_bounded": 1}, {"n_estimated": 2}, {"n_unstated": 4}]
+    assert Spent.of_all(former) == Spent(7, 0, 1 + 2 + 4), "of earlier versions"
 
 
 def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ OTHERS: dict[str, Any] = {
 PAIR: dict[str, Any] = {"devices": ("0", "1")}
 BESIDE: dict[str, dict[str, Any]] = {
     **{field: {"tp": 6, "nodes": 3, "head_address": "10.0.0.1"} for field in OTHERS if re.search("node|head", field)},
-    **{"tp": PAIR, "pp": PAIR, "dp_mode": {"dp": 2}, "device": PAIR | {"dp": 2}},
-    "router_python": {"dp": 2, "dp_mode": "router"},
+    **{"tp": PAIR, "pp": PAIR, "device": PAIR | {"dp": 2}},
+    "router_python": {"dp_mode": "router"},
 }
 """What a field needs beside it to mean anything."""
 

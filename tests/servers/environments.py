@@ -100,7 +100,6 @@ TRACKERS = Recipe(
     "trackers",
     ("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0", "prometheus-client", *OWN),
 )
-ROUTERS = Recipe("routers", ("sglang-router==0.3.2", "vllm-router==0.1.17"))
 
 
 def python_of(recipe: Recipe) -> Path:

@@ -152,6 +152,7 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
         "(cannot connect to node2:8000: Connection refused) · "
         "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · about 9 min left"
     )
+    assert line(progress(waiting=0), SCORES).endswith("at least 9 min left"), "the last replies are the longest"
 
 
 ENDING = {"stopping": True, "why": "stopped by SIGINT"}

@@ -138,7 +138,7 @@ WRONG_TWINS = {
 def scored(
     base: str = "own:f@1",
     judge: str = "judge:m@rubric-1",
-    options: Mapping[str, str] = MappingProxyType({"scope": "wrong"}),
+    options: Mapping[str, object] = MappingProxyType({"scope": "wrong"}),
     *,
     decided: Sequence[bool] = (True,),
 ) -> Score:
@@ -189,6 +189,9 @@ def test_a_judging_that_has_not_ended_is_named_though_the_rules_in_force_are_equ
 def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:
     former = msgspec.structs.replace(scored(decided=(True, False)), judging=msgspec.UNSET)
     assert not [*grading_warnings(former, msgspec.structs.replace(former, graders=former.graders[1:]))]
+    for votes in (1, 3):
+        voted = scored(options={"scope": "wrong", "votes": votes})
+        assert len([*grading_warnings(scored(), voted)]) == (votes > 1)
 
 
 def test_a_judge_that_fails_leaves_stored_scores_and_names_itself_in_new_ones(tmp_path: Path) -> None:
