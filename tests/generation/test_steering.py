@@ -31,15 +31,20 @@ from tests.generation.test_interruption import ended, start
 
 
 class Gate:
-    """A server that finishes its replies when it is let; until then it keeps them."""
+    """A server that finishes its replies while it is open. closes_at: open up to this request; 0: closed at first."""
 
-    def __init__(self) -> None:
+    def __init__(self, closes_at: int = 0) -> None:
+        self.closes_at = closes_at
         self.open = threading.Event()
+        if closes_at:
+            self.open.set()
         self.working = 0
         self.most = 0
         self._lock = threading.Lock()
 
     def __call__(self, request: Request) -> Iterator[Step]:
+        if request.number == self.closes_at:
+            self.open.clear()
         with self._lock:
             self.working += 1
             self.most = max(self.most, self.working)
@@ -189,34 +194,17 @@ def test_endpoints_join_and_leave_as_the_file_changes(tmp_path: Path) -> None:
     assert by_endpoint[three.base_url] > 0 < by_endpoint[two.base_url]
 
 
-def test_servers_register_in_a_folder_and_sign_off_while_a_run_goes_on(tmp_path: Path) -> None:
-    gates = [Gate() for _ in range(2)]
-    place = tmp_path / "endpoints"
-    place.mkdir()
-    with FakeServer(gates[0]) as one, FakeServer(gates[1]) as two:
-        with pytest.raises(UsageError, match="no server has registered"):
-            EndpointsFile(place).read()
-        (place / "0.url").write_text(f"{one.base_url}\n")
-        (place / "server-1.log").write_text("no address")
-        file = EndpointsFile(place)
-        settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
-        with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:
-            wait_until(lambda: [g.working for g in gates] == [8, 0])
-            (place / "1.url").write_text(f"{two.base_url}\n")
-            wait_until(lambda: bool(events(settings, "endpoints_changed")))
-            (place / "0.url").unlink()
-            wait_until(lambda: len(events(settings, "endpoints_changed")) == 2)
-            for gate in gates:
-                gate.open.set()
-            assert outcome().complete
-    by_endpoint = Counter(s.endpoint for s in samples_of(settings))
-    assert by_endpoint[one.base_url] == 8, "what was in flight ends, and nothing more goes there"
-
-
-def test_a_broken_line_of_a_registered_server_names_its_file(tmp_path: Path) -> None:
-    (tmp_path / "7.url").write_text("http://a\nftp://b\n")
-    with pytest.raises(UsageError, match=r"7\.url, line 2: .*expected http"):
-        EndpointsFile(tmp_path).read()
+def test_servers_register_in_a_folder_and_sign_off(tmp_path: Path) -> None:
+    file = EndpointsFile(tmp_path)
+    with pytest.raises(UsageError, match="no server has registered"):
+        file.read()
+    (tmp_path / "server-1.log").write_text("no address")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.url").write_text(f"http://{name}:1\n")
+    assert [one.base_url for one in file.changed() or ()] == ["http://a:1/v1", "http://b:1/v1"]
+    assert file.changed() is None
+    (tmp_path / "a.url").unlink()
+    assert [one.base_url for one in file.changed() or ()] == ["http://b:1/v1"]
 
 
 def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
@@ -235,17 +223,18 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        ("", "0 addresses; expected 1"),
-        ("ftp://a\n", "line 1: .*expected http"),
-        ("http://a\n# b\nhttp://a/v1\n", "line 3: http://a/v1 is listed twice"),
+        ("nodes", "", "0 addresses; expected 1"),
+        ("nodes", "ftp://a\n", "line 1: .*expected http"),
+        ("nodes", "http://a\n# b\nhttp://a/v1\n", "line 3: http://a/v1 is listed twice"),
+        ("7.url", "http://a\nftp://b\n", r"7\.url, line 2: .*expected http"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "nodes").write_text(text, encoding="utf-8")
-    with pytest.raises(Exception, match=message):
-        EndpointsFile(tmp_path / "nodes").read()
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        EndpointsFile(tmp_path if name == "7.url" else tmp_path / name).read()
 
 
 @pytest.mark.parametrize(
@@ -255,16 +244,9 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, m
 def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
     tmp_path: Path, status: int, message: str
 ) -> None:
-    gate = Gate()
-    gate.open.set()
-
-    def closes_itself(request: Request) -> Iterator[Step]:
-        if request.number == 10:
-            gate.open.clear()
-        return gate(request)
-
+    gate = Gate(closes_at=10)
     wrong = http(status, {"error": {"message": message}})
-    with FakeServer(closes_itself) as server, FakeServer(lambda _: [wrong]) as wrong_server:
+    with FakeServer(gate) as server, FakeServer(lambda _: [wrong]) as wrong_server:
         file = listing(tmp_path / "nodes", server.base_url)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
@@ -283,15 +265,8 @@ def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="another process's limits are changed on Linux only")
 def test_descriptors_that_run_out_on_the_way_lose_no_sample(tmp_path: Path) -> None:
-    gate = Gate()
-    gate.open.set()
-
-    def closes_itself(request: Request) -> Iterator[Step]:
-        if request.number == 60:
-            gate.open.clear()
-        return gate(request)
-
-    with FakeServer(closes_itself) as server:
+    gate = Gate(closes_at=60)
+    with FakeServer(gate) as server:
         child = start(tmp_path, 12, 40, server.base_url)
         settings = run_settings(tmp_path / "run")
         try:
