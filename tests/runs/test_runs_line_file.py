@@ -1,6 +1,8 @@
 """Every file of ours that lines are appended to: cut anywhere, on any disk, nothing is glued and nothing half stored.
 
-For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches.
+The log: one event one line, inert.
+
+For: harness.runs.line_file, harness.runs.log, harness.runs.overrides, harness.runs.batches.
 """
 
 from __future__ import annotations
@@ -8,11 +10,14 @@ from __future__ import annotations
 import ast
 import errno
 import fcntl
+import json
 import os
 import re
 import shutil
 import stat
+import unicodedata
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,7 +26,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import RunFolder, line_file, overrides
+from harness.runs import RunFolder, RunLog, line_file, overrides
 from harness.runs.batches import BatchLedger
 from harness.runs.line_file import (
     LineFile,
@@ -31,8 +36,7 @@ from harness.runs.line_file import (
 )
 from tests.budget import examples
 from tests.conftest import CHECKOUT
-from tests.runs.appended_files import FILES, Appended, correct, plan, planned
-from tests.runs.recorded import BENCHMARK
+from tests.runs.recorded import BENCHMARK, FILES, Appended, correct, plan_batch, planned_batches
 from tests.runs.test_runs_lock import descriptors_of
 
 
@@ -98,12 +102,12 @@ def test_a_sync_that_fails_acknowledges_nothing(run: RunFolder, monkeypatch: pyt
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "fsync", fail)
-    for number, act in enumerate((correct, plan)):
+    for number, act in enumerate((correct, plan_batch)):
         with pytest.raises(StoreError, match="Input/output error"):
             act(run, number + 1)
     monkeypatch.undo()
     assert run.benchmark(BENCHMARK).overrides.read_bytes() == before
-    assert planned(run) == []
+    assert planned_batches(run) == []
 
 
 def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFolder) -> None:
@@ -322,3 +326,35 @@ def test_whole_files_are_not_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a symbolic link"):
         write_lines(path, [1, 2])
     assert (victim.read_bytes(), path.is_symlink()) == (b"kept", True)
+
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_an_event_is_one_line_with_its_time(run: RunFolder) -> None:
+    with RunLog(run, now=lambda: MOMENT) as log:
+        log.write("started", samples=3, endpoints=["a", "b"], model=None)
+        log.write("ended")
+    assert run.log.read_text().splitlines() == [
+        '{"time":"2026-01-02T03:04:05.000+00:00","event":"started","samples":3,"endpoints":["a","b"],"model":null}',
+        '{"time":"2026-01-02T03:04:05.000+00:00","event":"ended"}',
+    ]
+
+
+@given(text=st.text(st.characters(exclude_categories=())), name=st.text())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_starts_a_line_or_drives_a_terminal(run: RunFolder, text: str, name: str) -> None:
+    run.log.unlink(missing_ok=True)
+    with RunLog(run) as log:
+        log.write("server", **{"message": text, "nested": {name: [text]}})
+    data = run.log.read_bytes()
+    assert data.count(b"\n") == 1
+    assert all(0x20 <= byte < 0x7F for byte in data[:-1])
+    hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert not any(unicodedata.category(c) in hidden for c in json.loads(data)["message"])
+
+
+def test_a_long_text_is_clipped(run: RunFolder) -> None:
+    with RunLog(run) as log:
+        log.write("server", message="x" * 1_000_000)
+    assert run.log.stat().st_size < 3000

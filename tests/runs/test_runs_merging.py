@@ -22,7 +22,7 @@ from harness.runs.lock import RunLock
 from harness.runs.manifest import Fingerprint, Provenance, Session
 from harness.runs.merging import join_shards, joined_manifest, merge
 from harness.verbs.merge import merge as merge_runs
-from tests.runs.parts import IDENTITY, NAME, asked, sampled, write
+from tests.runs.recorded import IDENTITY, NAME, asked, sampled, write
 
 pytestmark = pytest.mark.slow
 
