@@ -69,29 +69,6 @@ def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 
     limits.finished(task, limits.billing.billed(sample))
 
 
-def test_without_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
-    limits = budget(budget_tokens=500)
-    (first,) = send(limits, 64)
-    finish(limits, first, 27)
-    for _ in range(17):
-        (task,) = send(limits, 1)
-        finish(limits, task, 27)
-    assert not limits.fits()
-    assert limits.sentence() == "stopped by the budget: 486 of 500 tokens used, and the next sample could take 27"
-
-
-def test_the_first_to_finish_do_not_pass_for_all() -> None:
-    limits = budget(1000, budget_tokens=40_000)
-    sent = send(limits, 64)
-    assert len(sent) == 40
-    for task in sent[10:]:
-        finish(limits, task, 700)
-    assert not limits.may_start(1), "21,000 + 20 × 1000: ten of the first are out, so their length is not known"
-    for task in sent[:10]:
-        finish(limits, task, 700)
-    assert limits.may_start(1), "28,000 + 9 × 700, the mean, and 1000 for the last"
-
-
 def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
     limits = budget(100, budget_usd=0.01, prices=Prices(10.0, 20.0))
     sent = send(limits, 64)
@@ -100,14 +77,6 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
     finish(limits, sent[1], None, prompt=None)
     assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
-
-
-def test_a_prompt_that_a_reply_shows_to_be_longer_is_reserved_for() -> None:
-    limits = budget(100, budget_usd=0.05, prices=Prices(10.0, 20.0))
-    for prompt, longest in ((50, 100), (None, 100), (160, 160)):
-        (task,) = send(limits, 1)
-        finish(limits, task, 100, prompt=prompt)
-        assert limits.billing.longest_prompt == longest
 
 
 def test_all_texts_of_a_request_can_be_a_part_of_its_prompt_and_no_number() -> None:
@@ -130,15 +99,6 @@ def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does
     enough = budget(64, budget_tokens=640)
     assert enough.may_start(0)
     assert len(send(enough, 64)) == 10
-
-
-def test_a_budget_in_money_that_is_named_as_enough_is_enough() -> None:
-    prices = Prices(1.0, 3.7)
-    small = budget(97, budget_usd=0.0001, prices=prices)
-    assert not small.fits()
-    (least,) = re.findall(r"at least (\S+),", small.sentence())
-    assert budget(97, budget_usd=float(least), prices=prices).may_start(0)
-    assert not budget(97, budget_usd=0.99 * float(least), prices=prices).may_start(0)
 
 
 PRICES = Prices(1.0, 10.0)

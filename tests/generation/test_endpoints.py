@@ -85,27 +85,6 @@ def fill(lanes: Lanes) -> list[int]:
     return [lane.in_flight for lane in lanes]
 
 
-def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
-    lanes, clock = two()
-    tickets = [sent(lanes, 0) for _ in range(8)]
-    for ticket in tickets[4:]:
-        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=20.0))
-    assert room(lanes) == [1]
-    assert at(lanes, 0).state(clock.now) == "paused"
-    clock.now += 20.5
-    assert room(lanes) == [1], "a little more than asked, so that not all clients come back at once"
-    clock.now += 1
-    assert at(lanes, 0).limit == 4
-    for ticket in tickets[:4]:
-        lanes.answered_by(ticket)
-    assert 0 in room(lanes)
-    for _ in range(20):
-        clock.now += 1
-        lanes.advance()
-        fill(lanes)
-    assert at(lanes, 0).in_flight == at(lanes, 0).limit == 8
-
-
 def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     lanes, clock = two(1024)
     tickets = [sent(lanes, 0) for _ in range(512)]
@@ -113,25 +92,6 @@ def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     for ticket in tickets:
         lanes.failed(ticket, RequestFailed("cut", "reset"))
     assert at(lanes, 0).pause(clock.now) <= PATIENCE.first_wait
-
-
-def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
-    for answered, patience in ((False, 30.0), (True, 600.0)):
-        lanes, clock = two(n=1)
-        if answered:
-            answer(lanes, 0)
-        fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER - 1)
-        assert not at(lanes, 0).set_aside
-        fail(lanes, clock, 0, "connect")
-        assert lanes.patience_left == pytest.approx(patience)
-        clock.now += patience - 0.1
-        assert lanes.gave_up() is None
-        assert lanes.patience_left == pytest.approx(0.1)
-        clock.now += 0.2
-        message = lanes.gave_up()
-        assert message is not None
-        assert "http://server0:80/v1: connect!" in message
-        assert lanes.unreachable is not answered
 
 
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
@@ -422,15 +382,6 @@ def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -
             if now < 60:
                 pace.refused(ticket)
     assert pace.in_flight == 16
-
-
-def test_a_slot_that_has_no_credit_rests_again_and_longer() -> None:
-    pace = Pace(2, lambda: 0.0, lambda low, high: high)
-    refused, _ = pace.sent(), pace.sent()
-    pace.refused(refused)
-    for now, rest_ends in ((0.1, 0.27), (0.27, 0.559)):
-        pace.advance(now)
-        assert pace.rest_ends == pytest.approx(rest_ends)
 
 
 def played(word: str) -> float:

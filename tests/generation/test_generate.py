@@ -23,7 +23,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.codec import sample_seed
-from harness.core.errors import Interrupted, ServerError, StoreError
+from harness.core.errors import Interrupted, StoreError
 from harness.core.records import Timing, Usage
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.progress import Progress
@@ -32,7 +32,7 @@ from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
-from harness.testing import FakeServer, Request, Step, delta, event_stream, http, models
+from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.generation.small_runs import (
     expected_keys,
     keys_of,
@@ -67,17 +67,6 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
     assert (outcome.complete, outcome.n_expected, outcome.tally.finished) == (True, 6, 0)
     assert keys_of(settings) == expected_keys(3, 4)
     assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
-
-
-def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
-    questions = question_set(tmp_path, 4)
-    with FakeServer(lambda _: [http(400, {"error": {"message": "temperature is out of range"}})]) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with pytest.raises(ServerError, match="temperature is out of range"):
-            run(settings, questions)
-    with FakeServer(well) as server:
-        second = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
-        assert run(second, questions).complete
 
 
 def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import random
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,7 +36,7 @@ from harness.generation.settings import RunSettings
 from harness.runs import inflight
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
-from harness.testing import CLOSE, END, FAULTS, HEAD, RESET, FakeServer, Pause, Request, Step, chunk, event, http
+from harness.testing import CLOSE, END, FAULTS, HEAD, FakeServer, Pause, Request, Step, chunk, event, http
 from tests.budget import thinned
 from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
@@ -439,21 +438,6 @@ def test_a_run_whose_continuations_all_fail_is_asked_anew_to_its_end(tmp_path: P
         assert len(begun) >= n // 2
         assert not any(one.salvaged_at for one in samples)
         assert 0 < server.n_onward <= TRIES / DOWN * len(begun)
-
-
-def test_a_server_that_was_down_loses_no_beginning_by_it(tmp_path: Path) -> None:
-    """Its continuations failed as whole requests did: they go on when it is back."""
-    with half_written(tmp_path, Model(shortest=200, longest=400), 6) as (server, settings):
-        kept = inflight.read(RunFolder(settings.out)).partials
-        real, server.answer = server.answer, lambda _: iter([RESET])
-        patient = replace(QUICK, start_up=30.0, outage=30.0)
-        back = threading.Timer(1.0, lambda: setattr(server, "answer", real))
-        back.start()
-        outcome = run(changed(settings, patience=patient), question_set(tmp_path, 6))
-        back.join()
-        samples = whole_samples(server.model, settings, tmp_path)
-    assert outcome.complete
-    assert sum(bool(one.salvaged_at) for one in samples) >= len(kept) - 2
 
 
 @pytest.mark.parametrize("changed", ["prompt", "sampling", "engine"])
