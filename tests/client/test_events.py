@@ -80,14 +80,6 @@ STREAM = (
 )
 
 
-def test_a_stream_of_every_ordinary_shape_is_one_reply() -> None:
-    got = reply(STREAM)
-    assert (got.text, got.reasoning, got.finish_reason) == ("42 🌱", "Let ∑ be", "stop")
-    assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (9, 3)
-    assert (got.server_model, got.request_id, got.notes) == ("m", "r1", ())
-    assert got.timing.events == 3
-
-
 def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
     whole = reply(STREAM)
     finished_at = STREAM.index(b'"finish_reason": "stop"}]}') + len(b'"finish_reason": "stop"}]}')
@@ -297,6 +289,10 @@ def test_a_reply_of_every_server_is_its_text_and_its_reasoning_in_any_pieces(rec
     assert got.usage.completion_tokens == recording.tokens
     body = recording.body
     assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(got)
+    for end in range(len(recording.name), len(body), 101):
+        part = parse(body[:end], cut="the connection was reset")
+        said = "text", "reasoning", "finish_reason"
+        assert isinstance(part, RequestFailed) or all(getattr(part, one) == getattr(got, one) for one in said), end
 
 
 @pytest.mark.parametrize("recording", broken(), ids=lambda one: one.name)

@@ -460,23 +460,14 @@ def test_another_prompt_other_sampling_or_another_server_is_asked_anew(tmp_path:
         assert log.count('"written_anew"') == 2
 
 
-@pytest.mark.parametrize("damage", ["every line", "the last line", "no file"])
-def test_damage_costs_what_was_kept_and_never_makes_a_false_sample(tmp_path: Path, damage: str) -> None:
+def test_damage_costs_what_was_kept_and_never_makes_a_false_sample(tmp_path: Path) -> None:
     model = Model(shortest=200, longest=400)
     with half_written(tmp_path, model) as (_, settings):
         file = RunFolder(settings.out).inflight
-        data = bytearray(file.read_bytes())
-        if damage == "no file":
-            file.unlink()
-        elif damage == "every line":
-            data = data.replace(b'"text"', b'"tEXT"')
-        else:
-            del data[-20:]
-        if damage != "no file":
-            file.write_bytes(data)
+        file.write_bytes(file.read_bytes().replace(b'"text"', b'"tEXT"'))
         outcome = run(settings, question_set(tmp_path, 2))
     whole_samples(model, settings, tmp_path)
-    assert any("damaged" in warning for warning in outcome.warnings) == (damage == "every line")
+    assert any("damaged" in warning for warning in outcome.warnings)
 
 
 def command(out: Path, data: Path, server: TokenServer, *more: str) -> list[str]:

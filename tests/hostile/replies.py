@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -123,10 +122,6 @@ def slow(data: bytes, seconds: float = 0.2) -> Reply:
             yield Pause(seconds)
 
     return drip
-
-
-def deflate(data: bytes) -> bytes:
-    return zlib.compress(data, 9)
 
 
 def forged() -> bytes:

@@ -79,15 +79,3 @@ def test_the_modes_hold_every_bend_frame_head_and_end() -> None:
     assert [one for one in [*BENDS, *FRAMES, *HEADS, *ENDS] if one not in names] == []
     assert len({mode(number).name.partition(":")[2] for number in range(MODES)}) >= 250
     assert mode(3) == mode(3)
-
-
-def test_what_the_client_may_not_believe_would_be_found() -> None:
-    sound = next(one for one in map(mode, range(MODES)) if one.sound and not one.refused)
-    refused = next(one for one in map(mode, range(MODES)) if one.refused)
-    got = outcome(HttpTransport, sound)
-    assert isinstance(got, Reply)
-    assert wrong(sound, got) == ""
-    assert wrong(refused, got).startswith("believed")
-    second = Mode(sound.name, sound.steps, ("another text", ""), refused=False, sound=True)
-    assert wrong(second, got).startswith("said ('another text'")
-    assert wrong(sound, RequestFailed("malformed", "x")).startswith("refused")

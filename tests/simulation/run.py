@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tests.simulation.rules import Broken
 from tests.simulation.session import Session
 from tests.simulation.world import World
 
 
-class Size(NamedTuple):
-    """How large a run was. keys: samples; steps: looks of the network thread; seconds: virtual ones."""
-
-    keys: int
-    sessions: int
-    requests: int
-    steps: int
-    seconds: float
-
-
-def play(seed: int, trace: list[str] | None = None) -> Size:
+def play(seed: int, trace: list[str] | None = None) -> None:
     """Sessions with everything that can go wrong, then a quiet one. Raises `Broken`; trace: takes what happens."""
     world = World(seed, trace)
-    n_sessions = world.chance.randint(1, 2)
-    for _ in range(n_sessions):
+    for _ in range(world.chance.randint(1, 2)):
         _session(world, faults=True)
     for one in world.servers.values():
         one.calm(world.model or one.model)
@@ -38,7 +25,6 @@ def play(seed: int, trace: list[str] | None = None) -> Size:
         )
     if len(set(world.disk.stored.values())) > 1:
         raise Broken("one model", "samples of two models are on one disk")
-    return Size(len(world.keys), n_sessions + 1, world.n_requests, world.n_steps, world.now)
 
 
 def _session(world: World, *, faults: bool) -> str:

@@ -204,7 +204,6 @@ class Session:
         world = self.world
         with patch.object(thread, "LOOK_AROUND_S", LOOK_AROUND_S):
             self.network._run()  # in this thread
-        world.n_steps += self.n_looks
         if self.broken is not None:
             raise self.broken
         error = self.ending.error

@@ -14,8 +14,6 @@ from tests.simulation.run import broken, told
 
 SEEDS = examples(1_000)
 
-"""Sessions in which nothing fails."""
-
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(3600)

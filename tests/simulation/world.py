@@ -315,7 +315,6 @@ class World:
         self.trace = trace
         self.now = 0.0
         self.n_requests = 0
-        self.n_steps = 0
         self.disk = Disk(chance)
         self.servers = {e.base_url: server(n, chance) for n, e in enumerate(ENDPOINTS)}
         self.model: str | None = None

@@ -15,7 +15,6 @@ import math
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -74,11 +73,10 @@ Records = dict[str, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Started:
-    """How a command is started: a program before it, variables, and a bound on the size of files (0: none)."""
+    """How a command is started: a program before it, and variables."""
 
     prefix: tuple[str, ...] = ()
     extra: dict[str, str] = field(default_factory=dict)
-    limit: int = 0
 
 
 @dataclass
@@ -117,8 +115,7 @@ def start(play: Play, line: Line, how: Started | None = None) -> subprocess.Pope
     }  # fmt: skip
     if how.prefix:
         return subprocess.Popen([*how.prefix, *argv(*line)], text=True, **options)
-    limits = {resource.RLIMIT_FSIZE: how.limit} if how.limit else None
-    return (warm.started_cold if how.extra else launch)(["harness", *line], limits=limits, **options)
+    return (warm.started_cold if how.extra else launch)(["harness", *line], **options)
 
 
 def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) -> tuple[int, str]:
@@ -271,15 +268,8 @@ def undisturbed(play: Play) -> Outcome:
 
 
 CALLS = {
-    "openat": 4000,
-    "write": 60,
-    "pwrite64": 10,
-    "fsync": 12,
-    "fdatasync": 12,
-    "rename": 8,
-    "unlink": 8,
-    "mkdir": 10,
-}
+    "openat": 4000, "write": 60, "pwrite64": 10, "fsync": 12, "fdatasync": 12, "rename": 8, "unlink": 8, "mkdir": 10,
+}  # fmt: skip
 """System calls at which a command is killed, with about the number that a command makes."""
 
 
@@ -334,15 +324,9 @@ def stopped(play: Play, line: Line, seconds: float) -> None:
 def failing_disk(play: Play, line: Line, seconds: float) -> None:
     """The n-th call of a kind on a file of the folder fails, or all of them are short."""
     if (library := _failing_disk()) is None:
-        full_disk(play, line, seconds)
+        killed(play, line, seconds)
         return
     ended(play, start(play, line, _on_failing_disk(play, library)), ENDS)
-
-
-def full_disk(play: Play, line: Line, seconds: float) -> None:
-    """No file may grow beyond a size that is drawn."""
-    del seconds
-    ended(play, start(play, line, Started(limit=_when(play.chance, 40_000))), ENDS)
 
 
 def jumping_clock(play: Play, line: Line, seconds: float) -> None:
@@ -362,17 +346,8 @@ def restarted_server(play: Play, line: Line, seconds: float) -> None:
 
 
 TROUBLES = (
-    killed,
-    killed,
-    killed_at_a_call,
-    killed_at_a_call,
-    killed_below,
-    stopped,
-    failing_disk,
-    failing_disk,
-    full_disk,
-    jumping_clock,
-    restarted_server,
+    *(killed, killed_at_a_call, failing_disk) * 2,
+    *(killed_below, stopped, jumping_clock, restarted_server),
 )
 
 
