@@ -182,7 +182,7 @@ def known(**more: Any) -> Provenance:
     return Provenance().after("now", {"http://h": ServerFacts(model={**HERE, **more})}, [])
 
 
-def moved(before: Provenance, **now: Any) -> tuple[set[str], set[str]]:
+def changed_facts(before: Provenance, **now: Any) -> tuple[set[str], set[str]]:
     """Fields that refuse, and fields that warn."""
     facts = ServerFacts(model={name: value for name, value in {**HERE, **now}.items() if value is not None})
     changes = changes_of(before, {"http://h": facts})
@@ -191,7 +191,7 @@ def moved(before: Provenance, **now: Any) -> tuple[set[str], set[str]]:
 
 def test_weights_that_were_moved_only_warn() -> None:
     moved = {"source": "/other/a", "root": "/other/a", "files.weights": "other names"}
-    assert moved(known(), **moved) == (set(), {"source", "root", "files.weights"})
+    assert changed_facts(known(), **moved) == (set(), {"source", "root", "files.weights"})
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_weights_that_were_moved_only_warn() -> None:
     ],
 )
 def test_other_weights_are_refused_wherever_they_lie(now: dict[str, Any]) -> None:
-    refused, warned = moved(known(), **now)
+    refused, warned = changed_facts(known(), **now)
     assert refused == {name for name, value in now.items() if value is not None}
     assert not warned
 
 
 def test_what_else_changes_the_replies_is_refused_also_of_the_same_weights() -> None:
-    refused, warned = moved(known(quantization=None), source="/other/a", quantization="fp8")
+    refused, warned = changed_facts(known(quantization=None), source="/other/a", quantization="fp8")
     assert (refused, warned) == ({"quantization"}, {"source"})
 
 
 def test_the_whole_checksum_decides_where_both_tell_it() -> None:
     before = known(**{"files.weights_sha256": "1"})
-    refused, _ = moved(before, source="/other/a", **{"files.weights_sha256": "2"})
+    refused, _ = changed_facts(before, source="/other/a", **{"files.weights_sha256": "2"})
     assert refused == {"source", "files.weights_sha256"}

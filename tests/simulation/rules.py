@@ -97,12 +97,11 @@ class Endpoint(msgspec.Struct, eq=False):
 
 
 class Request(msgspec.Struct, eq=False):
-    """One in flight. n_events: token events seen so far."""
+    """One in flight."""
 
     url: str
     endpoint: Endpoint
     sent_at: float
-    n_events: int = 0
 
 
 class Asked(msgspec.Struct, eq=False):
@@ -311,18 +310,14 @@ class Rules:
 
     def broke(self, task: Task) -> None:
         """A request met a mistake of ours: its sample is given up."""
-        request = self._over(task)
-        self._unstated(task, request.n_events)
+        self._over(task)
+        self._unstated(task, 0)
         self.calm = False
-
-    def arrived(self, events: dict[Task, int]) -> None:
-        """So many token events of the requests in flight are seen."""
-        for task, n in events.items():
-            self.in_flight[task].n_events = max(n, self.in_flight[task].n_events)
 
     def cancelled(self, task: Task) -> None:
         """A request was ended by us: its tokens stay charged."""
-        self._unstated(task, self._over(task).n_events)
+        self._over(task)
+        self._unstated(task, 0)
         self.calm = False
 
     def endpoints_are(self, urls: set[str]) -> None:

@@ -14,7 +14,6 @@ def play(seed: int, trace: list[str] | None = None) -> None:
         _session(world, faults=True)
     for one in world.servers.values():
         one.calm(world.model or one.model)
-    world.odd = False
     why = _session(world, faults=False)
     missing = {row[:2] for row in world.owed()}
     # In rounds, questions that no server answers may use up the patience before a later round begins.

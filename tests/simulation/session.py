@@ -207,7 +207,7 @@ class Session:
         if self.broken is not None:
             raise self.broken
         error = self.ending.error
-        if error is not None and not isinstance(error, (HarnessError, ZeroDivisionError, Over)):
+        if error is not None and not isinstance(error, (HarnessError, Over)):
             raise error
         if self.killed or self.ending.why or world.commands.random() < 0.5:
             world.bill, world.account = Bill(), Account()  # The next session is of another command.
@@ -234,14 +234,7 @@ class Session:
             self._later(seconds, happens)
         return self
 
-    def sample(self, flight: Flight) -> Any:
-        """The request, unless it cannot be sent."""
-        if self.world.odd and self.world.manners.random() < 0.005:
-            self.stops = True
-            raise ZeroDivisionError("a request that cannot be sent")
-        return self._sample(flight)
-
-    async def _sample(self, flight: Flight) -> Any:
+    async def sample(self, flight: Flight) -> Any:
         """The request takes its time; how it ends is told by `landed`."""
         request = self.flights[flight.task]
         flight.cancel = partial(self._cancel, request, flight.cancel)
@@ -257,13 +250,8 @@ class Session:
 
     def keeper(self) -> Any:
         """The store of half-written answers."""
-        look = dict.fromkeys(("ended", "look", "keep_all", "close"), lambda *_: None)
-        return SimpleNamespace(keep=self._keep, forget=self._forget, **look)
-
-    def _keep(self, _task: Task) -> None:
-        """What has arrived of a request that is about to be cancelled."""
-        if self.world.odd and self.world.manners.random() < 0.02:
-            raise ZeroDivisionError("a part that cannot be kept")
+        look = dict.fromkeys(("ended", "look", "keep", "keep_all", "close"), lambda *_: None)
+        return SimpleNamespace(forget=self._forget, **look)
 
     def _forget(self, task: Task) -> None:
         if task not in self.world.disk.stored:
@@ -324,9 +312,7 @@ class Session:
         end = flight.end
         if self.world.trace is not None:
             self._say(f"end {name(task)}: {end!r}")
-        if self.world.odd and self.world.manners.random() < 0.005:
-            self._lose(task, landed)
-        elif isinstance(end, Reply):
+        if isinstance(end, Reply):
             return self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
@@ -341,20 +327,8 @@ class Session:
         else:
             self.befell[task].add("internal")
             self.rules.broke(task)
-            landed(end)
+            landed(end if self.world.lengths.random() < 0.5 else None)  # None: nobody knows why it was cancelled
         return False
-
-    def _lose(self, task: Task, landed: Callable[[Any], bool]) -> None:
-        """A mistake of ours: the books cannot take the end of a request, or nobody knows why it was cancelled."""
-        if self.world.manners.random() < 0.5:
-            self.stops = True
-            self.rules.broke(task)
-            self.dispatcher.fail(ZeroDivisionError("a mistake of ours"))
-            landed(None)
-        else:
-            self.befell[task].add("internal")
-            self.rules.cancelled(task)
-            landed(None)
 
     def _answer(self, task: Task, flight: _Request, end: Reply, landed: Callable[[Any], bool]) -> bool:
         text = f"{self.world.n_requests}"
@@ -456,8 +430,9 @@ class Session:
             raise Broken("wake-up", "nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
             self._check_places(dispatcher.progress())
-            if world.odd:
-                self._check_outlook()
+            eta = dispatcher.progress().eta
+            if eta is not None and not 0 <= eta < NEVER:
+                raise Broken("outlook", f"{eta} is no time")
         if not self.paused and self.ending.phase == "asking":
             self.rules.waits()
         if world.now > self.probe_check:
@@ -532,17 +507,6 @@ class Session:
                 f"{known} of {facts.total} samples are accounted for: {facts.done} stored, "
                 f"{facts.given_up} given up, {facts.waiting} waiting, {flying} in flight",
             )
-
-    def _check_outlook(self) -> None:
-        """What is told of the end is a time."""
-        dispatcher, chance = self.dispatcher, self.world.manners
-        events = {task: chance.randint(1, 400) for task in self.flights}
-        self.rules.arrived(events)
-        for task, n in events.items():
-            self.flights[task].flight.arriving.count = partial(int, n)
-        eta = dispatcher.progress().eta
-        if eta is not None and not 0 <= eta < NEVER:
-            raise Broken("outlook", f"{eta} is no time")
 
     def _check_probes(self, until: float) -> None:
         """Nobody who is set aside is forgotten while there is work for him: looked at where it has been quiet long."""
