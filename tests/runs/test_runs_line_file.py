@@ -2,7 +2,7 @@
 
 The log: one event one line, inert.
 
-For: harness.runs.line_file, harness.runs.log, harness.runs.overrides, harness.runs.batches.
+For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches.
 """
 
 from __future__ import annotations
