@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret
 from tests.budget import examples
-from tests.client.dialects import Recording, broken, recordings, several_answers
+from tests.client.dialects import Recording, recordings, several_answers
 
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -293,70 +292,6 @@ def test_a_reply_of_every_server_is_its_text_and_its_reasoning_in_any_pieces(rec
         part = parse(body[:end], cut="the connection was reset")
         said = "text", "reasoning", "finish_reason"
         assert isinstance(part, RequestFailed) or all(getattr(part, one) == getattr(got, one) for one in said), end
-
-
-@pytest.mark.parametrize("recording", broken(), ids=lambda one: one.name)
-def test_a_stream_that_an_engine_or_a_proxy_broke_is_a_failure_of_its_kind(recording: Recording) -> None:
-    assert failure(recording.body).kind == recording.failure
-
-
-# -- recordings of real servers --------------------------------------------------------------------------------------
-
-
-def body_of(recording: Path) -> bytes:
-    """The body without the recorder's comment lines, or without the raw HTTP head."""
-    raw = recording.read_bytes()
-    if raw.startswith(b"HTTP/1.1"):
-        return raw.split(b"\n\n", 1)[1]
-    while raw.startswith(b"# "):
-        raw = raw.split(b"\n", 1)[1]
-    before, clipped, after = raw.partition(b"\n...\n")  # the recorder's mark for the middle that it left out
-    return before[: before.rindex(b"data:")] + after.split(b"\n\n", 1)[1] if clipped else raw
-
-
-def refused(recording: Path) -> bool:
-    head = recording.read_bytes()[:3000]
-    return b"# status: 4" in head or b"# status: None" in head
-
-
-def joined_by_hand(body: bytes) -> tuple[str, str]:
-    """Text and reasoning of choice 0, the slow and obvious way."""
-    text = reasoning = ""
-    lines = [line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")] or [body]
-    for line in lines:
-        for choice in json.loads(line)["choices"]:
-            if choice["index"] == 0:
-                part = choice.get("delta") or choice.get("message") or {}
-                text += part.get("content") or choice.get("text") or ""
-                reasoning += part.get("reasoning_content") or part.get("reasoning") or ""
-    return text, reasoning
-
-
-def test_recorded_streams_of_all_servers_parse(shared_data: Path) -> None:
-    recordings = sorted((shared_data / "sse").glob("*.sse")) + sorted((shared_data / "sse").glob("*.json"))
-    assert len(recordings) > 150
-    for recording in recordings:
-        if refused(recording):
-            continue
-        body = body_of(recording)
-        name = recording.name
-        whole = parse(body)
-        if "midstream" in name or "-cut_of" in name or (not body and "too_long" in name):
-            assert isinstance(whole, RequestFailed), name
-            assert whole.kind == ("server" if "vllm" in name else "cut"), (name, whole)
-        elif "garbage" in name:
-            assert isinstance(whole, RequestFailed), name
-            assert whole.kind == "malformed", (name, whole)
-        elif isinstance(whole, RequestFailed) and "_n3" in name:  # of three choices one ends under the id of another
-            assert "sglang" in name, (name, whole)
-            assert "second reply" in whole.message, (name, whole)
-        elif isinstance(whole, RequestFailed):
-            assert whole.kind == "cut", (name, whole)
-            assert "llama-cpp-python" in name, (name, whole)  # there a new request interrupts a running one
-        else:
-            assert (whole.text or "", whole.reasoning or "") == joined_by_hand(body), name
-            if name.endswith(".sse"):
-                assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(whole), name
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5000])

@@ -18,18 +18,11 @@ from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
-from harness.core.records import Message, Question
+from harness.core.records import Message
+from tests.runs.recorded import question
 
-QUESTION = Question(
-    benchmark="b",
-    question_id="q",
-    messages=(Message("system", "be brief"), Message("user", "17+25? ∑ \ud800")),
-    prompt="17+25=",
-    references=("42",),
-    kind="integer",
-    row_digest="",
-    prompt_digest="",
-)
+SAID = (Message("system", "be brief"), Message("user", "17+25? ∑ \ud800"))
+QUESTION = question(messages=SAID, prompt="17+25=")
 
 
 @pytest.mark.parametrize("name", providers.names())

@@ -18,11 +18,11 @@ from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.errors import ServerError
-from harness.core.records import Message, Question
 from harness.generation.settings import RunSettings
 from server_launchers.keeping.launch import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
+from tests.runs.recorded import question
 
 pytestmark = pytest.mark.server
 
@@ -30,25 +30,12 @@ TRANSPORTS: tuple[TransportName, ...] = ("http", "openai")
 DEADLINES = Deadlines(first_token=60, idle=60)
 
 
-def question(text: str) -> Question:
-    return Question(
-        benchmark="b",
-        question_id=text,
-        messages=(Message("user", text),),
-        prompt=text,
-        references=(),
-        kind="text",
-        row_digest="",
-        prompt_digest="",
-    )
-
-
 def ask(name: TransportName, server: RunningServer, template: RequestTemplate, text: str, seed: int) -> Reply:
     async def main() -> Reply:
         transport = open_transport(name)
         endpoint = Endpoint.parse(server.base_urls[0])
         try:
-            body = template.body(question(text), seed)
+            body = template.body(question(text=text, prompt=text), seed)
             return await transport.complete(endpoint, template.path, body, DEADLINES, 10**7)
         finally:
             await transport.close()
@@ -129,4 +116,4 @@ def test_the_prompt_is_as_long_as_the_server_counts_it(
 
 def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningServer) -> None:
     with pytest.raises(ServerError):
-        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").render(question("Hi").messages, {})
+        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").render(question(text="Hi").messages, {})

@@ -69,6 +69,18 @@ def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 
     limits.finished(task, limits.billing.billed(sample))
 
 
+def test_the_first_to_finish_do_not_pass_for_all() -> None:
+    limits = budget(1000, budget_tokens=40_000)
+    sent = send(limits, 64)
+    assert len(sent) == 40
+    for task in sent[10:]:
+        finish(limits, task, 700)
+    assert not limits.may_start(1), "21,000 + 20 × 1000: ten of the first are out, so their length is not known"
+    for task in sent[:10]:
+        finish(limits, task, 700)
+    assert limits.may_start(1), "28,000 + 9 × 700, the mean, and 1000 for the last"
+
+
 def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
     limits = budget(100, budget_usd=0.01, prices=Prices(10.0, 20.0))
     sent = send(limits, 64)

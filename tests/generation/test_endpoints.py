@@ -110,6 +110,7 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes, clock = two(24, 3)
     dead = [sent(lanes, 2) for _ in range(8)]
+    assert (room(lanes), sent(lanes, 0) and room(lanes)) == ([0, 1], [1, 0]), "the least loaded first"
     assert fill(lanes) == [8, 8, 8]
     for ticket in dead:
         lanes.failed(ticket, RequestFailed("connect", "refused"))

@@ -21,7 +21,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import SoFar
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.errors import Interrupted
-from harness.core.records import Message, Question, Sample, Timing, Usage
+from harness.core.records import Sample, Timing, Usage
 from harness.generation.continuing import (
     Continuation,
     Salvage,
@@ -40,6 +40,7 @@ from harness.testing import CLOSE, END, FAULTS, HEAD, FakeServer, Pause, Request
 from tests.budget import thinned
 from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
+from tests.runs.recorded import question
 from tests.system.command import harness, start
 
 WORDS = [f" w{n}" for n in range(40)] + ["!", "é", " 😀", "\n\n"]
@@ -185,15 +186,7 @@ def _number(value: object, below: int) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") % below
 
 
-ASKED = Question(
-    benchmark="b",
-    question_id="q",
-    messages=(Message("user", "What is 1 + 1?"),),
-    references=("2",),
-    kind="integer",
-    row_digest="",
-    prompt_digest="",
-)
+ASKED = question(text="What is 1 + 1?")
 MESSAGES = [{"role": "user", "content": "What is 1 + 1?"}]
 
 

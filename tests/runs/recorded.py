@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.core.records import Key, Question, Sample, ServerFacts, Timing, Usage
+from harness.core.records import Key, Message, Question, Sample, ServerFacts, Timing, Usage
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLog, overrides, questions, record
 from harness.runs.batches import BatchLedger
 from harness.runs.manifest import Provenance
@@ -30,6 +30,15 @@ def sample(question_id: str = "q", sample_index: int = 0, text: str | None = "so
         **fields,
     }
     return Sample(question_id=question_id, sample_index=sample_index, text=text, **given)
+
+
+def question(question_id: str = "q", text: str = "What is 6 · 7?", **fields: Any) -> Question:
+    """A question of one message."""
+    given: dict[str, Any] = {
+        "benchmark": BENCHMARK, "messages": (Message("user", text),), "references": ("42",), "kind": "integer",
+        "row_digest": "r", "prompt_digest": "p", **fields,
+    }  # fmt: skip
+    return Question(question_id=question_id, **given)
 
 
 def write_run(

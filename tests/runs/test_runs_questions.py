@@ -11,23 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
-from harness.core.records import Grade, GradeRules, Message, Question
+from harness.core.records import Grade, GradeRules, Message
 from harness.runs import BenchmarkFolder, grades, questions
 from harness.runs.line_file import write_lines
 from tests.budget import examples
-from tests.runs.recorded import BENCHMARK
-
-
-def question(question_id: str, **fields: Any) -> Question:
-    defaults: dict[str, Any] = {
-        "benchmark": BENCHMARK,
-        "messages": (Message("user", r"Solve \frac{1}{2}"),),
-        "references": ("42",),
-        "kind": "integer",
-        "row_digest": "r",
-        "prompt_digest": "p",
-    }
-    return Question(question_id=question_id, **{**defaults, **fields})
+from tests.runs.recorded import BENCHMARK, question
 
 
 def grade(question_id: str, **fields: Any) -> Grade:

@@ -37,6 +37,7 @@ from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task
+from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name
 from tests.simulation.world import (
     ENDPOINTS,
@@ -339,19 +340,11 @@ class Session:
         reply = protocol.Reply(
             text=text, reasoning=None, finish_reason=finish, usage=usage, timing=_TIMING, server_model=end.model
         )
-        sample = Sample(
-            benchmark=task.benchmark,
-            question_id=task.question_id,
-            sample_index=task.sample_index,
-            text=text,
-            finish_reason=finish,
-            reasoning=None,
-            usage=usage,
-            timing=_TIMING,
-            endpoint=flight.server.endpoint.base_url,
-            server_model=end.model,
+        sample = recorded.sample(
+            task.question_id, task.sample_index, text, benchmark=task.benchmark, finish_reason=finish, usage=usage,
+            timing=_TIMING, endpoint=flight.server.endpoint.base_url, server_model=end.model,
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
-        )
+        )  # fmt: skip
         is_stored = landed((sample, reply))
         if self.doubled:
             raise Broken("stored once", f"{name(task)} is stored twice")
