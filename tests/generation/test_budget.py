@@ -91,6 +91,14 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
 
 
+def test_a_prompt_that_a_reply_shows_to_be_longer_is_reserved_for() -> None:
+    limits = budget(100, budget_usd=0.05, prices=Prices(10.0, 20.0))
+    for prompt, longest in ((50, 100), (None, 100), (160, 160)):
+        (task,) = send(limits, 1)
+        finish(limits, task, 100, prompt=prompt)
+        assert limits.billing.longest_prompt == longest
+
+
 def test_all_texts_of_a_request_can_be_a_part_of_its_prompt_and_no_number() -> None:
     plain = {"model": "m", "messages": [{"role": "user", "content": "four"}]}
     assert prompt_bytes(plain) == len('[{"role":"user","content":"four"}]')

@@ -109,16 +109,6 @@ def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:
     return scheduler, endpoint(10, 1000, n=1), endpoint(10, 200)
 
 
-def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
-    scheduler, fast, slow = two_speeds(plan(1, 5))
-    assert scheduler.n_waiting == 2
-    assert scheduler.next(slow, [fast, slow]) is None, "it would need 30 s or more for what the fast one does in 12"
-    assert scheduler.next(slow, [slow]) is not None, "the fast one is away"
-    assert scheduler.next(fast, [fast, slow]) is not None
-    scheduler, fast, slow = two_speeds(plan(1, 50))
-    assert scheduler.next(slow, [fast, slow]) is not None
-
-
 @pytest.mark.parametrize(
     ("shape", "two", "peer", "limit"),
     [

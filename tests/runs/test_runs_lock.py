@@ -6,7 +6,6 @@ import errno
 import fcntl
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -48,33 +47,27 @@ def holder(run: RunFolder) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_second_process_is_refused_at_once_and_told_who_holds_the_run(run: RunFolder) -> None:
-    with holder(run) as first:
-        second = subprocess.run(
-            [sys.executable, "-c", HOLD, str(run.path)], stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-        assert second.returncode == 3
-        assert f"in use by process {first.pid} on {socket.gethostname()} since 20" in second.stdout
-
-
-def test_a_second_lock_in_one_process_is_refused_too(run: RunFolder) -> None:
-    with RunLock(run), pytest.raises(StoreError, match=f"process {os.getpid()} on"):
-        RunLock(run).acquire()
-
-
-def test_the_holder_is_told_while_it_holds_the_run_and_a_killed_one_holds_nothing(run: RunFolder) -> None:
     assert holder_of(run) is None
     with holder(run) as first:
         told = holder_of(run)
         assert told is not None
         assert (told.pid, told.host) == (first.pid, socket.gethostname())
-        first.send_signal(signal.SIGKILL)
+        second = subprocess.run(
+            [sys.executable, "-c", HOLD, str(run.path)], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        assert second.returncode == 3
+        assert f"in use by process {first.pid} on {socket.gethostname()} since 20" in second.stdout
+        first.kill()
         first.wait()
-        assert holder_of(run) is None
-        with RunLock(run):
-            pass
+        assert holder_of(run) is None, "a killed one holds nothing"
     run.lock.write_text("no holder")
     with RunLock(run), run.lock.open("w"):
         assert holder_of(run) is None
+
+
+def test_a_second_lock_in_one_process_is_refused_too(run: RunFolder) -> None:
+    with RunLock(run), pytest.raises(StoreError, match=f"process {os.getpid()} on"):
+        RunLock(run).acquire()
 
 
 def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

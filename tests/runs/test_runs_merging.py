@@ -50,17 +50,6 @@ def stored(folder: RunFolder) -> dict[Key, str | None]:
     return {record.key: record.text for record in read_samples(folder.benchmark(NAME))}
 
 
-def test_shards_become_the_run_that_they_are_parts_of(quick_path: Path) -> None:
-    out = RunFolder(quick_path / "all")
-    merged = merge(shards(quick_path, 2), out)
-    assert merged.complete
-    assert stored(out) == {sampled(q, i).key: sampled(q, i).text for q, i in ALL}
-    record = Manifest.load(out).benchmarks[NAME]
-    assert record.identity == IDENTITY, "a run that is whole has no shard"
-    assert record.plan.question_ids is None
-    assert list(merged.benchmarks[0].notes()) == []
-
-
 def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> None:
     out = RunFolder(quick_path / "all")
     merged = merge(shards(quick_path, 3, without=2), out)
