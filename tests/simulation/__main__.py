@@ -6,7 +6,7 @@ import argparse
 import gc
 import sys
 
-from tests.simulation.run import broken, told
+from tests.simulation.session import broken, told
 
 say = sys.stdout.write
 
