@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,9 @@ def test_the_context_is_read_as_each_server_states_it(serve: Any) -> None:
     sglang = serve({"/v1/models": models("m"), "/get_server_info": info})
     assert list_models(sglang) == [ModelInfo("m", 8192)]
     assert stated_concurrency(sglang) == 48
-    silent = serve({"/v1/models": models("m", max_model_len="many")})
-    assert list_models(silent) == [ModelInfo("m", None)]
+    for odd in ("many", -5):
+        silent = serve({"/v1/models": models("m", max_model_len=odd)})
+        assert list_models(silent) == [ModelInfo("m", None)], odd
     assert stated_concurrency(silent) is None
 
 
@@ -74,6 +75,9 @@ def test_an_unknown_model_is_refused_with_what_there_is(serve: Any) -> None:
 FORMS: dict[str, bytes] = {
     "a list without its object": http(200, b'[{"id": "toy"}]'),
     "no list": http(200, {"object": "list", "data": None}),
+    "null": http(200, b"null"),
+    "a number": http(200, b"5"),
+    "names alone": http(200, b'["m"]'),
     "names": http(200, {"models": [{"name": "toy"}]}),
     "HTML": http(200, b"<!doctype html><title>Gateway</title>"),
     "forbidden": http(403, b"<html>blocked</html>"),
@@ -197,20 +201,14 @@ def test_a_list_that_would_take_a_great_deal_of_memory_is_not_decoded(serve: Any
         list_models(endpoint)
 
 
-class Counted:
-    """Answers a page from a table; remembers which were asked."""
+def counted(listed: bytes, pages: dict[str, list[Step] | bytes]) -> Callable[[Request], Iterable[Step]]:
+    """Answers the list of models, and pages from a table."""
 
-    def __init__(self, listed: bytes, pages: dict[str, Any]) -> None:
-        self._listed, self._pages = listed, pages
+    def answer(request: Request) -> Iterable[Step]:
+        page = {"/v1/models": listed, **pages}.get(request.path.partition("?")[0], http(404, {}))
+        return page if isinstance(page, list) else [page]
 
-    def __call__(self, request: Request) -> Iterator[Step]:
-        path = request.path.partition("?")[0]
-        if path == "/v1/models":
-            yield self._listed
-        elif isinstance(page := self._pages.get(path), dict):
-            yield http(200, page)
-        else:
-            yield from page or [http(404, {})]
+    return answer
 
 
 def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
@@ -231,14 +229,14 @@ def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
 )
 def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: set[str]) -> None:
     listed = models("unknown") if owner == "router" else models("m", owned_by=owner, max_model_len=9)
-    with FakeServer(Counted(listed, {})) as server:
+    with FakeServer(counted(listed, {})) as server:
         describe([looked_at(server)], "m")
     paths = [request.path for request in server.requests]
     assert sorted(paths) == sorted({"/v1/models", *pages})
 
 
 def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
-    slow = Counted(models("m", owned_by="vllm", root="r"), {"/version": [STALL], "/server_info": [Pause(60)]})
+    slow = counted(models("m", owned_by="vllm", root="r"), {"/version": [STALL], "/server_info": [Pause(60)]})
     with FakeServer(slow) as one, FakeServer(slow) as second:
         servers = [looked_at(one), looked_at(second)]
         begun = time.monotonic()
@@ -249,7 +247,7 @@ def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
 
 
 def test_somebody_elses_service_is_not_asked_for_pages_of_its_own() -> None:
-    with FakeServer(Counted(models("m", canonical_slug="m-2026-01", context_length=9), {})) as server:
+    with FakeServer(counted(models("m", canonical_slug="m-2026-01", context_length=9), {})) as server:
         (facts,) = describe([looked_at(server)], "m", own_pages=False)
     assert facts.model == {"canonical_slug": "m-2026-01"}
     assert [request.path for request in server.requests] == ["/v1/models"]
@@ -258,7 +256,7 @@ def test_somebody_elses_service_is_not_asked_for_pages_of_its_own() -> None:
 def test_the_template_of_llama_cpp_is_told_by_its_checksum() -> None:
     def facts(template: str) -> Any:
         props = {"chat_template": template, "model_path": "/m.gguf", "total_slots": 4}
-        with FakeServer(Counted(models("m", meta={"n_params": 7}), {"/props": props})) as server:
+        with FakeServer(counted(models("m", meta={"n_params": 7}), {"/props": http(200, props)})) as server:
             return describe([looked_at(server)], "m")[0].model
 
     assert facts("{{ a }}")["chat_template"].startswith("sha256:")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import gzip
-import itertools
 import json
 import os
 import random
@@ -522,49 +520,6 @@ def test_tokens_are_counted_before_the_reply_has_ended(make: Maker, n_tokens: in
 def held(let_go: threading.Event) -> Iterator[Step]:
     while not let_go.wait(0.01):
         yield Pause(0.01)
-
-
-# -- descriptors -----------------------------------------------------------------------------------------------------
-
-OPEN = Path("/proc/self/fd")
-lists_descriptors = pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
-
-
-HABITS: list[list[Step]] = [
-    [CLOSE], [RESET], [http(500, b"no")], [http(429)], [HEAD, CLOSE], [HEAD, RESET], [b"no HTTP\r\n\r\n", CLOSE],
-    [http(200, b"not an event stream")],
-]  # fmt: skip
-
-
-@lists_descriptors
-def test_after_a_thousand_failures_descriptors_and_tasks_are_as_many_as_before() -> None:
-    habits, well = itertools.cycle(HABITS), False
-
-    async def counts() -> tuple[int, int]:
-        await asyncio.sleep(0.1)
-        gc.collect()
-        return len(list(OPEN.iterdir())), len(asyncio.all_tasks())
-
-    async def main(url: str) -> None:
-        nonlocal well
-        async with opened(MAKERS["http"]) as transport:
-
-            async def ask(number: int) -> None:
-                failed(await outcome_of(transport, "http://127.0.0.1:1/v1" if number % 5 == 0 else url))
-
-            for number in range(20):
-                await ask(number)
-            files, tasks = await counts()
-            for begin in range(0, 1000, 20):
-                await asyncio.gather(*(ask(begin + i) for i in range(20)))
-            after_files, after_tasks = await counts()
-            assert after_tasks == tasks
-            assert after_files <= files + 20, "no more than the connections that are kept"
-            well = True
-            replied(await outcome_of(transport, url))
-
-    with FakeServer(lambda _: completion() if well else next(habits)) as server:
-        run(MAKERS["http"], main(server.base_url))
 
 
 # -- TLS and proxies -------------------------------------------------------------------------------------------------

@@ -463,20 +463,13 @@ def test_damage_costs_what_was_kept_and_never_makes_a_false_sample(tmp_path: Pat
     assert any("damaged" in warning for warning in outcome.warnings)
 
 
-def command(out: Path, data: Path, server: TokenServer, *more: str) -> list[str]:
-    asked = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id", "--no-canary"]
-    asked += ["--no-fingerprint"]
-    where = ["--base-url", server.base_url, "--model", "test-model", "--out", str(out), "--samples", "1"]
-    return ["run", "--data", str(data), *asked, *where, "--system-prompt", "none", *more]
-
-
 def test_a_killed_process_loses_nothing_that_a_signal_let_it_write_and_the_next_one_goes_on(tmp_path: Path) -> None:
     """By the command itself: what the server is, is found out; ids are asked for without being told to."""
     question_set(tmp_path, 4)
-    data = tmp_path / "sums.jsonl"
     model = Model(thinks=30, shortest=700, longest=900)
     with TokenServer(model, "vllm", pause=0.02) as server:
-        asked = command(tmp_path / "run", data, server)
+        asked = ["run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--no-fingerprint", "--out", "run"]
+        asked += ["--base-url", server.base_url, "--model", "test-model", "--samples", "1", "--system-prompt", "none"]
         with start(tmp_path, asked) as process:
             file = RunFolder(tmp_path / "run").inflight
             assert server.wait_for(lambda: server.generated > 200)

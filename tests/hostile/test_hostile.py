@@ -172,24 +172,6 @@ LOOKS: dict[str, Reply] = {
     "models: compressed bomb": bomb(lambda data: gzip.compress(data, 9), b"gzip"),
     "models: lengths that lie": steps(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}", STALL),
 }
-LOOKS |= {
-    f"models: {name}": steps(http(200, json.dumps(bad).encode()))
-    for name, bad in (
-        ("null", None),
-        ("a number", 5),
-        ("a list", ["m"]),
-        ("data of null", {"data": None}),
-        ("data of numbers", {"data": [1, 2]}),
-        ("names of numbers", {"data": [{"id": 5}]}),
-        ("context of words", {"data": [{"id": "m", "max_model_len": "many"}]}),
-        ("context below zero", {"data": [{"id": "m", "max_model_len": -5}]}),
-        ("context beyond 64 bits", {"data": [{"id": "m", "max_model_len": 10**400}]}),
-        ("context that is infinite", {"data": [{"id": "m", "max_model_len": float("inf")}]}),
-        ("meta of wrong types", {"data": [{"id": "m", "meta": [5], "root": {}, "permission": 3}]}),
-    )
-}
-
-
 HEADS: dict[str, Reply] = {
     "status line without end": endless(b"a", b"HTTP/1.1 200 "),
     "status line of another protocol": steps(b"220 smtp.example ESMTP\r\n", CLOSE),

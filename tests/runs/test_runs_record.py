@@ -1,4 +1,4 @@
-"""A line of the journal: what is stored comes back equal, what was damaged is seen. Questions and grades as whole files.
+"""A line of the journal: what is stored comes back equal, what was damaged is seen. Files of questions and grades.
 
 For: harness.runs.record.
 """
