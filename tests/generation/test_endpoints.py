@@ -368,6 +368,23 @@ def test_refusals_at_random_do_not_throttle(share: float, times: float, mean_s: 
     assert result.refused <= 1.2 * share / (1 - share) + 0.05
 
 
+def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -> None:
+    """Slots that sleep come back without an accepted request: the replies last for hours."""
+    now = 0.0
+    pace = Pace(16, lambda: now, lambda low, high: high)
+    first = [pace.sent() for _ in range(16)]
+    for ticket in first[1:]:
+        pace.refused(ticket)
+    for second in range(600):
+        now = float(second)
+        pace.advance(now)
+        while pace.in_flight < pace.limit:
+            ticket = pace.sent()
+            if now < 60:
+                pace.refused(ticket)
+    assert pace.in_flight == 16
+
+
 def played(word: str) -> float:
     """Seconds that a slot rests after requests that were refused (R), accepted (A) or cut (C) one after the other."""
     now, rest = 0.0, 0.0
