@@ -29,7 +29,7 @@ from harness.testing import FakeServer
 from tests.faults.holding import SAID, Holding, going, until
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
-from tests.runs.parts import sampled, write
+from tests.runs.recorded import sampled, write
 from tests.system.command import harness, interrupted, start
 
 

@@ -28,7 +28,7 @@ from harness.scoring.pipeline import grade_run, score_run
 from harness.testing import FakeServer, http
 from tests.budget import rounds
 from tests.faults.able import able, sums
-from tests.runs.parts import NAME, sampled, write
+from tests.runs.recorded import NAME, sampled, write
 from tests.system.command import harness as command
 
 N, M = 6, 2
