@@ -1,7 +1,5 @@
 """Before any hostile server the command ends in time and in bounds, believes nothing false, and prints nothing raw.
 
-A reply is the steps that answer one request; endless ones end when the client leaves.
-
 `make test-hostile` plays all of them over all transports; the ordinary suite plays a few.
 """
 
@@ -17,11 +15,9 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,155 +25,43 @@ from harness.__main__ import main
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER
 from harness.generation.dispatch.retry import fault_of
-from harness.testing import (
-    CLOSE,
-    DONE,
-    END,
-    HEAD,
-    STALL,
-    FakeServer,
-    Pause,
-    Request,
-    Step,
-    chunk,
-    delta,
-    event,
-    http,
-    models,
+from harness.testing import CLOSE, DONE, HEAD, RESET, STALL, FakeServer, Pause, chunk, delta, event, http
+from tests.hostile.generated import mode
+from tests.hostile.replies import (
+    DEEP,
+    ESCAPES,
+    FALSE,
+    LOOKS,
+    TRUE,
+    Hostile,
+    Reply,
+    body,
+    bomb,
+    chunked,
+    compressed_zeros,
+    deflate,
+    endless,
+    forged,
+    lengths,
+    slow,
+    steps,
+    true,
+    value,
+    whole,
 )
 from tests.runs.recorded import intact_lines
 from tests.system.command import environment
 
-TRUE = "The answer is \\boxed{2}."
-FALSE = "The answer is \\boxed{666}."
-ESCAPES = "\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202e\u2066\r\x00\x08\u2028owned"
-DEEP = b'{"a":' * 100_000
-USAGE = {"prompt_tokens": 9, "completion_tokens": 3}
-SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-
-Reply = Callable[[], Iterable[Step]]
-
-
-@dataclass(frozen=True)
-class Hostile:
-    """reply: to what is asked for hostile questions. look: to every GET. greeting: sent on a connection before any
-    request. says: texts that may become samples of the hostile questions, since the server did say them whole.
-    refuses: it tells that nothing can be asked here, which ends the run.
-    """
-
-    reply: Reply | None = None
-    look: Reply | None = None
-    greeting: bytes = b""
-    says: frozenset[str] = frozenset()
-    refuses: bool = False
-
-    def answer(self, request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return self.look() if self.look else [models("m", max_model_len=40_000)]
-        hostile = b"hostile" in request.body and self.reply is not None
-        return self.reply() if hostile and self.reply else true(request.number)
-
-
-def true(number: int, *last: Step) -> Iterator[Step]:
-    """A sound reply."""
-    yield HEAD
-    yield from (chunk(one) for one in whole(f"true-{number}"))
-    yield chunk(DONE) + END
-    yield from last
-
-
-def whole(name: str, text: str = TRUE) -> list[bytes]:
-    said = json.loads(delta(text, finish="stop", usage=USAGE)[6:])
-    return [event(said | {"id": name})]
-
-
-def endless(piece: bytes, begin: bytes = b"") -> Reply:
-    return lambda: itertools.chain([begin] if begin else [], itertools.repeat(piece * max(1, 65_536 // len(piece))))
-
-
-def steps(*given: Step) -> Reply:
-    return lambda: given
-
-
-def body(*events: bytes, end: tuple[Step, ...] = (END,)) -> Reply:
-    """A stream of these events, with nothing after them but `end`."""
-    return steps(HEAD, *map(chunk, events), *end)
-
-
-def lengths(headers: bytes, sent: bytes = b"".join(whole("length")) + DONE) -> Reply:
-    return steps(SSE + headers + b"\r\n\r\n" + sent, CLOSE)
-
-
-def chunked(raw: bytes, *last: Step) -> Reply:
-    return steps(HEAD, raw, *(last or (CLOSE,)))
-
-
-def value(choice: Any = ..., **fields: Any) -> bytes:
-    """An event that says FALSE in a shape that the protocol does not have."""
-    first = {"index": 0, "delta": {"content": FALSE}, "finish_reason": "stop"} if choice is ... else choice
-    return event({"id": "v", "object": "chat.completion.chunk", "model": "m", "choices": [first]} | fields)
-
-
-@cache
-def compressed_zeros() -> bytes:
-    return gzip.compress(b"0" * 100_000_000)
-
-
-def bomb(encode: Callable[[bytes], bytes], name: bytes) -> Reply:
-    @cache  # two seconds each, which only a test that asks should pay
-    def packed() -> bytes:
-        return encode(b"data: " + b"0" * 200_000_000)
-
-    def reply() -> Iterator[Step]:
-        yield SSE + b"Content-Encoding: " + name + b"\r\nContent-Length: %d\r\n\r\n" % len(packed())
-        yield packed()
-
-    return reply
-
-
-def slow(data: bytes, seconds: float = 0.2) -> Reply:
-    """A byte now and then, for ever: the end of `data` is repeated."""
-
-    def drip() -> Iterator[Step]:
-        for byte in itertools.chain(data, itertools.repeat(data[-1])):
-            yield bytes([byte])
-            yield Pause(seconds)
-
-    return drip
-
-
-def forged() -> bytes:
-    """A whole reply that nobody asked for."""
-    return HEAD + b"".join(map(chunk, whole("forged", FALSE))) + chunk(DONE) + END
-
-
-def list_of(n: int, name: str = "model") -> Reply:
-    return lambda: [http(200, {"data": [{"id": f"{name}-{i}"} for i in range(n)] + [{"id": "m"}]})]
-
-
-LOOKS: dict[str, Reply] = {
-    "models: a million": list_of(1_000_000),
-    "models: names of escapes": list_of(1000, ESCAPES),
-    "models: without end": endless(b'{"id": "x"},', b'HTTP/1.1 200 OK\r\n\r\n{"data": ['),
-    "models: none": steps(http(200, {"data": []})),
-    "models: names of a megabyte": steps(http(200, {"data": [{"id": "x" * 1_000_000}] * 5})),
-    "models: a hundred thousand levels": steps(http(200, DEEP)),
-    "models: a page of HTML": steps(http(200, b"<html>\x1b[2J</html>", content_type="text/html")),
-    "models: 500 of escapes": steps(http(500, {"error": {"message": ESCAPES}})),
-    "models: redirect": steps(http(302, b"", location="http://127.0.0.2:9/\x1b[2J")),
-    "models: a line a second": slow(b"HTTP/1.1 200 OK\r\nX: y\r\n", 0.5),
-    "models: 1xx without end": lambda: itertools.cycle((b"HTTP/1.1 103 X\r\n\r\n", Pause(0.01))),
-    "models: silence": steps(STALL),
-    "models: closed": steps(CLOSE),
-    "models: compressed bomb": bomb(lambda data: gzip.compress(data, 9), b"gzip"),
-    "models: lengths that lie": steps(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}", STALL),
-}
 HEADS: dict[str, Reply] = {
     "status line without end": endless(b"a", b"HTTP/1.1 200 "),
     "status line of another protocol": steps(b"220 smtp.example ESMTP\r\n", CLOSE),
     "status line empty": steps(b"\r\n\r\n", CLOSE),
+    "status line of HTTP 0.9": steps(b"The answer is \\boxed{666}.\n", CLOSE),
+    "preface of HTTP 2": steps(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", CLOSE),
     "status 99": steps(b"HTTP/1.1 99 X\r\nContent-Length: 0\r\n\r\n"),
+    "status 1000": steps(b"HTTP/1.1 1000 X\r\nContent-Length: 0\r\n\r\n"),
     "status with a letter": steps(b"HTTP/1.1 20O OK\r\nContent-Length: 0\r\n\r\n"),
+    "status below zero": steps(b"HTTP/1.1 -200 OK\r\nContent-Length: 0\r\n\r\n"),
     "status of ten thousand digits": steps(b"HTTP/1.1 " + b"2" * 10_000 + b" OK\r\n\r\n", CLOSE),
     "status 204": steps(b"HTTP/1.1 204 No Content\r\n\r\n"),
     "status 101": steps(
@@ -198,6 +82,7 @@ HEADS: dict[str, Reply] = {
     "half a head": steps(b"HTTP/1.1 200 OK\r\nContent-Ty", STALL),
     "random bytes": steps(bytes(range(256)) * 4000, CLOSE),
     "a TLS alert": steps(b"\x15\x03\x01\x00\x02\x02\x28", CLOSE),
+    "reset at once": steps(RESET),
 }
 REDIRECTS: dict[str, Reply] = {
     f"redirect {code} to {name}": steps(http(code, b"", location=target))
@@ -212,22 +97,35 @@ REDIRECTS: dict[str, Reply] = {
 }
 REDIRECTS["status 304"] = steps(b"HTTP/1.1 304 Not Modified\r\n\r\n")
 LENGTHS: dict[str, Reply] = {
+    "length larger than the body": lengths(b"Content-Length: 100000", b"".join(whole("l", FALSE))[:-20]),
+    "length smaller than the body": lengths(b"Content-Length: 30"),
     "length below zero": lengths(b"Content-Length: -1"),
     "length that is a word": lengths(b"Content-Length: many"),
+    "length with a plus": lengths(b"Content-Length: +30"),
+    "length in hexadecimal": lengths(b"Content-Length: 0x1e"),
     "length of ten thousand digits": lengths(b"Content-Length: " + b"9" * 10_000),
     "length beyond 64 bits": lengths(b"Content-Length: 99999999999999999999999999", b"data: {"),
     "two lengths": lengths(b"Content-Length: 30\r\nContent-Length: 31"),
     "length zero": lengths(b"Content-Length: 0"),
+    "chunk size that is a word": chunked(b"many\r\ndata: {}\r\n"),
+    "chunk size below zero": chunked(b"-5\r\ndata: {}\r\n"),
+    "chunk size beyond 64 bits": chunked(b"ffffffffffffffffffff\r\ndata: {}\r\n"),
     "chunk size without end": endless(b"0", HEAD),
     "chunk extension without end": endless(b"a", HEAD + b"5;"),
+    "chunk size with 0x": chunked(b"0x5\r\nhello\r\n"),
     "chunk without its line end": chunked(b"5\r\nhelloXX5\r\nhello\r\n"),
     "chunk that is cut": chunked(b"ffff\r\ndata: "),
     "chunk size that never ends": chunked(b"5", STALL),
+    "chunks without a last one": body(delta("half"), end=(CLOSE,)),
     "trailers without end": endless(b"X: y\r\n", HEAD + chunk(delta("half")) + b"0\r\n"),
     "empty chunk lines": endless(b"\r\n", HEAD),
     "compressed bomb of gzip": bomb(lambda data: gzip.compress(data, 9), b"gzip"),
+    "compressed bomb of deflate": bomb(deflate, b"deflate"),
+    "says it is brotli": lengths(b"Content-Encoding: br"),
+    "says it is zstd": lengths(b"Content-Encoding: zstd\r\nContent-Length: 40"),
     "encodings one in another": lengths(b"Content-Encoding: gzip, gzip, gzip\r\nContent-Length: 40"),
     "a page of HTML": steps(http(200, b"<html><script>alert(1)</script>\x1b[2J</html>", content_type="text/html")),
+    "a page of nothing known": steps(http(200, b"\x89PNG\r\n" * 9, content_type="image/png")),
 }
 BODIES: dict[str, Reply] = {
     "line without end": endless(chunk(b"a" * 60_000), HEAD + chunk(b"data: ")),
@@ -241,14 +139,31 @@ BODIES: dict[str, Reply] = {
     "empty deltas without end": endless(chunk(delta()), HEAD),
     "pings and silence": slow(HEAD + chunk(b": ping\n\n") * 50, 0.05),
     "a byte at a time": slow(HEAD + chunk(delta("x")), 0.1),
+    "silence after the head": steps(HEAD, STALL),
     "silence after tokens": steps(HEAD, chunk(delta("half")), STALL),
+    "NUL bytes": body(b"\x00" * 100_000),
+    "broken UTF-8": body(b'data: {"choices":[{"index":0,"delta":{"content":"\xff\xfe"}}]}\n\n'),
+    "no JSON": body(b"data: not json\n\n"),
+    "half of JSON": body(b'data: {"choices": [\n\n'),
     "JSON of a hundred thousand levels": body(b"data: " + DEEP + b"\n\n"),
     "JSON of a million values": body(b'data: {"choices":[' + b"0," * 1_000_000 + b"0]}\n\n"),
     "an integer of a million digits": body(b'data: {"choices":' + b"9" * 1_000_000 + b"}\n\n"),
+    "a number": body(event(7)),
+    "a string": body(event("The answer is 666")),
+    "null": body(event(None)),
+    "a list": body(event([{"choices": []}])),
+    "[DONE] alone": body(DONE),
     "[DONE] and tokens without end": endless(chunk(delta("x")), HEAD + chunk(delta("half")) + chunk(DONE)),
+    "nothing at all": body(),
+    "content and no finish reason": body(delta(FALSE)),
     "an error after tokens": body(delta(FALSE), event({"error": {"message": ESCAPES}})),
+    "an error that is a string": body(event({"error": ESCAPES})),
+    "an error that is a number": body(event({"error": 5})),
     "an error of a list": body(event({"error": [ESCAPES, {"a": ESCAPES}]})),
     "an error of ten megabytes": body(event({"error": {"message": "x" * 10_000_000}})),
+    "an error event": body(b"event: error\ndata: " + json.dumps(ESCAPES).encode() + b"\n\n"),
+    "two answers in one stream": body(*whole("one", FALSE), *whole("two", FALSE), DONE),
+    "a second choice": body(value({"index": 1, "delta": {"content": FALSE}, "finish_reason": "stop"}), DONE),
 }
 ERRORS: dict[str, Reply] = {
     "500 without end": endless(b"error ", b"HTTP/1.1 500 X\r\n\r\n"),
@@ -260,9 +175,24 @@ ERRORS: dict[str, Reply] = {
     "500 that never comes": steps(b"HTTP/1.1 500 X\r\nContent-Length: 100\r\n\r\nhalf", STALL),
     "500 with a reason of escapes": steps(b"HTTP/1.1 500 \x1b[2J\x9b\r\nContent-Length: 0\r\n\r\n"),
     "400 in the words of another error": steps(http(400, {"error": {"message": ESCAPES, "type": [], "code": {}}})),
+    "413": steps(http(413, b"\xff\xfe\x00")),
     "418": steps(http(418, {"detail": [{"msg": ESCAPES}] * 1000})),
+    "503 with a wait of words": steps(http(503, b"", retry_after="soon\x1b[2J")),
+    "429 with a wait that is no number": steps(http(429, b"", retry_after="NaN")),
 }
 SAID: dict[str, Reply] = {
+    f"usage is {name}": body(event(json.loads(delta(TRUE, finish="stop")[6:]) | {"usage": bad, "id": "u"}), DONE)
+    for name, bad in (
+        ("a word", "many"),
+        ("a list", [1]),
+        ("below zero", {"prompt_tokens": -1, "completion_tokens": -5}),
+        ("beyond 64 bits", {"prompt_tokens": 10**30, "completion_tokens": 10**30}),
+        ("of words", {"prompt_tokens": "9", "completion_tokens": {}}),
+    )
+}
+SAID |= {
+    "usage is NaN": body(delta(TRUE), delta(finish="stop")[:-3] + b',"usage":{"completion_tokens":NaN}}\n\n', DONE),
+    "usage is 1e400": body(delta(TRUE), delta(finish="stop")[:-3] + b',"usage":{"completion_tokens":1e400}}\n\n', DONE),
     "id and model are numbers": body(event(json.loads(delta(TRUE, finish="stop")[6:]) | {"id": 1, "model": 2}), DONE),
     "pings after [DONE] without end": lambda: itertools.chain(
         [HEAD, *map(chunk, whole("p")), chunk(DONE)], itertools.cycle((chunk(b": ping\n\n"), Pause(0.05)))
@@ -271,6 +201,8 @@ SAID: dict[str, Reply] = {
     "a leftover of NUL bytes": lambda: true(1, b"\x00" * 1000),
     "a leftover of half a head": lambda: true(2, b"HTTP/1.1 200 OK\r\nContent-"),
     "another reply behind the reply": lambda: true(3, forged()),
+    "a byte order mark": body(b"\xef\xbb\xbf" + whole("b")[0], DONE),
+    "lines that end in CR": body(whole("c")[0].replace(b"\n", b"\r"), DONE.replace(b"\n", b"\r")),
 }
 
 
@@ -281,6 +213,11 @@ CORPUS: dict[str, Hostile] = {
     **{name: Hostile(look=one) for name, one in LOOKS.items()},
     "a reply before any request": Hostile(greeting=forged()),
     "a greeting of noise": Hostile(greeting=b"\x00\xff" * 500),
+    **{
+        f"generated {one.name}": Hostile(one.answer, says=frozenset({one.said[0]}))
+        for one in map(mode, range(0, 304, 4))
+        if one.said[0]
+    },
 }
 
 _PROCESSES = multiprocessing.get_context("forkserver")
