@@ -1010,7 +1010,7 @@ UNEQUAL_SIZES = ((64, 1), (64, 4), (64, 16), (256, 64), (1024, 64), (16, 64), (4
 
 
 def planned_beside_run(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness compare` finds a true difference that `harness plan --versus` names for a new run of n
+    """Table: how often `harness compare` finds a true difference that `planned_detection` names for a new run of n
     samples beside a run of m, by the line for the same questions. The spread is that of the new run's model or of the
     other's; the note is the planned difference.
     """
@@ -1024,7 +1024,7 @@ def planned_beside_run(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def planned_beside_score(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness verify` finds a true difference that `harness plan --published-samples` names for a run
+    """Table: how often `harness verify` finds a true difference that `planned_detection` names for a run
     of n samples beside a published score of m; the note is the planned difference.
     """
 

@@ -24,16 +24,16 @@ import numpy as np
 
 from harness.scoring.stats import wilson
 from harness.verbs.probe import named_reference, probe, reference
-from tests.verbs import toy_faults
-from tests.verbs.toy_model import FAULTS, Toy, ToyAsker
+from tests.verbs.toy_faults import FAULTS
+from tests.verbs.toy_faults import SOUND as ODD
+from tests.verbs.toy_model import Toy, ToyAsker
 
 NOISE = 0.003
 ODD_NOISE = 0.02
 """Noise of the logits of sound servers with noise, in nats: as much as a busy batch in 16 bits makes."""
 
-ALL_FAULTS = {**FAULTS, **toy_faults.FAULTS}
 SOUND = "sound: "
-KINDS = [*(SOUND + name for name in toy_faults.SOUND), *ALL_FAULTS]
+KINDS = [*(SOUND + name for name in ODD), *FAULTS]
 RATE = 0.95
 
 
@@ -57,13 +57,13 @@ class Trial(msgspec.Struct, frozen=True):
 def accused(name: str, n: int, checks: Sequence[str] = ()) -> Trial:
     """Probe sound server n of an odd kind by these checks; by all if none is named."""
     odd = Toy(weights=str(n), spread=1.0, noise=ODD_NOISE * (n % 2), chance=random.Random(n))
-    report = probe.examine(ToyAsker(toy=odd, fault=toy_faults.SOUND[name]()), probe.select(checks), seed=10_000 * n)
+    report = probe.examine(ToyAsker(toy=odd, fault=ODD[name]()), probe.select(checks), seed=10_000 * n)
     return Trial(SOUND + name, n, [finding.check for finding in report.findings if finding.outcome == "spoils"])
 
 
 def caught(name: str, n: int) -> Trial:
     """Whether the fault before server n is found by all the checks for it, and named by one."""
-    fault = ALL_FAULTS[name]()
+    fault = FAULTS[name]()
     true = reference.against(named_reference.ServerReference(ToyAsker(toy=toy(n, noise=n % 2 == 1)), "the reference"))
     selected = probe.select(fault.finds, checks=(*probe.CHECKS, *true))
     report = probe.examine(ToyAsker(toy=toy(n, noise=n % 2 == 1), fault=fault), selected, seed=10_000 * n)

@@ -93,7 +93,8 @@ def run(
     of this cluster sample the questions, each a shard of them; progress is not shown then.
     judge: the judge that will score the run; it is tried on two answers before the first request. progress: show the
     run's progress. on_progress: called about twice a second with a `Progress`.
-    In an event loop: `await asyncio.to_thread(harness.run, …)`.
+    In an event loop: `await asyncio.to_thread(harness.run, …)`. Cancelling the task or Ctrl-C does not end the run
+    then; an exception that `on_progress` raises does.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
     verbs.check("run", options)

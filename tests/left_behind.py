@@ -27,9 +27,6 @@ import pytest
 from server_launchers import isolated
 from tests.conftest import seconds_of
 
-LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
-del LIMITS["RLIMIT_NOFILE"]  # a run raises it for good where it needs more
-
 
 def state() -> dict[str, Any]:
     """What all tests of a process share, by name; not SIGALRM, which pytest-timeout sets for each test."""
@@ -38,23 +35,22 @@ def state() -> dict[str, Any]:
     return {
         **{f"variable {name}": value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
         **{f"handler of {n!r}": signal.getsignal(n) for n in signal.valid_signals() - {signal.SIGALRM}},
-        **{name: resource.getrlimit(limit) for name, limit in LIMITS.items()},
         **{f"module {name} is refused": True for name, module in [*sys.modules.items()] if module is None},
         "signals held back": signal.pthread_sigmask(signal.SIG_BLOCK, ()),
-        "current folder": Path.cwd(),
-        "umask": mask,
-        "sys.path": [*sys.path],
-        "sys.argv": [*sys.argv],
+        "limits": [resource.getrlimit(limit) for limit in LIMITS],
+        "current folder, umask": (Path.cwd(), mask),
+        "sys.path, sys.argv": ([*sys.path], [*sys.argv]),
         "hooks": (sys.excepthook, sys.unraisablehook, sys.displayhook, threading.excepthook),
         "garbage collector": (gc.isenabled(), gc.get_threshold(), gc.get_debug()),
-        "tracemalloc": tracemalloc.is_tracing(),
-        "interpreter": (sys.getrecursionlimit(), sys.get_int_max_str_digits(), sys.getswitchinterval()),
-        "decimal": str(decimal.getcontext()),
-        "locale": locale.setlocale(locale.LC_ALL),
-        "deadline of sockets": socket.getdefaulttimeout(),
-        "event loops": type(asyncio.get_event_loop_policy()),
+        "interpreter": (sys.getrecursionlimit(), sys.get_int_max_str_digits(), tracemalloc.is_tracing()),
+        "decimal, locale": (str(decimal.getcontext()), locale.setlocale(locale.LC_ALL)),
+        "sockets, event loops": (socket.getdefaulttimeout(), type(asyncio.get_event_loop_policy())),
         "logging": (logging.root.level, logging.root.manager.disable),
     }
+
+
+LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_CORE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_STACK)
+"""Not RLIMIT_NOFILE: a run raises it for good where it needs more."""
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -66,20 +62,13 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _memory_dumps_are_forbidden() -> None:
-    """As every command forbids them, in a test's process too, for good."""
-    isolated.leave_no_core()
-
-
 @pytest.fixture(scope="module", autouse=True)
-def _the_process_is_left_as_it_was(
-    request: pytest.FixtureRequest, private_state: Path, _memory_dumps_are_forbidden: None
-) -> Iterator[None]:
+def _the_process_is_left_as_it_was(request: pytest.FixtureRequest, private_state: Path) -> Iterator[None]:
     """Fail at the end of a file that changed the process, once its own fixtures are gone.
 
     Folders that run only when named have fixtures that last for the whole session, and set variables.
     """
+    isolated.leave_no_core()  # as every command does, for good
     before = state()
     yield
     if seconds_of(request.path) is None:

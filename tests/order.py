@@ -24,7 +24,6 @@ LONG_FILES = (
     "system/test_plugins.py",
     "generation/test_interruption.py",
     "generation/test_salvage.py",
-    "cli/test_flags_stay_here.py",
 )
 """Files below `tests` that begin first: one of them at the end would keep one process busy and the others idle."""
 

@@ -17,11 +17,7 @@ import pytest
 
 from harness.verbs.sweep import scorer
 
-OF_PROCESSES = (
-    "tests/system/test_isolated_children.py",
-    "tests/system/test_secrets.py",
-    "tests/verbs/test_sweep_runs.py::test_a_judge_s_header_reaches_the_judge_and_no_command_line",
-)
+OF_PROCESSES = ("tests/system/test_isolated_children.py", "tests/system/test_secrets.py")
 """Beginnings of the names of tests whose cells are scored in processes of their own, all by new interpreters."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import pkgutil
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -53,20 +53,10 @@ def test_every_place_that_the_architecture_page_names_is_there() -> None:
 
 def _is_there(place: str) -> bool:
     """Whether `place` is a package, a module, or a name in one."""
-    module, names = place, []
-    while True:
-        try:
-            found: object = importlib.import_module(module)
-            break
-        except ModuleNotFoundError:
-            module, _, name = module.rpartition(".")
-            names.insert(0, name)
-            if not module:
-                return False
-    for name in names:
-        if not hasattr(found, name):
-            return False
-        found = getattr(found, name)
+    try:
+        pkgutil.resolve_name(place)
+    except (ImportError, AttributeError):
+        return False
     return True
 
 
@@ -135,23 +125,13 @@ def test_the_tests_of_any_module_are_found_in_one_step() -> None:
 @pytest.mark.slow
 def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
     docstring = '"""About.\n\nFor: harness.runs, harness.core.inert.\n"""\n'
-    source = docstring + 'from harness.runs import journal\nx = "harness.cli.run.y"'
-    assert tests_of.named(ast.parse(source)) == ["harness.runs", "harness.core.inert"]
-    assert tests_of.named(ast.parse('"""For the harness.runs.journal: none."""')) == []
-    assert {"harness.runs.journal", "harness.cli.run"} <= tests_of.imported(ast.parse(source))
-    for name in ("journal", "lock"):  # the second is imported by the name of its room only
-        assert tests_of.tests_of(f"harness.runs.{name}")[0] == f"tests/runs/test_runs_{name}.py"
+    assert tests_of.named(ast.parse(docstring)) == ["harness.runs", "harness.core.inert"]
+    assert "harness.cli.run" in tests_of.imported(ast.parse('x = "harness.cli.run.y"'))
+    assert tests_of.tests_of("harness.runs.lock")[0] == "tests/runs/test_runs_lock.py"
     assert tests_of.tests_of("harness.runs.a_new_one") == ["tests/runs/test_runs_journal.py"]
-    assert tests_of.tests_of("elsewhere.module") == []
 
 
 def test_the_counting_counts() -> None:
-    short, long, wide = (
-        next(functions(list(ast.walk(ast.parse(text)))))
-        for text in (
-            "def f(a, *, b): pass",
-            "def f():\n" + "    pass\n" * MAX_FUNCTION_LINES,
-            f"def f({', '.join(f'a{n}' for n in range(MAX_PARAMETERS + 1))}): pass",
-        )
-    )
-    assert [too_long(function) for function in (short, long, wide)] == [False, True, True]
+    long, wide = "    pass\n" * MAX_FUNCTION_LINES, ", ".join(f"a{n}" for n in range(MAX_PARAMETERS + 1))
+    texts = ("def f(a, *, b): pass", f"def f():\n{long}", f"def f({wide}): pass")
+    assert [too_long(one) for text in texts for one in functions([*ast.walk(ast.parse(text))])] == [False, True, True]

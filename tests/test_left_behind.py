@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from tests.left_behind import changes, state
         (lambda patch: patch.setitem(sys.modules, "no_such_module", None), "module no_such_module is refused"),
         (lambda patch: patch.syspath_prepend("/left"), "sys.path"),
     ],
-    ids=["variable", "variable gone", "folder", "hook", "module", "path"],
 )
 def test_a_change_is_named(change: Callable[[pytest.MonkeyPatch], None], named: str) -> None:
     before = state()
@@ -34,10 +32,6 @@ def test_a_change_is_named(change: Callable[[pytest.MonkeyPatch], None], named: 
 
 
 def test_what_is_no_attribute_is_named_too() -> None:
-    before, thresholds, mask = state(), gc.get_threshold(), os.umask(0o027)
-    try:
-        gc.set_threshold(7)
-        assert [line.partition(":")[0] for line in changes(before, state())] == ["garbage collector", "umask"]
-    finally:
-        gc.set_threshold(*thresholds)
-        os.umask(mask)
+    before, mask = state(), os.umask(0o027)
+    assert [line.partition(":")[0] for line in changes(before, state())] == ["current folder, umask"]
+    os.umask(mask)

@@ -290,6 +290,9 @@ def stem(question: Question, prompt: Prompt | None = None) -> str:
     return text.removesuffix(listed).strip() or text
 
 
+_FORMER = ("boxed_integer", "boxed_mixed", "boxed_mixed_zh")
+
+
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     """The prompt of that name: one of the card's own (`variants`), a shipped one, or a plug-in's.
 
@@ -299,9 +302,10 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     if name not in available and (offered := plugins.load("prompt", name)) is not None:
         return _of_plugin(name, offered)
     if name not in available:
+        hint = " It ships no more: questions.jsonl of its run shows the text." if name in _FORMER else None
         raise UsageError(
             f"unknown prompt {name!r}; there are {', '.join(available)}. A template of your own gets a name under "
-            f"`prompts:` in the benchmark's card.{near_names(name, available)}"
+            f"`prompts:` in the benchmark's card.{hint or near_names(name, available)}"
         )
     return available[name]
 

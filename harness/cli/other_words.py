@@ -1,4 +1,4 @@
-"""Names of commands and options that other tools have, and what they are here."""
+"""Names of commands and options that other tools have, or that this one had, and what they are here."""
 
 from __future__ import annotations
 
@@ -79,6 +79,10 @@ ELSEWHERE: dict[str, str] = dict(
             "--python ENV/bin/python.": "uvx",
             "Another tool's replies are graded by `harness score FILE`; a run asks for its own (docs/moving.md).": (
                 "continue-from file-path input-path"
+            ),
+            "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
+            "FOLDER/NAME.url` on each node; `harness run --base-url FOLDER` asks them all (docs/scaling.md).": (
+                "on slurm replicas"
             ),
             "quiet": "no-progress",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",

@@ -81,7 +81,7 @@ def count_repeated(warned: Counter[str]) -> None:
 
 
 BEAT_SECONDS = 15.0
-"""Seconds between two lines about a start while its phase stays the same."""
+"""Seconds between two lines about a start."""
 GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 

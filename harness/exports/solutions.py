@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.core.about import __version__
 from harness.core.errors import UsageError
+from harness.core.inert import visible
 from harness.core.records import FROM_FILE, Question, Sample, Timing
 from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
 from harness.exports.exporting import Written, find_exporter, refuse_test_data
@@ -60,7 +61,7 @@ def export_solutions(
     of the format. out: the folder for the files; None: `exports/FORMAT`. publish: whether the questions may be shown in
     public. i_know: write the files even if `publish` is false or the benchmark is a test set.
 
-    Raises `UsageError`, also for a format that holds no training data.
+    Raises `UsageError`, also for a format that holds no training data, and if no question has a solution.
     """
     exporter = find_exporter(to)
     if exporter.kind != "training":
@@ -72,6 +73,11 @@ def export_solutions(
     manifest = Manifest(harness_version=__version__, created="", model=UNKNOWN_MODEL, benchmarks={name: record})
     target = (out or Path("exports") / to).absolute()
     source = SolvedBenchmark(RunFolder(target), manifest, name, SampleChoice(), tuple(solved), column)
+    if next(source.rows(), None) is None:
+        raise UsageError(
+            f"no question of {visible(name, 80)} has a text in the column {visible(column, 80)!r}: name the "
+            f"column of its data that holds the solutions (solution_key)"
+        )
     if not i_know:
         refuse_test_data([source], to, exporter, chosen_to_learn=True)
     return Written(target, tuple(exporter.write([source], target)))

@@ -102,7 +102,7 @@ class RunSettings:
     """One run's settings, made from options by `harness.asking.prepare` and carried out by `generate`.
 
     benchmarks: settings by the benchmark's name, in the order in which they are asked. out: the run folder. endpoints:
-    may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, divided by their weights.
+    may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, in equal parts.
     seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
     key_variable: the environment variable that the user named for the key; for the record. transport: which client
     sends requests.

@@ -25,11 +25,12 @@ class Spent:
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
-        """The sum of what several sessions logged, by the names of these fields."""
+        """The sum of what several sessions logged, by the names of these fields or those of older versions."""
         total: Counter[str] = Counter()
         for of in counts:
             total.update(of)
-        return cls(total["prompt_tokens"], total["completion_tokens"], total["n_unstated"])
+        unstated = total["n_unstated"] + total["n_bounded"] + total["n_estimated"]
+        return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
 
     def plus(self, *more: Spent) -> Spent:
         """Return the tokens of all."""

@@ -72,9 +72,9 @@ class JudgeCost(msgspec.Struct, frozen=True):
 class Judging(msgspec.Struct, frozen=True, kw_only=True):
     """The judge by whose rules a benchmark was scored, also if it decided no sample.
 
-    name: of the model, its prompt and its votes, as in the grader of a sample that it decided. settings: its options
-    that decide verdicts, by name. ended: it has replied about all answers in its scope. mute: it gave no verdict on
-    any. cost: None in a score that was stored while the judge was asked.
+    name: of the model and its prompt, as in the grader of a sample that it decided. settings: its options that decide
+    verdicts, by name. ended: it has replied about all answers in its scope. mute: it gave no verdict on any. cost: None
+    in a score that was stored while the judge was asked.
     """
 
     name: str

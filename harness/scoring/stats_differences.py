@@ -289,25 +289,20 @@ def planned_detection(
     return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
 
 
-def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
+def margin_reach(spread: SampleSpread, samples: int) -> MarginReach:
     """What is to be expected of two runs of equally good models that are not sampled yet.
 
-    samples, other_samples: per question in the two runs; None: as many.
+    samples: per question in each of the two runs.
     """
-    sizes, mean = [samples, other_samples or samples], np.asarray(spread.mean)
-    ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in sizes)
-    total = np.minimum(spread.total, ours + theirs)
+    mean, size = np.asarray(spread.mean), np.asarray(float(spread.n_questions * samples))
+    total = np.minimum(spread.total, 2 * size)
     single = smoothed_variance(mean, spread.variance / total, total)
-    error = np.sqrt(single * (1 / ours + 1 / theirs))
-    if sizes == [1, 1]:
+    error = np.sqrt(single * 2 / size)
+    if samples == 1:
         apart = np.asarray(single * spread.n_questions)
         return MarginReach(paired_limits(apart, apart, spread.n_questions).high, error)
-    our, their = (
-        # One sample of each question does not show its variance.
-        sampling_limits_of(mean, np.asarray(np.nan if n == 1 else single / size), size)
-        for n, size in zip(sizes, (ours, theirs), strict=True)
-    )
-    return MarginReach(np.hypot(mean - our.low, their.high - mean), error)
+    limits = sampling_limits_of(mean, np.asarray(single / size), size)
+    return MarginReach(np.hypot(mean - limits.low, limits.high - mean), error)
 
 
 def mean_detection(parts: Sequence[Detection]) -> Detection:

@@ -67,8 +67,6 @@ class Engine:
     parsers = ""
     """The key under which presets list this engine's names of reasoning parsers; empty: the engine uses vLLM's names.
     """
-    neutral_words: tuple[str, ...] = ()
-    """Words for the command line that switch off the model's own sampling defaults."""
     model_flags: tuple[str, ...] = ()
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
@@ -106,8 +104,8 @@ class Engine:
         return spec.served_name or self.served_as(spec)
 
     def routed(self, spec: ServerSpec) -> bool:
-        """Whether this spec gets a router before its replicas."""
-        return spec.dp_mode == "router" and spec.dp > 1
+        """Whether this spec gets a router before its replicas, also before a single one; of several nodes, node 0."""
+        return spec.dp_mode == "router" and spec.node_rank == 0
 
     def runs_on(self, spec: ServerSpec) -> Accelerator:
         """The kind of accelerator that the engine computes on."""

@@ -200,7 +200,6 @@ class SGLang(Engine):
         context=DIALECT.context,
     )
     parsers = "sglang"
-    neutral_words = NEUTRAL_WORDS
     model_flags = (
         *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
         *("chat-template", "reasoning-parser", "tool-call-parser", "sampling-defaults", "preferred-sampling-params"),

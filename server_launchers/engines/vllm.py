@@ -259,7 +259,6 @@ class Vllm(Engine):
     router = VLLM_ROUTER
     causes = CAUSES
     dialect = DIALECT
-    neutral_words = NEUTRAL_WORDS
     model_flags = (
         *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
         *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),

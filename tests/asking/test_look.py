@@ -1,18 +1,21 @@
-"""The look at the servers before the first sample: one deadline for all of them, whatever they send."""
+"""The look at the servers before the first sample: one deadline for all of them, whatever they send; their keys; and
+the warning of one that is started for everybody in the network."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness.asking import servers
 from harness.asking.options.run import RunOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, UsageError
 from harness.testing import FakeServer, Pause, Request, Step, http, models
+from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -120,3 +123,46 @@ def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of
         unnamed = RunOptions(base_url=(server.base_url,))
         reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
         assert servers.look(reached, unnamed, Warned()).model == model
+
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize("text", [KEY, f"\ufeff{KEY}\r\n", f" {KEY}\u200b"])
+def test_the_ends_of_a_key_lose_invisible_characters(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("MY_KEY", text)
+    key = servers._from_environment("MY_KEY")
+    assert key is not None
+    assert key.reveal() == KEY
+
+
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [
+        ("\u2014", r"U\+2014 \(EM DASH\)"),
+        ("\u200b", r"U\+200B \(ZERO WIDTH SPACE\)"),
+        ("\x07", r"U\+0007 \(a control character\)"),
+    ],
+)
+def test_what_no_header_can_carry_is_named(monkeypatch: pytest.MonkeyPatch, odd: str, named: str) -> None:
+    monkeypatch.setenv("MY_KEY", f"sk-012345{odd}6789abcdef")
+    with pytest.raises(UsageError, match=f"the environment variable MY_KEY holds {named}") as refused:
+        servers._from_environment("MY_KEY")
+    assert "012345" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "key", "warned"),
+    [("0.0.0.0", None, True), ("::", None, True), ("0.0.0.0", "KEY", False), ("127.0.0.1", None, False)],
+)
+def test_a_server_without_a_key_on_every_network_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, key: str | None, warned: bool
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("KEY", "sk-0123456789")
+    monkeypatch.setenv("PATH", "")
+    listener = Warned()
+    spec = ServerSpec(engine="llama_cpp", model=str(tmp_path / "none.gguf"), host=host, api_key_env=key)
+    with pytest.raises(ServerError):
+        servers.launched(spec, listener)
+    assert ["everybody in the network" in one for one in listener.said] == ([True] if warned else [])

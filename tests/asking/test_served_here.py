@@ -30,18 +30,9 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def serve(name: str = "mine", port: int = 8001, **more: Any) -> None:
     """Write the state file of a server whose guard is this process."""
     fields: dict[str, Any] = {
-        "name": name,
-        "engine": "command",
-        "model": "m",
-        "source": "m",
-        "base_urls": [f"http://127.0.0.1:{port}"],
-        "api_key_env": None,
-        "created": datetime.now(UTC),
-        "mark": "m",
-        "grace": 1.0,
-        "guard_pid": os.getpid(),
-        "guard_started": processes.start_of(os.getpid()),
-        "status": "ready",
+        **{"name": name, "engine": "command", "model": "m", "source": "m", "api_key_env": None, "mark": "m"},
+        **{"base_urls": [f"http://127.0.0.1:{port}"], "created": datetime.now(UTC), "grace": 1.0, "status": "ready"},
+        **{"guard_pid": os.getpid(), "guard_started": processes.start_of(os.getpid())},
         "members": [MemberState(role="engine", argv=["engine"], port=port)],
     }
     state = ServerState(**{**fields, **more})

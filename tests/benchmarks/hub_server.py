@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,15 @@ def parquet(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """A file of Parquet."""
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([*rows]), buffer)
+    return buffer.getvalue()
+
+
+def archive(members: Mapping[str, str | bytes]) -> bytes:
+    """A ZIP file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
     return buffer.getvalue()
 
 

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,13 +23,14 @@ from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.zstandard import zstd
 from harness.core.errors import UsageError
+from tests.benchmarks.hub_server import jsonl, parquet
 
 Write = Callable[..., Path]
 GOOD = b'{"problem": "1 + 1?", "answer": 2}\n'
 
 
 def built(path: Path, **keys: Any) -> QuestionSet:
-    return questions.build(from_file(str(path), **keys))
+    return questions.build(from_file(str(path), **keys), prompt="none")
 
 
 def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
@@ -92,12 +91,12 @@ def test_a_field_of_forty_megabytes_is_refused_by_its_length(tmp_path: Path) -> 
 
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(write_rows: Write) -> None:
     path = write_rows([{"Problem": "p", "Answer": "1"}])
-    with pytest.raises(
-        UsageError, match=r"no column 'problm' for the question; it has Problem, Answer.* Did you mean Problem"
+    for key, name, message in (
+        ("question_key", "problm", "for the question; it has Problem, Answer.* Did you mean Problem"),
+        ("id_key", "id", "for the id; it has Problem, Answer"),
     ):
-        built(path, question_key="problm")
-    with pytest.raises(UsageError, match=r"no column 'id' for the id; it has Problem, Answer"):
-        built(path, id_key="id")
+        with pytest.raises(UsageError, match=f"no column '{name}' {message}"):
+            built(path, **{key: name})
     assert built(path).questions[0].references == ("1",)
 
 
@@ -114,28 +113,20 @@ def test_equal_ids_are_refused_with_both_places(write_rows: Write) -> None:
         built(path, id_key="id")
 
 
-@pytest.mark.parametrize("value", [None, "", "  ", True, [1], 1.5])
-def test_an_id_that_identifies_nothing_is_refused(write_rows: Write, value: Any) -> None:
-    with pytest.raises(UsageError, match=r"the id column 'id' must be text or an integer"):
-        built(write_rows([{"problem": "p", "answer": 1, "id": value}]), id_key="id")
+def test_an_id_that_identifies_nothing_is_refused(write_rows: Write) -> None:
+    for value in (None, "", "  ", True, [1], 1.5):
+        with pytest.raises(UsageError, match=r"the id column 'id' must be text or an integer"):
+            built(write_rows([{"problem": "p", "answer": 1, "id": value}]), id_key="id")
 
 
 def test_a_bom_carriage_returns_and_line_separators_inside_text_are_read_right(tmp_path: Path) -> None:
     rows = [{"problem": "one\u2028two\u0085three", "answer": "1"}, {"problem": "next", "answer": "2"}]
     text = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    read_questions = built(saved(tmp_path, text.encode()), prompt="none").questions
-    assert [q.messages[0].content for q in read_questions] == ["one\u2028two\u0085three", "next"]
+    asked = [question.messages[0].content for question in built(saved(tmp_path, text.encode())).questions]
+    assert [content.partition("\nPlease")[0] for content in asked] == ["one\u2028two\u0085three", "next"]
 
 
 ROWS = [{"problem": f'{n} + {n}, or "twice"?', "answer": str(2 * n)} for n in range(1, 4)]
-
-
-def as_parquet(path: Path) -> None:
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
-
-
-def encoded(rows: list[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 CSV = 'problem,answer\r\n"1 + 1, or ""twice""?",2\r\n"2 + 2, or ""twice""?",4\r\n"3 + 3, or ""twice""?",6\r\n'
@@ -144,29 +135,24 @@ CSV = 'problem,answer\r\n"1 + 1, or ""twice""?",2\r\n"2 + 2, or ""twice""?",4\r\
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("set.jsonl", encoded(ROWS)),
-        ("set.ndjson", encoded(ROWS).rstrip()),
-        ("set.txt", encoded(ROWS)),
-        ("set", encoded(ROWS)),
+        ("set.jsonl", jsonl(ROWS)),
+        ("set.ndjson", jsonl(ROWS).rstrip()),
+        ("set.txt", jsonl(ROWS)),
+        ("set", jsonl(ROWS)),
         ("set.json", json.dumps(ROWS).encode()),
-        ("set.json", encoded(ROWS)),
+        ("set.json", jsonl(ROWS)),
         ("set.json", json.dumps({"version": "1", "data": ROWS}).encode()),
         ("set.csv", CSV.encode()),
         ("set.csv", b"\xef\xbb\xbf" + CSV.encode()),
         ("set.tsv", CSV.replace(",", "\t").replace("1\t", "1,").encode()),
-        ("set.jsonl.gz", gzip.compress(encoded(ROWS))),
+        ("set.jsonl.gz", gzip.compress(jsonl(ROWS))),
         ("set.csv.gz", gzip.compress(CSV.encode())),
-        ("set.jsonl.zst", zstd.compress(encoded(ROWS))),
-        ("set.parquet", None),
+        ("set.jsonl.zst", zstd.compress(jsonl(ROWS))),
+        ("set.parquet", parquet(ROWS)),
     ],
 )
-def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes | None) -> None:
-    path = tmp_path / name
-    if data is None:
-        as_parquet(path)
-    else:
-        path.write_bytes(data)
-    values = [row.value for row in tables.read(path)]
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes) -> None:
+    values = [row.value for row in tables.read(saved(tmp_path, data, name))]
     if name.endswith(".tsv"):
         assert [row["answer"] for row in values] == ["2", "4", "6"]
     else:
@@ -197,6 +183,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is damaged or no gzip file"),
         ("set.jsonl.zst", b"no zstd at all", "is damaged or no zstd file"),
         ("set.parquet", b"PAR1nope", "cannot be read as Parquet"),
+        ("set.parquet", parquet([{"answer": float("nan")}]), "row 1 of .* not finite"),
     ],
 )
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, message: str) -> None:
@@ -205,67 +192,52 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, 
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    for name in ("set.jsonl", "set.parquet", "set.csv.gz"):
-        with pytest.raises(UsageError, match=f"there is no file .*{name}$"):
+    saved(tmp_path, GOOD, "there.jsonl")
+    for name, more in (
+        *((name, "") for name in ("set.jsonl", "set.parquet", "set.csv.gz", "other.jsonl:4")),
+        ("there.jsonl:4", "; give the number of samples as samples=4"),
+    ):
+        with pytest.raises(UsageError, match=f"there is no file .*{name}{more}$"):
             tables.read(tmp_path / name)
 
 
-def test_a_number_of_samples_behind_a_file_is_recognised(tmp_path: Path) -> None:
-    saved(tmp_path, GOOD, "set.jsonl")
-    with pytest.raises(UsageError, match=r"set\.jsonl:4; give the number of samples as samples=4"):
-        tables.read(tmp_path / "set.jsonl:4")
-    with pytest.raises(UsageError, match=r"other\.jsonl:4$"):
-        tables.read(tmp_path / "other.jsonl:4")
-
-
-def test_a_file_unpacks_to_no_more_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_DATA_BYTES", 1000)
-    for name, pack in (("set.jsonl.gz", gzip.compress), ("set.jsonl.zst", zstd.compress)):
-        with pytest.raises(UsageError, match="unpacks to more than 1000 bytes"):
-            tables.read(saved(tmp_path, pack(b" " * 100_000), name))
-
-
-def test_a_compressed_file_unpacks_to_so_many_times_its_size_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bound", "value", "message"),
+    [("MAX_DATA_BYTES", 100_000, "more than 100000 bytes"), ("FREE_UNPACKED_BYTES", 10_000, "more than")],
+)
+def test_a_file_unpacks_to_no_more_than_the_bound(
+    bound: str, value: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "FREE_UNPACKED_BYTES", 10_000)
+    monkeypatch.setattr(tables, bound, value)
     for name, pack in (("set.jsonl.gz", gzip.compress), ("set.jsonl.zst", zstd.compress)):
-        with pytest.raises(UsageError, match="unpacks to more than"):
-            tables.read(saved(tmp_path, pack(encoded(ROWS[:1]) * 100_000), name))
-        assert len(tables.read(saved(tmp_path, pack(encoded(ROWS[:1]) * 50), name))) == 50
+        with pytest.raises(UsageError, match=f"unpacks to {message}"):
+            tables.read(saved(tmp_path, pack(jsonl(ROWS[:1]) * 100_000), name))
+        assert len(tables.read(saved(tmp_path, pack(jsonl(ROWS[:1]) * 50), name))) == 50
 
 
-@pytest.mark.parametrize("name", ["set.jsonl", "set.csv", "set.parquet", "set.jsonl.gz"])
-def test_a_pipe_is_refused_without_waiting(tmp_path: Path, name: str) -> None:
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(UsageError, match="not a regular file but a"):
-        tables.read(tmp_path / name)
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    for name in ("set.jsonl", "set.csv", "set.parquet", "set.jsonl.gz"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(UsageError, match="not a regular file but a"):
+            tables.read(tmp_path / name)
 
 
 def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> None:
     mapping = saved(tmp_path, json.dumps({"train": ROWS[:1], "test": ROWS[1:]}).encode(), "all.json")
-    assert [row.value for row in tables.read(mapping, "test")] == ROWS[1:]
-    with pytest.raises(UsageError, match="Did you mean test"):
-        tables.read(mapping, "tets")
     folder = tmp_path / "set"
     folder.mkdir()
-    saved(folder, encoded(ROWS[:1]), "train.jsonl")
-    saved(folder, encoded(ROWS[1:2]), "test-00000-of-00002.jsonl")
-    saved(folder, encoded(ROWS[2:]), "test-00001-of-00002.jsonl")
+    for name, rows in (("train", ROWS[:1]), ("test-00000-of-00002", ROWS[1:2]), ("test-00001-of-00002", ROWS[2:])):
+        saved(folder, jsonl(rows), f"{name}.jsonl")
+    assert [row.value for row in tables.read(mapping, "test")] == ROWS[1:]
     assert [row.value for row in tables.read(folder, "test")] == ROWS[1:]
-    with pytest.raises(UsageError, match="several data files; it holds"):
-        tables.read(folder)
-    with pytest.raises(UsageError, match="no file for the split 'dev'; it holds"):
-        tables.read(folder, "dev")
-    with pytest.raises(UsageError, match="has no splits; leave out the split 'test'"):
-        tables.read(folder / "train.jsonl", "test")
-
-
-def test_a_number_in_parquet_that_is_not_finite_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "set.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"answer": float("nan")}]), path)
-    with pytest.raises(UsageError, match=r"row 1 of .* not finite"):
-        tables.read(path)
+    for place, split, message in (
+        (mapping, "tets", "Did you mean test"),
+        (folder, None, "several data files; it holds"),
+        (folder, "dev", "no file for the split 'dev'; it holds"),
+        (folder / "train.jsonl", "test", "has no splits; leave out the split 'test'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            tables.read(place, split)
 
 
 @given(st.binary(max_size=300))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +35,7 @@ def write(folder: Path, text: str, name: str = "sums.yaml") -> Path:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_card_is_complete(name: str) -> None:
+def test_a_shipped_card_is_complete_and_reads_back_equal(name: str) -> None:
     loaded = catalogue.load(name)
     assert loaded.name == name
     for text in (loaded.title, loaded.measures, loaded.licence, loaded.citation, loaded.traps):
@@ -44,6 +45,8 @@ def test_a_shipped_card_is_complete(name: str) -> None:
         assert loaded.source.revision or "No commit is known" in loaded.traps
     if isinstance(loaded.source, UrlSource):
         assert re.search(r"/[0-9a-f]{40}/", loaded.source.url)
+    shown = loaded.model_dump(mode="json", exclude_defaults=True)
+    assert card.from_mapping(json.loads(json.dumps(shown)), where="x").model_dump() == loaded.model_dump()
 
 
 def test_no_two_cards_answer_to_one_name() -> None:
@@ -51,37 +54,21 @@ def test_no_two_cards_answer_to_one_name() -> None:
     assert len(every) == len(set(every))
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("math_opensource/aime24", "aime24"),
-        ("Maxwell-Jia/AIME_2024", "aime24"),
-        ("aime2024", "aime24"),
-        ("AIME-2024", "aime24"),
-        ("opencompass/AIME2025", "aime25"),
-        ("aime2025-I", "aime25_i"),
-        ("aime25_2", "aime25_ii"),
-        ("math-500", "math500"),
-        ("MATH_500", "math500"),
-        ("HuggingFaceH4/MATH-500", "math500"),
-        ("gpqa", "gpqa_diamond"),
-        ("Idavidrein/gpqa", "gpqa_diamond"),
-        ("openai/gsm8k", "gsm8k"),
-        ("minerva_math", "minerva"),
-        ("hmmt_feb_2025", "hmmt_feb25"),
-        ("olympiad_bench", "olympiadbench"),
-        ("GAIR/LIMO", "limo"),
-        ("grade_school_math", "gradeschool"),
-        ("cn_math_2024", "chmath"),
-    ],
-)
-def test_names_that_people_type_find_their_card(typed: str, name: str) -> None:
-    assert catalogue.load(typed).name == name
-
-
-def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
+def test_names_that_people_type_find_their_card() -> None:
+    for name, typed in TYPED.items():
+        assert {catalogue.load(one).name for one in typed.split()} == {name}
     with pytest.raises(UsageError, match=r"unknown benchmark 'aime42'. Did you mean .*aime24. .harness benchmarks"):
         catalogue.load("aime42")
+
+
+TYPED = {
+    "aime24": "math_opensource/aime24 Maxwell-Jia/AIME_2024 aime2024 AIME-2024",
+    "aime25": "opencompass/AIME2025", "aime25_i": "aime2025-I", "aime25_ii": "aime25_2",
+    "math500": "math-500 MATH_500 HuggingFaceH4/MATH-500", "gpqa_diamond": "gpqa Idavidrein/gpqa",
+    "gsm8k": "openai/gsm8k", "minerva": "minerva_math", "hmmt_feb25": "hmmt_feb_2025",
+    "olympiadbench": "olympiad_bench", "limo": "GAIR/LIMO", "gradeschool": "grade_school_math",
+    "chmath": "cn_math_2024",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("typed", ["efficient-reasoning", "Efficient-Reasoning"])
@@ -99,42 +86,26 @@ def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: st
         catalogue.load("efficient")
 
 
-def test_the_demo_is_whole() -> None:
-    built = questions.build(catalogue.load("demo"))
-    assert built.n_all >= 40
-    assert built.rows_digest == catalogue.load("demo").checksum
-    assert {q.metadata["topic"] for q in built.questions} == {
-        "arithmetic", "word problem", "fraction", "fact", "multiple choice"
-    }  # fmt: skip
-    assert catalogue.load("demo").sampling.max_tokens == 64
-    assert data.status(catalogue.load("demo")) == "here"
-
-
-def test_the_demo_needs_none_of_the_optional_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("huggingface_hub", "pyarrow", "zstandard", "reasoning_gym"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert data.fetch(catalogue.load("demo")).n_questions == 40
+    demo = catalogue.load("demo")
+    assert (demo.sampling.max_tokens, data.status(demo), data.fetch(demo).n_questions) == (64, "here", 40)
     assert data.status(catalogue.load("aime24")) == "absent"
 
 
-def test_a_card_of_ones_own_is_read_by_path_and_by_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path, MINIMAL)
+    write(tmp_path, MINIMAL, "gsm8k.yaml")
     write(tmp_path, '{"q": "1 + 1?", "a": 2}\n', "sums.jsonl")
     monkeypatch.chdir(tmp_path.parent)
     assert questions.build(catalogue.load(str(path))).questions[0].references == ("2",)
     monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path))
-    assert "sums" in catalogue.names()
     assert questions.build(catalogue.load("Sums")).questions[0].benchmark == "sums"
-
-
-def test_a_users_card_comes_before_a_shipped_one_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, MINIMAL, "gsm8k.yaml")
-    monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path))
     assert catalogue.load("gsm8k").title == "Sums"
-    assert len(catalogue.names()) == len(SHIPPED)
-
-
-def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sorted(catalogue.names()) == sorted([*SHIPPED, "sums"])
     monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path / "nope"))
     with pytest.raises(UsageError, match=r"nope does not exist \(see HARNESS_DATASETS\)"):
         catalogue.names()
@@ -214,12 +185,7 @@ def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -
     assert not (tmp_path / "pwned").exists()
 
 
-RIGHT = {
-    "name": "sums",
-    "title": "Sums",
-    "source": {"kind": "file", "path": "sums.jsonl"},
-    "columns": {"question": "q", "answer": "a"},
-}
+RIGHT: dict[str, Any] = {"name": "sums", **yaml.safe_load(MINIMAL)}
 lines = st.text("abc ÄΣ题{}'\"%", min_size=1, max_size=20).filter(str.strip)
 right_values = st.fixed_dictionaries({}, optional={
     "title": lines, "measures": lines, "licence": lines, "traps": lines, "publish_questions": st.booleans(),
@@ -250,35 +216,25 @@ def test_a_mapping_with_one_odd_value_is_read_or_refused_in_a_sentence_that_name
 
 
 def test_what_is_no_text_or_no_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot read a card from .*absent"):
-        catalogue.load(str(tmp_path / "absent.yaml"))
     (tmp_path / "latin.yaml").write_bytes("title: Prüfung".encode("latin-1"))
-    with pytest.raises(UsageError, match="is not UTF-8"):
-        catalogue.load(str(tmp_path / "latin.yaml"))
+    for name, message in (("absent.yaml", "cannot read a card from .*absent"), ("latin.yaml", "is not UTF-8")):
+        with pytest.raises(UsageError, match=message):
+            catalogue.load(str(tmp_path / name))
 
 
 def test_the_schema_for_editors_knows_every_key_and_refuses_others() -> None:
-    schema = json.loads(json.dumps(card.json_schema()))
+    schema = card.json_schema()
     assert set(schema["properties"]) == set(Card.model_fields)
     assert schema["additionalProperties"] is False
     assert "relative_tolerance" in schema["properties"]["rules"]["properties"]
 
 
 def test_a_file_without_a_card_is_named_after_itself(tmp_path: Path) -> None:
-    named_card = card.from_file(str(tmp_path / "my set:1,2.jsonl.gz"))
-    assert named_card.name == "my set-1-2"
-    assert named_card.samples == 1
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_card_prints_as_plain_values_and_reads_back_equal(name: str) -> None:
-    loaded = catalogue.load(name)
-    shown = loaded.model_dump(mode="json", exclude_defaults=True)
-    assert card.from_mapping(json.loads(json.dumps(shown)), where="x").model_dump() == loaded.model_dump()
+    named = card.from_file(str(tmp_path / "my set:1,2.jsonl.gz"))
+    assert (named.name, named.samples) == ("my set-1-2", 1)
 
 
 def test_examples_show_each_turn_under_its_role() -> None:
-    shown = data.render_examples(catalogue.load("demo"), 3)
-    assert len(shown) == 3
-    assert shown[0].startswith("[user]\nWhat is 4 + 3?\n\n[assistant]\n")
-    assert shown[0].endswith("[user]\nWhat is 7 + 5?")
+    first, _, _ = data.render_examples(catalogue.load("demo"), 3)
+    assert first.startswith("[user]\nWhat is 4 + 3?\n\n[assistant]\n")
+    assert first.endswith("[user]\nWhat is 7 + 5?")

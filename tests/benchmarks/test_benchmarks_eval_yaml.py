@@ -50,12 +50,15 @@ LISTED = [{"question": "Which is even?", "options": ["1", "2", "3"], "answer_ind
 IN_COLUMNS = [{"Question": f"{n}?", "Right": f"{n} yes", "Wrong 1": "no", "Wrong 2": "never"} for n in range(6)]
 
 
+SET = "hf://datasets/someone/sums"
+
+
 def text(*tasks: dict[str, Any], framework: str = "inspect-ai") -> bytes:
     content = {
         "name": "Sums",
         "description": "Of two\nnumbers.\n",
         "evaluation_framework": framework,
-        "tasks": list(tasks),
+        "tasks": [*tasks],
     }
     return yaml.safe_dump(json.loads(json.dumps(content))).encode()  # copies: no aliases
 
@@ -79,7 +82,7 @@ def publish(hub: Hub) -> Callable[..., Dataset]:
 
 def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[..., Dataset]) -> None:
     publish(MATHS)
-    card = catalogue.load("hf://datasets/someone/sums")
+    card = catalogue.load(SET)
     assert (card.name, card.title) == ("sums", "Sums")
     assert isinstance(card.source, HubSource)
     assert card.source.revision == FIRST
@@ -94,33 +97,32 @@ def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[.
 
 def test_the_rows_are_of_the_commit_of_the_file(publish: Callable[..., Dataset]) -> None:
     dataset = publish(MATHS)
-    card = catalogue.load("hf://datasets/someone/sums/eval.yaml")
+    card = catalogue.load(f"{SET}/eval.yaml")
     dataset.commits[SECOND] = {"eval.yaml": text(MATHS), "test.jsonl": jsonl(SUMS[:1])}
-    assert len(questions.build(card).questions) == 4
-    assert len(questions.build(catalogue.load("hf://datasets/someone/sums")).questions) == 1
-    assert len(questions.build(catalogue.load(f"hf://datasets/someone/sums@{FIRST}")).questions) == 4
+    for loaded, n in ((card, 4), (catalogue.load(SET), 1), (catalogue.load(f"{SET}@{FIRST}"), 4)):
+        assert len(questions.build(loaded).questions) == n
 
 
 def test_the_folder_that_fetch_names_is_enough_on_another_machine(
     publish: Callable[..., Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(MATHS)
-    fetched = data.fetch(catalogue.load("hf://datasets/someone/sums"))
+    fetched = data.fetch(catalogue.load(SET))
     assert fetched.to_copy is not None
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "there"))
     with pytest.raises(UsageError, match=r"copy .*there/datasets--someone--sums from a machine that has it"):
-        catalogue.load("hf://datasets/someone/sums")
+        catalogue.load(SET)
     shutil.copytree(fetched.to_copy, tmp_path / "there" / fetched.to_copy.name, symlinks=True)
-    assert questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest == fetched.dataset_digest
+    assert questions.build(catalogue.load(SET)).dataset_digest == fetched.dataset_digest
 
 
 def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) -> None:
     publish(CHOICE, COLUMNS)
-    (question,) = questions.build(catalogue.load("hf://datasets/someone/sums#listed")).questions
+    (question,) = questions.build(catalogue.load(f"{SET}#listed")).questions
     assert (question.choices, question.references, question.kind) == (("1", "2", "3"), ("B",), "choice")
     assert r"\boxed{}" in question.messages[-1].content
-    shuffled = questions.build(catalogue.load("hf://datasets/someone/sums#columns")).questions
+    shuffled = questions.build(catalogue.load(f"{SET}#columns")).questions
     for asked in shuffled:
         assert asked.choices["ABC".index(asked.references[0])].endswith(" yes")
     assert len({question.references for question in shuffled}) > 1
@@ -128,24 +130,21 @@ def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) 
 
 def test_of_several_tasks_one_is_named(publish: Callable[..., Dataset]) -> None:
     publish(CHOICE, COLUMNS)
-    with pytest.raises(UsageError, match=r"name a task after a #: listed, columns"):
-        catalogue.load("hf://datasets/someone/sums")
-    with pytest.raises(UsageError, match=r"after a #.*Did you mean listed"):
-        catalogue.load("hf://datasets/someone/sums#lsted")
+    for task, message in (("", r"name a task after a #: listed, columns"), ("#lsted", r"a #.*Did you mean listed")):
+        with pytest.raises(UsageError, match=message):
+            catalogue.load(f"{SET}{task}")
 
 
-def test_a_set_without_the_file_is_refused(hub: Hub) -> None:
+def test_a_set_without_the_file_and_a_local_file_are_refused(hub: Hub, tmp_path: Path) -> None:
     hub.datasets["someone/sums"] = Dataset({FIRST: {"test.jsonl": jsonl(SUMS)}})
-    with pytest.raises(UsageError, match=r"someone/sums has no file 'eval.yaml'; it holds test.jsonl"):
-        catalogue.load("hf://datasets/someone/sums")
-    with pytest.raises(UsageError, match="names a file of data"):
-        catalogue.load("hf://datasets/someone/sums/test.jsonl")
-
-
-def test_a_local_file_names_the_way_to_the_hub(tmp_path: Path) -> None:
     (tmp_path / "eval.yaml").write_bytes(text(MATHS))
-    with pytest.raises(UsageError, match=r"eval.yaml, which is read on the hub alone: give hf://"):
-        catalogue.load(str(tmp_path / "eval.yaml"))
+    for name, message in (
+        (SET, r"someone/sums has no file 'eval.yaml'; it holds test.jsonl"),
+        (f"{SET}/test.jsonl", "names a file of data"),
+        (str(tmp_path / "eval.yaml"), r"eval.yaml, which is read on the hub alone: give hf://"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            catalogue.load(name)
 
 
 def fields(**changes: Any) -> dict[str, Any]:
@@ -209,7 +208,7 @@ def test_what_has_no_place_in_a_card_is_refused_by_its_field(
 ) -> None:
     publish(task, **({} if isinstance(task, dict) else {"eval.yaml": text(task)}))
     with pytest.raises(UsageError, match=r"eval\.yaml") as refused:
-        catalogue.load("hf://datasets/someone/sums")
+        catalogue.load(SET)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -217,11 +216,11 @@ def test_what_has_no_place_in_a_card_is_refused_by_its_field(
 def test_the_file_of_another_framework_is_refused(publish: Callable[..., Dataset]) -> None:
     publish(MATHS, **{"eval.yaml": text({"id": "hle", "config": "default", "split": "test"}, framework="hle")})
     with pytest.raises(UsageError, match="expected tasks for inspect-ai, found evaluation_framework: hle"):
-        catalogue.load("hf://datasets/someone/sums")
+        catalogue.load(SET)
 
 
 def test_a_step_without_a_text_is_asked_in_our_words(publish: Callable[..., Dataset]) -> None:
     publish(solved({"name": "chain_of_thought"}, {"name": "generate"}))
-    built = questions.build(catalogue.load("hf://datasets/someone/sums"))
+    built = questions.build(catalogue.load(SET))
     assert [message.role for message in built.questions[0].messages] == ["user"]
     assert "reason step by step" in built.questions[0].messages[0].content

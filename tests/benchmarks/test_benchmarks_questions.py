@@ -17,13 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.benchmarks import catalogue, prompts, questions
-from harness.benchmarks.card import Card, from_file, from_mapping
+from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference, read_references
 from harness.benchmarks.prompts import BOXED, Prompt
 from harness.core.errors import UsageError
 from harness.core.records import OWN_METADATA, Grade, Question
-from harness.presets import sampling
-from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
 from harness.scoring.score import score_benchmark
 from tests.budget import examples
 from tests.system.command import harness
@@ -141,30 +139,21 @@ def test_a_cell_without_a_reference_is_refused(value: Any, form: Any, kind: str,
 
 
 @pytest.mark.parametrize(
-    ("reference", "kind"),
+    ("texts", "kind", "form"),
     [
-        *((text, "choice") for text in ("B", "（B）", "C．", "D)")),
-        *((text, "text") for text in ("Paris", "不存在", "New York")),
-        *((text, "expression") for text in ("x", "3/4", r"\pi", "x=5", "52_8", "p-q", "pi", "xy", "sin(x)")),
-        *((text, "multiple") for text in ("3, 4", r"x=1 \text{ or } x=2")),
-        *((text, "integer") for text in ("-1", "42")),
-        *((text, "number") for text in ("0.5", "1,234")),
+        ("B （B） C． D)", "choice", "choice"),
+        ("Paris 不存在", "text", "text"),
+        ("p-q pi xy sin(x)", "expression", "text"),
+        (r"x 3/4 \pi x=5 52_8", "expression", "expression"),
+        ("-1 42", "integer", "expression"),
+        ("0.5 1,234", "number", "expression"),
+        ("3,4", "multiple", "expression"),
     ],
 )
-def test_the_kind_follows_the_reference(reference: str, kind: str) -> None:
-    assert read_reference(reference).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("reference", "form"),
-    [
-        *((text, "choice") for text in ("B", "（B）", "C．", "D)")),
-        *((text, "text") for text in ("Paris", "不存在", "New York", "p-q", "pi", "xy", "sin(x)")),
-        *((text, "expression") for text in ("x", "3/4", r"\pi", "x=5", "52_8", "-1", "3, 4")),
-    ],
-)
-def test_the_form_that_identity_counts_is_frozen(reference: str, form: str) -> None:
-    assert form_of(reference, reference) == form
+def test_the_kind_follows_the_reference_and_the_form_that_identity_counts_is_frozen(
+    texts: str, kind: str, form: str
+) -> None:
+    assert {(read_reference(text).kind, form_of(text, text)) for text in texts.split()} == {(kind, form)}
 
 
 def test_a_value_under_its_letter_is_right_as_either() -> None:
@@ -204,27 +193,22 @@ def gpqa(path: Path, **choices: Any) -> Card:
 def test_choices_are_shuffled_per_question_and_the_letter_follows(write_rows: Write) -> None:
     built = questions.build(gpqa(write_rows(GPQA_ROWS)))
     for n, question in enumerate(built.questions):
-        letter = question.references[0]
-        assert question.choices["ABCD".index(letter)] == f"right {n}"
-        assert question.metadata["choice_order"]["ABCD".index(letter)] == 0
-        assert f"\n{letter}) right {n}\n" in ask(question)
-        assert question.kind == "choice"
+        place = "ABCD".index(question.references[0])
+        assert (question.choices[place], question.metadata["choice_order"][place]) == (f"right {n}", 0)
+        assert f"\n{question.references[0]}) right {n}\n" in ask(question)
     spread = Counter(question.references[0] for question in built.questions)
     assert set(spread) == set("ABCD")
     assert max(spread.values()) < 30
 
 
 def test_the_order_of_choices_depends_on_seed_and_id_only(write_rows: Write) -> None:
-    path = write_rows(GPQA_ROWS)
-    built = {q.question_id: q.choices for q in questions.build(gpqa(path)).questions}
-    turned = {
-        q.question_id: q.choices for q in questions.build(gpqa(write_rows(GPQA_ROWS[::-1], "turned.jsonl"))).questions
-    }
-    assert turned == built
-    other_seed = questions.build(gpqa(path, shuffle_seed=1))
-    assert {q.question_id: q.choices for q in other_seed.questions} != built
-    assert other_seed.dataset_digest != questions.build(gpqa(path)).dataset_digest
-    assert other_seed.rows_digest == questions.build(gpqa(path)).rows_digest
+    built, turned, other = (
+        questions.build(gpqa(write_rows(rows), shuffle_seed=seed))
+        for rows, seed in ((GPQA_ROWS, 0), (GPQA_ROWS[::-1], 0), (GPQA_ROWS, 1))
+    )
+    one, two, three = ({q.question_id: q.choices for q in of.questions} for of in (built, turned, other))
+    assert (one == two, one == three) == (True, False)
+    assert (other.dataset_digest != built.dataset_digest, other.rows_digest) == (True, built.rows_digest)
 
 
 def test_the_cluster_key_names_what_questions_share_and_changes_no_identity(write_rows: Write) -> None:
@@ -256,54 +240,57 @@ def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(w
 
 
 def test_a_cluster_that_is_no_name_is_refused(write_rows: Write) -> None:
-    rows = [{"q": "1?", "a": 1, "passage": [1]}]
-    with pytest.raises(
-        UsageError, match=r"jsonl:1: the cluster column 'passage' must be text or an integer, found \[1"
+    path = write_rows([{"q": "1?", "a": 1, "passage": [1]}])
+    for key, message in (
+        ("passage", r"jsonl:1: the cluster column 'passage' must be text or an integer, found \[1"),
+        ("page", "has no column 'page' for the cluster"),
     ):
-        questions.build(card(write_rows(rows), cluster_key="passage"))
-    with pytest.raises(UsageError, match="has no column 'page' for the cluster"):
-        questions.build(card(write_rows(rows), cluster_key="page"))
+        with pytest.raises(UsageError, match=message):
+            questions.build(card(path, cluster_key=key))
 
 
 COLOURS = ["red", "blue", "green"]
 
 
-@pytest.mark.parametrize("answer", ["B", "B)", 1, "blue", "(B)", [1], ["B"], " blue "])
+def labelled(*labels: Any) -> dict[str, Any]:
+    """Options as ARC has them."""
+    return {"label": labels, "text": COLOURS}
+
+
 @pytest.mark.parametrize(
-    "options", [COLOURS, dict(zip("ABC", COLOURS, strict=True)), json.dumps(COLOURS)], ids=["list", "mapping", "json"]
+    ("options", "answers"),
+    [
+        *(
+            (options, ["B", "B)", 1, "blue", "(B)", [1], ["B"], " blue "])
+            for options in (COLOURS, dict(zip("ABC", COLOURS, strict=True)), json.dumps(COLOURS))
+        ),
+        (labelled("1", "2", "3"), ["2"]),
+        (labelled(1, 2, 3), [2]),
+        (labelled("A", "B", "C"), ["B"]),
+    ],
 )
-def test_options_in_one_column_are_named_by_letter_index_or_text(write_rows: Write, options: Any, answer: Any) -> None:
-    rows = [{"q": "Sky?", "options": options, "a": answer}]
-    asked = card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter")
-    (question,) = questions.build(asked).questions
-    assert (question.references, question.choices, question.kind) == (("B",), tuple(COLOURS), "choice")
-    assert "A) red\nB) blue\nC) green" in ask(question)
+def test_options_in_one_column_are_named_by_letter_index_or_text(
+    write_rows: Write, options: Any, answers: list[Any]
+) -> None:
+    rows = [{"q": f"Sky {n}?", "options": options, "a": answer} for n, answer in enumerate(answers)]
+    for question in questions.build(card(write_rows(rows), choices={"options": "options"})).questions:
+        assert (question.references, question.choices, question.kind) == (("B",), tuple(COLOURS), "choice")
 
 
-@pytest.mark.parametrize("labels", [["1", "2", "3"], ["A", "B", "C"], [1, 2, 3]])
-def test_arcs_labels_name_the_options(write_rows: Write, labels: list[Any]) -> None:
-    rows = [{"q": "Sky?", "options": {"label": labels, "text": COLOURS}, "a": labels[1]}]
-    built = questions.build(card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter"))
-    assert (built.questions[0].references, built.questions[0].choices) == (("B",), tuple(COLOURS))
-    rows[0]["options"]["label"] = labels[:2]
+def test_arcs_labels_need_a_text_each(write_rows: Write) -> None:
+    rows = [{"q": "Sky?", "options": {"label": ["A", "B"], "text": COLOURS}, "a": "B"}]
     with pytest.raises(UsageError, match="must have a label for each text"):
-        questions.build(card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter"))
-
-
-@pytest.mark.parametrize("answer", ["D", 3, -1, True, "purple", None, 1.0, [0, 1], []])
-def test_an_answer_that_names_no_option_is_refused(write_rows: Write, answer: Any) -> None:
-    rows = [{"q": "Sky?", "options": COLOURS, "a": answer}]
-    with pytest.raises(UsageError, match=r"must name one of the 3 options by letter, index \(counted from 0\) or text"):
         questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 
+def test_an_answer_that_names_no_option_is_refused(write_rows: Write) -> None:
+    for answer in ("D", 3, -1, True, "purple", None, 1.0, [0, 1], []):
+        rows = [{"q": "Sky?", "options": COLOURS, "a": answer}]
+        with pytest.raises(UsageError, match=r"one of the 3 options by letter, index \(counted from 0\) or text"):
+            questions.build(card(write_rows(rows), choices={"options": "options"}))
+
+
 # Prompts
-
-
-def test_the_default_prompt_is_the_fields_suffix_on_a_new_line(write_rows: Write) -> None:
-    question = questions.build(from_file(str(write_rows([{"problem": "1 + 1?", "answer": 2}])))).questions[0]
-    assert ask(question) == "1 + 1?\nPlease reason step by step, and put your final answer within \\boxed{}."
-    assert len(question.messages) == 1
 
 
 @pytest.mark.parametrize("prompt", ["boxed", "boxed_prefix", "qwen_boxed", "deepseek_r1", "few_shot", "boxed_zh"])
@@ -324,31 +311,25 @@ def test_an_instruction_of_ones_own_is_not_doubled_either(write_rows: Write) -> 
 
 
 def test_a_system_prompt_of_ones_own_alone_leaves_a_bare_question_bare(write_rows: Write) -> None:
-    path = write_rows([{"q": "1 + 1?", "a": 2}])
-    built = questions.build(card(path), prompt="none", system_prompt="Be brief.")
-    assert [(m.role, m.content) for m in built.questions[0].messages] == [("system", "Be brief."), ("user", "1 + 1?")]
-    named = questions.build(card(path), system_prompt="open_r1")
-    assert named.system_prompt == prompts.SYSTEM_PROMPTS["open_r1"]
-    assert (
-        questions.build(card(path), prompt="qwen_boxed", system_prompt="none").questions[0].messages[0].role == "user"
-    )
+    for prompt, system, messages in (
+        ("none", "Be brief.", [("system", "Be brief."), ("user", "1 + 1?")]),
+        ("none", "open_r1", [("system", prompts.SYSTEM_PROMPTS["open_r1"]), ("user", "1 + 1?")]),
+        ("qwen_boxed", "none", [("user", "1 + 1?")]),
+    ):
+        built = questions.build(card(write_rows([{"q": "1 + 1?", "a": 2}])), prompt=prompt, system_prompt=system)
+        assert [(m.role, m.content) for m in built.questions[0].messages] == messages
 
 
 @given(st.text(max_size=40))
 def test_nothing_in_a_question_acts_as_a_template(text: str) -> None:
     for evil in (text, "{question}", "{choices}", "{0.__class__}", "%s", "${x}", "{question!r:>100}"):
-        assert prompts.substitute("Q: {question} E", evil) == f"Q: {evil} E"
+        assert prompts.substitute(r"Q: {question} \boxed{answer} {}", evil) == rf"Q: {evil} \boxed{{answer}} {{}}"
 
 
 @pytest.mark.parametrize("template", ["{question.__class__}", "{0}x {q}", "{Question}", "{question!r}", "{choices[0]}"])
 def test_a_template_with_an_unknown_field_is_refused(template: str) -> None:
     with pytest.raises(ValueError, match="unknown field"):
         Prompt(name="x", template="{question} " + template)
-
-
-def test_latex_braces_are_text_in_a_template() -> None:
-    prompt = Prompt(name="x", template=r"{question} \boxed{answer} \frac{1}{2} {}")
-    assert prompts.substitute(prompt.template, "Q") == r"Q \boxed{answer} \frac{1}{2} {}"
 
 
 @pytest.mark.parametrize("char", ["\b", "\x00", "\x1b", "\r", "\x7f", "\x9b"])
@@ -360,9 +341,11 @@ def test_a_control_character_in_a_template_is_refused(char: str) -> None:
         prompts.system_prompt(f"x{char}")
 
 
-def test_unknown_prompt_names_are_answered_with_the_near_ones(write_rows: Write) -> None:
+def test_an_unknown_prompt_is_answered_with_the_near_ones_and_a_former_one_with_its_text(write_rows: Write) -> None:
     with pytest.raises(UsageError, match=r"unknown prompt 'boxd'; there are .* Did you mean boxed"):
         questions.build(card(write_rows([{"q": "p", "a": 1}])), prompt="boxd")
+    with pytest.raises(UsageError, match=r"unknown prompt 'boxed_integer'; .* ships no more: questions.jsonl"):
+        prompts.find_prompt("boxed_integer")
 
 
 def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None:
@@ -413,19 +396,18 @@ def levels(path: Path) -> Card:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"limit": 2}, ["q0", "q1"]),
-        ({"limit": 99}, [f"q{n}" for n in range(12)]),
-        ({"ids": ["q5", "q3"]}, ["q3", "q5"]),
-        ({"filters": ["level=2"]}, ["q2", "q5", "q8", "q11"]),
-        ({"filters": ["level = 2", "a=5"]}, ["q5"]),
-        ({"filters": ["level=2"], "ids": ["q2", "q3", "q8"], "limit": 1}, ["q2"]),
+        ({"limit": 2}, "q0 q1"),
+        ({"limit": 99}, " ".join(f"q{n}" for n in range(12))),
+        ({"ids": ["q5", "q3"]}, "q3 q5"),
+        ({"filters": ["level=2"]}, "q2 q5 q8 q11"),
+        ({"filters": ["level = 2", "a=5"]}, "q5"),
+        ({"filters": ["level=2"], "ids": ["q2", "q3", "q8"], "limit": 1}, "q2"),
     ],
 )
-def test_selection(write_rows: Write, options: dict[str, Any], expected: list[str]) -> None:
-    built = questions.build(levels(write_rows(LEVELS)), **options)
-    assert [question.question_id for question in built.questions] == expected
-    assert built.n_all == 12
-    assert built.dataset_digest == questions.build(levels(write_rows(LEVELS))).dataset_digest
+def test_selection(write_rows: Write, options: dict[str, Any], expected: str) -> None:
+    whole, built = (questions.build(levels(write_rows(LEVELS)), **given) for given in ({}, options))
+    assert ([q.question_id for q in built.questions], built.n_all) == (expected.split(), 12)
+    assert built.dataset_digest == whole.dataset_digest
 
 
 @pytest.mark.parametrize(
@@ -473,24 +455,6 @@ def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -
     built = questions.build(strict.with_data(mine))
     assert built.data_file == mine
     assert any("cannot be compared with published ones" in note for note in built.notes)
-
-
-# Sampling
-
-
-def test_the_fields_defaults() -> None:
-    assert DEFAULT_SAMPLING.sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}
-
-
-def test_the_run_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
-    asked, named, own = (
-        Sampling(top_k=5),
-        Sampling(temperature=0.6, top_p=0.95, top_k=40),
-        Sampling(top_k=1, max_tokens=96),
-    )
-    resolved = sampling.resolve(asked, named, own)
-    assert resolved.sent() == {"temperature": 0.6, "top_p": 0.95, "top_k": 5, "max_tokens": 96}
-    assert sampling.resolve(None, None).sent() == DEFAULT_SAMPLING.sent()
 
 
 @pytest.mark.parametrize(

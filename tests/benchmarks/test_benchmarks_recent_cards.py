@@ -6,13 +6,11 @@ harness.benchmarks.sources.documents, harness.benchmarks.row_forms.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shutil
 import unicodedata
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
 from harness.grading import grade
-from tests.benchmarks.hub_server import Dataset, Hub, jsonl, parquet
+from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
 from tests.grading import given
 from tests.pins.held import read
 from tests.pins.test_pinned_cards import CARDS
@@ -35,11 +33,13 @@ Rows = list[dict[str, Any]]
 
 
 def stored(name: str, rows: Rows) -> bytes:
-    if name.endswith(".parquet"):
-        return parquet(rows)
-    if name.endswith(".json"):
-        return json.dumps(rows).encode()
-    return jsonl(rows)
+    return (
+        parquet(rows)
+        if name.endswith(".parquet")
+        else json.dumps(rows).encode()
+        if name.endswith(".json")
+        else jsonl(rows)
+    )
 
 
 PINNED = read(CARDS)
@@ -94,65 +94,63 @@ def made(name: str, rows: Rows, tmp_path: Path) -> list[Question]:
     return [*questions.build(catalogue.load(name).with_data(str(tmp_path / "rows.jsonl"))).questions]
 
 
+PAIR: dict[str, Any] = {"input": [[1, 0]], "output": [[0], [1]]}
+IFEVAL: dict[str, Any] = {"key": 7, "prompt": "Write 300 words.", "instruction_id_list": ["a:b", "c:d"]}
+SOLUTION = {"header": ["House", "Name"], "rows": [["1"]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "message"),
+    [
+        *(
+            (
+                "arc_agi_1",
+                {"id": "a", "train": [], "test": [PAIR | {"input": grid}]},
+                "no row of the form arc: Expected",
+            )
+            for grid in ([[1, 10]], [[]], [1], [["1"]])
+        ),
+        ("ifeval", IFEVAL | {"kwargs": [{}]}, "no row of the form instructions: .*2 instructions, but arguments for 1"),
+        ("ruler_4k", {"question": "Which?", "answer": []}, "holds no question"),
+        ("zebralogic", {"id": "z", "puzzle": "p", "solution": SOLUTION}, "rows are not as long as its header"),
+    ],
+)
+def test_a_row_of_another_form_is_refused(name: str, row: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """What becomes of rows in their form is pinned (`tests.pins.test_pinned_cards`)."""
+    with pytest.raises(UsageError, match=message):
+        made(name, [row], tmp_path)
+
+
 def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> None:
-    pair = {"input": [[1, 0]], "output": [[0], [1]]}
     pinned = tmp_path / "tasks.json"
-    pinned.write_text(json.dumps({"train": {}, "eval": {"00a": {"train": [pair, pair], "test": [pair, pair]}}}))
+    pinned.write_text(json.dumps({"train": {}, "eval": {"00a": {"train": [PAIR, PAIR], "test": [PAIR, PAIR]}}}))
     built = questions.build(catalogue.load("arc_agi_1").with_data(str(pinned), "eval"))
-    assert [(question.question_id, question.references) for question in built.questions] == [
-        ("00a_0", ("[[0], [1]]",)),
-        ("00a_1", ("[[0], [1]]",)),
-    ]
-    assert {question.metadata["cluster"] for question in built.questions} == {"00a"}
-    text = built.questions[0].messages[-1].content
-    assert text.startswith("You are participating in a puzzle solving competition.")
-    assert text.endswith("--Test Input--\n[[1, 0]]\n--End of Test Input--\n\nYour response:")
-    assert text.count("INPUT:\n\n[[1, 0]]\n\nOUTPUT:\n\n[[0], [1]]") == 2
-    for wrong in ([[1, 10]], [[]], [1], [["1"]]):
-        with pytest.raises(UsageError, match="is no row of the form arc: Expected"):
-            made("arc_agi_1", [{"id": "a", "train": [], "test": [{"input": wrong, "output": [[1]]}]}], tmp_path)
+    assert {q.question_id: q.references for q in built.questions} == dict.fromkeys(("00a_0", "00a_1"), ("[[0], [1]]",))
 
 
-def test_instructions_are_asked_as_they_are_and_their_empty_arguments_left_out(tmp_path: Path) -> None:
-    row: dict[str, Any] = {"key": 7, "prompt": "Write 300 words.", "instruction_id_list": ["a:b", "c:d"]}
-    (built_question,) = made("ifbench", [row | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
-    assert (built_question.question_id, built_question.messages[-1].content) == ("7", "Write 300 words.")
-    assert json.loads(built_question.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
-    with pytest.raises(
-        UsageError, match=r"is no row of the form instructions: .*has 2 instructions, but arguments for 1"
+def test_instructions_leave_empty_arguments_out(tmp_path: Path) -> None:
+    (question,) = made("ifbench", [IFEVAL | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
+    assert json.loads(question.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
+
+
+def test_needles_of_questions_are_known_by_their_prompt(tmp_path: Path) -> None:
+    """RULER's program writes no task into its rows."""
+    for prompt, how in (
+        ("Text.", "all"),
+        ("Answer the question based on the given documents. Question: Which?", "any"),
     ):
-        made("ifeval", [row | {"kwargs": [{}]}], tmp_path)
-
-
-def test_needles_are_read_as_the_program_that_makes_them_writes_them(tmp_path: Path) -> None:
-    (built_question,) = made("ruler_4k", [{"index": 0, "input": "A long text. Which?", "outputs": ["17"]}], tmp_path)
-    assert (built_question.messages[-1].content, built_question.references) == (
-        "A long text. Which?",
-        ('{"all": ["17"]}',),
-    )
-    # The program writes no task into its rows, so a task of questions is known by its prompt.
-    of_documents = "Text. Answer the question based on the given documents. Question: Which?"
-    (built_question,) = made(
-        "ruler_4k", [{"index": 0, "input": of_documents, "outputs": ["17", "seventeen"]}], tmp_path
-    )
-    assert built_question.references == ('{"any": ["17", "seventeen"]}',)
-    with pytest.raises(UsageError, match="holds no question"):
-        made("ruler_4k", [{"question": "Which?", "answer": []}], tmp_path)
+        (question,) = made("ruler_4k", [{"index": 0, "input": prompt, "outputs": ["17", "seventeen"]}], tmp_path)
+        assert json.loads(question.references[0]) == {how: ["17", "seventeen"]}
 
 
 TURNS = [{"role": "user", "content": "A poem."}, {"role": "assistant", "content": "Roses."}]
 LAST = {"role": "user", "content": "Prepend x7Q to the 1st poem."}
 
 
-def test_a_conversation_is_sent_as_it_is(tmp_path: Path) -> None:
-    row = {"prompt": json.dumps([*TURNS, LAST]), "answer": "x7QRoses.", "random_string_to_prepend": "x7Q"}
-    (built_question,) = made("mrcr", [row], tmp_path)
-    assert [{"role": m.role, "content": m.content} for m in built_question.messages] == [*TURNS, LAST]
-    assert (built_question.references, built_question.metadata["random_string_to_prepend"]) == (("x7QRoses.",), "x7Q")
-    # A text that only begins as a conversation in JSON does is a text.
-    for text in ("Edges.", '[{"role": "user"}]\nHow many messages are in this JSON?'):
-        (built_question,) = made("graphwalks", [{"prompt": text, "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
-        assert (built_question.messages[-1].content, built_question.references) == (text, ("[]",))
+def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
+    text = '[{"role": "user"}]\nHow many messages are in this JSON?'
+    (question,) = made("graphwalks", [{"prompt": text, "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
+    assert (question.messages[-1].content, question.references) == (text, ("[]",))
 
 
 @pytest.mark.parametrize(
@@ -230,40 +228,20 @@ def test_a_repeated_text_and_a_list_of_nodes_count_by_their_fraction(
     assert (judged.verdict, judged.parts) == (right, (parts, 10_000))
 
 
-def test_a_puzzle_shows_the_table_to_fill_in_and_not_the_solution(hub: Hub, tmp_path: Path) -> None:
-    solution = {"header": ["House", "Name"], "rows": [["1", "Arnold"]]}
-    (built_question,) = made(
-        "zebralogic", [{"id": "z", "size": "1*1", "puzzle": "One house.", "solution": solution}], tmp_path
-    )
-    text = built_question.messages[-1].content
-    assert '"House 1": {\n            "Name": "___"' in text
-    assert text.count("Arnold") == 6  # all of the example
-    with pytest.raises(UsageError, match="rows are not as long as its header"):
-        made("zebralogic", [{"id": "z", "size": "", "puzzle": "p", "solution": solution | {"rows": [["1"]]}}], tmp_path)
-
-
-def archive_of(members: dict[str, str]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
-
-
 def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = tmp_path / "texts.zip"
-    archive.write_bytes(archive_of({"c/s/a.txt": "x" * 60, "c/s/b.txt": "y" * 40}))
+    packed = tmp_path / "texts.zip"
+    packed.write_bytes(archive({"c/s/a.txt": "x" * 60, "c/s/b.txt": "y" * 40}))
 
     def documents_of(names: str) -> Any:
         row = Row("row 1", dict(zip(documents.COLUMNS, ("c", "s", names), strict=True)))
-        return next(documents.with_documents([row], archive, "texts.zip")).value["documents"]
+        return next(documents.with_documents([row], packed, "texts.zip")).value["documents"]
 
     monkeypatch.setattr(documents, "MAX_FIELD_CHARS", 100)
     assert documents_of("a.txt;b.txt") == ["x" * 60, "y" * 40]
-    archive.write_bytes(archive_of({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
+    packed.write_bytes(archive({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
     with pytest.raises(UsageError, match=r"row 1: texts.zip holds 2 documents 'c/s/a.txt', in different folders"):
         documents_of("a.txt")
-    archive.write_bytes(archive_of({"c/s/a.txt": "x" * 60}))
+    packed.write_bytes(archive({"c/s/a.txt": "x" * 60}))
     with pytest.raises(UsageError, match="row 1: its documents have more than 100 characters together"):
         documents_of("a.txt;a.txt")
 
@@ -279,7 +257,7 @@ def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_ro
     decomposed = unicodedata.normalize("NFD", "lcr/Legal/set1/Café.txt")
 
     def publish(members: dict[str, str]) -> None:
-        files = {"AA-LCR_Dataset.csv": table.encode(), "extracted_text/AA-LCR_extracted-text.zip": archive_of(members)}
+        files = {"AA-LCR_Dataset.csv": table.encode(), "extracted_text/AA-LCR_extracted-text.zip": archive(members)}
         hub.datasets[shipped.source.id] = Dataset({shipped.source.revision: files})  # type: ignore[union-attr, dict-item]
 
     publish({"lcr/Legal/set1/b.txt": "second"})
@@ -306,18 +284,12 @@ def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
         own(tmp_path, rows, cluster_after="-")
 
 
-def test_the_text_of_a_long_context_stands_before_its_question_and_may_be_long(tmp_path: Path) -> None:
-    row = PINNED["longbench_v2"]["rows"][0] | {"context": "word " * 600_000}
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row) + "\n")
-    loaded = catalogue.load("longbench_v2").with_data(str(path))
-    (question,) = questions.build(loaded).questions
-    text = question.messages[-1].content
-    assert text.startswith("word word")
-    assert len(text) > 3_000_000
-    path.write_text(json.dumps(row | {"context": "x" * 32_000_001}) + "\n")
+def test_the_text_of_a_long_context_may_be_long(tmp_path: Path) -> None:
+    row = PINNED["longbench_v2"]["rows"][0]
+    (question,) = made("longbench_v2", [row | {"context": "word " * 600_000}], tmp_path)
+    assert len(question.last_turn) > 3_000_000
     with pytest.raises(UsageError, match="'context' has 32000001 characters; at most 32000000 are read"):
-        questions.build(loaded)
+        made("longbench_v2", [row | {"context": "x" * 32_000_001}], tmp_path)
 
 
 def own(tmp_path: Path, rows: Rows, **keys: Any) -> card.Card:
@@ -330,23 +302,22 @@ def own(tmp_path: Path, rows: Rows, **keys: Any) -> card.Card:
 
 
 def test_only_rows_with_the_stated_values_are_questions(tmp_path: Path) -> None:
-    pictures: list[Any] = [None, "p.png", "", 0]
-    rows = [{"q": f"{n}?", "a": n, "picture": value} for n, value in enumerate(pictures)]
-    built = questions.build(own(tmp_path, rows, only={"picture": [None, ""]}))
-    assert [question.references for question in built.questions] == [("0",), ("2",)]
-    with pytest.raises(UsageError, match="has no column 'pictures' for the selection"):
-        questions.build(own(tmp_path, rows, only={"pictures": [None]}))
-    with pytest.raises(UsageError, match="own holds no rows"):
-        questions.build(own(tmp_path, rows, only={"picture": ["none"]}))
-    inside: Rows = [{"q": row["q"], "a": row["a"], "more": json.dumps({"picture": row["picture"]})} for row in rows]
-    only = {"more.picture": [None, ""]}
-    built = questions.build(own(tmp_path, inside, only=only))
-    assert [question.references for question in built.questions] == [("0",), ("2",)]
-    for cell in ("{}", "[1]", "{"):
-        with pytest.raises(UsageError, match=r"rows.jsonl:2(: the column 'more' must hold|, the column 'more')"):
-            questions.build(own(tmp_path, [inside[0], {**inside[1], "more": cell}], only=only))
-    with pytest.raises(UsageError, match="has no column 'most' for the selection"):
-        questions.build(own(tmp_path, inside, only={"most.picture": [None]}))
+    plain: Rows = [{"q": f"{n}?", "a": n, "picture": value} for n, value in enumerate([None, "p.png", "", 0])]
+    inside: Rows = [{"q": row["q"], "a": row["a"], "more": json.dumps({"picture": row["picture"]})} for row in plain]
+    for rows, column in ((plain, "picture"), (inside, "more.picture")):
+        built = questions.build(own(tmp_path, rows, only={column: [None, ""]}))
+        assert [question.references for question in built.questions] == [("0",), ("2",)]
+    for rows, only, message in (
+        (plain, {"pictures": [None]}, "has no column 'pictures' for the selection"),
+        (plain, {"picture": ["none"]}, "own holds no rows"),
+        (inside, {"most.picture": [None]}, "has no column 'most' for the selection"),
+        *(
+            ([inside[0], inside[1] | {"more": cell}], {"more.picture": [None]}, "rows.jsonl:2.* the column 'more'")
+            for cell in ("{}", "[1]", "{")
+        ),
+    ):
+        with pytest.raises(UsageError, match=message):
+            questions.build(own(tmp_path, rows, only=only))
 
 
 def test_a_truth_value_is_an_answer_only_where_the_card_expects_structured_ones(tmp_path: Path) -> None:
@@ -364,9 +335,7 @@ DAMAGED = 'id,q,a\n1,"one?",1\n2,"two?\n,"2"\n3,"three?",3\n4,four,4\n'
 def test_the_damaged_rows_of_a_pinned_table_are_left_out_if_the_card_counts_them(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(DAMAGED)
-    rows = tables.read(path, damaged_rows=1)
-    assert [row.value["id"] for row in rows] == ["1", "3", "4"]
-    with pytest.raises(UsageError, match="is no valid CSV"):
-        tables.read(path)
-    with pytest.raises(UsageError, match="has 1 damaged rows, but the card says 2"):
-        tables.read(path, damaged_rows=2)
+    assert [row.value["id"] for row in tables.read(path, damaged_rows=1)] == ["1", "3", "4"]
+    for counted, message in ((0, "is no valid CSV"), (2, "has 1 damaged rows, but the card says 2")):
+        with pytest.raises(UsageError, match=message):
+            tables.read(path, damaged_rows=counted)

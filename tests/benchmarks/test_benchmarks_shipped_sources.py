@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,57 +16,40 @@ from harness.testing import FakeServer, Request, Step, http
 from tests.benchmarks.hub_server import Dataset, Hub, jsonl
 
 
-def publish(hub: Hub, source: HubSource, files: dict[str, bytes], **more: Any) -> None:
-    assert source.revision
-    hub.datasets[source.id] = Dataset({source.revision: files}, **more)
-
-
 def made_up_gpqa() -> bytes:
     """198 invented rows under GPQA's column names; its own text must not be written down."""
-    text = io.StringIO(newline="")
-    columns = ["Record ID", "Question", "Correct Answer"] + [f"Incorrect Answer {i}" for i in (1, 2, 3)]
-    writer = csv.DictWriter(text, [*columns, "High-level domain", "Subdomain"])
-    writer.writeheader()
-    for n in range(198):
-        cells = [f"rec{n:03}", f"Which number follows {n}?\n", f"{n + 1}\n", f"{n + 2}", f" {n + 3}", f"{n + 4}"]
-        writer.writerow(dict(zip(columns, cells, strict=True)) | {"High-level domain": "Physics", "Subdomain": "Sums"})
-    return text.getvalue().encode()
+    wrong = ",".join(f"Incorrect Answer {i}" for i in (1, 2, 3))
+    rows = (
+        f'rec{n:03},"Which number follows {n}?\n","{n + 1}\n",{n + 2}, {n + 3},{n + 4},Physics,Sums' for n in range(198)
+    )
+    return "\n".join([f"Record ID,Question,Correct Answer,{wrong},High-level domain,Subdomain", *rows]).encode()
 
 
 def test_gpqa_is_read_with_the_users_own_access_and_shuffled(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = catalogue.load("gpqa_diamond")
     assert isinstance(loaded.source, HubSource)
-    publish(hub, loaded.source, {"gpqa_diamond.csv": made_up_gpqa(), "gpqa_main.csv": b""}, gated=True)
+    files = {"gpqa_diamond.csv": made_up_gpqa(), "gpqa_main.csv": b""}
+    hub.datasets[loaded.source.id] = Dataset({str(loaded.source.revision): files}, gated=True)
     with pytest.raises(UsageError, match="Idavidrein/gpqa is gated: accept its terms"):
         data.fetch(loaded)
     monkeypatch.setenv("HF_TOKEN", hub.token)
-    built = questions.build(loaded)
-    assert built.n_all == 198
+    built = questions.build(loaded, filters=["Subdomain=Sums"])
     letters = [question.references[0] for question in built.questions]
-    assert {letter: letters.count(letter) > 25 for letter in "ABCD"} == dict.fromkeys("ABCD", True)
+    assert (built.n_all, len(letters)) == (198, 198)
+    assert all(letters.count(letter) > 25 for letter in "ABCD")
     assert all(q.choices["ABCD".index(q.references[0])] == str(int(q.question_id[3:]) + 1) for q in built.questions)
-    assert len(questions.build(loaded, filters=["Subdomain=Sums"]).questions) == 198
 
 
-def web_card(hub: Hub, payload: bytes, sha256: str | None = None) -> Card:
+def web_card(hub: Hub, payload: bytes = jsonl([{"q": "1 + 1?", "a": 2}]), **changes: str) -> Card:
     hub.datasets["web/set"] = Dataset({"e" * 40: {"set.jsonl": payload}})
-    return card.from_mapping(
-        {
-            "name": "web",
-            "title": "Web",
-            "source": {
-                "kind": "url",
-                "url": f"{hub.url}/cdn/web/set/{'e' * 40}/set.jsonl",
-                "sha256": sha256 or hashlib.sha256(payload).hexdigest(),
-            },
-            "columns": {"question": "q", "answer": "a"},
-        },
-        where="test",
-    )
+    url = f"{hub.url}/cdn/web/set/{'e' * 40}/set.jsonl"
+    source = {"kind": "url", "url": url, "sha256": hashlib.sha256(payload).hexdigest()} | changes
+    columns = {"question": "q", "answer": "a"}
+    return card.from_mapping({"name": "web", "title": "Web", "source": source, "columns": columns}, where="test")
 
 
 def test_a_file_at_a_fixed_address_is_downloaded_once_and_checked(hub: Hub) -> None:
-    loaded = web_card(hub, jsonl([{"q": "1 + 1?", "a": 2}]))
+    loaded = web_card(hub)
     assert data.status(loaded) == "absent"
     assert questions.build(loaded).questions[0].references == ("2",)
     assert data.status(loaded) == "here"
@@ -78,54 +58,40 @@ def test_a_file_at_a_fixed_address_is_downloaded_once_and_checked(hub: Hub) -> N
     assert hub.log == []
 
 
-def test_a_file_with_another_checksum_is_never_read(hub: Hub) -> None:
-    loaded = web_card(hub, jsonl([{"q": "1 + 1?", "a": 3}]), sha256="0" * 64)
+def test_a_file_that_is_wrong_long_or_not_there_is_one_sentence(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = web_card(hub, sha256="0" * 64)
     with pytest.raises(UsageError, match=r"has the checksum [0-9a-f]{64}, but the card says 0{64}"):
-        questions.build(loaded)
-    assert data.status(loaded) == "absent"
-
-
-def test_an_address_that_does_not_answer_is_one_sentence(hub: Hub) -> None:
-    loaded = web_card(hub, b"x")
+        questions.build(other)
+    assert data.status(other) == "absent"
+    with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file with `data`"):
+        questions.build(web_card(hub, url="http://127.0.0.1:9/set.jsonl"))
+    monkeypatch.setattr(web, "MAX_DOWNLOAD_BYTES", 10)
+    with pytest.raises(UsageError, match="is longer than 10 bytes"):
+        questions.build(web_card(hub))
     hub.broken = 404
     with pytest.raises(UsageError, match=r"answered 404 for .*; is the file still there"):
-        questions.build(loaded)
-    gone = loaded.model_copy(
-        update={"source": loaded.source.model_copy(update={"url": "http://127.0.0.1:9/set.jsonl"})}
-    )
-    with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file with `data`"):
-        questions.build(gone)
+        questions.build(web_card(hub))
 
 
 def test_a_download_follows_redirects_and_survives_a_bad_moment(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    payload = jsonl([{"q": "1 + 1?", "a": 2}])
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "own cache"))
 
     def answer(request: Request) -> Iterable[Step]:
         if request.path == "/v1/set.jsonl":
             return [http(302, location="/elsewhere")]
-        return [http(503)] if request.number == 2 else [http(200, payload)]
+        return [http(503)] if request.number == 2 else [http(200, jsonl([{"q": "1 + 1?", "a": 2}]))]
 
     with FakeServer(answer) as server:
-        loaded = web_card(hub, payload)
-        source = loaded.source.model_copy(update={"url": f"{server.base_url}/set.jsonl"})
-        assert questions.build(loaded.model_copy(update={"source": source})).questions[0].references == ("2",)
+        loaded = web_card(hub, url=f"{server.base_url}/set.jsonl")
+        assert questions.build(loaded).questions[0].references == ("2",)
         assert [request.path for request in server.requests] == ["/v1/set.jsonl", "/elsewhere"] * 2
     assert len(list((tmp_path / "own cache" / "datasets").rglob("set.jsonl"))) == 1
-
-
-def test_a_download_over_its_bound_is_refused(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "MAX_DOWNLOAD_BYTES", 10)
-    with pytest.raises(UsageError, match="is longer than 10 bytes"):
-        questions.build(web_card(hub, jsonl([{"q": "1 + 1?", "a": 2}])))
 
 
 def test_the_chinese_sets_name_the_checksums_of_their_real_files(shared_data: Path) -> None:
     files = {"gaokao": "gaokao", "kaoyan": "kaoyan", "gradeschool": "grade_school_math", "chmath": "cn_math_2024"}
     for name, file in files.items():
-        source = catalogue.load(name).source
-        assert (
-            getattr(source, "sha256", None) == hashlib.sha256((shared_data / f"{file}.jsonl").read_bytes()).hexdigest()
-        )
+        content = (shared_data / f"{file}.jsonl").read_bytes()
+        assert getattr(catalogue.load(name).source, "sha256", None) == hashlib.sha256(content).hexdigest()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +11,9 @@ from harness.benchmarks import catalogue, data, questions
 from harness.benchmarks.card import Card, HubSource, from_mapping
 from harness.benchmarks.sources import archives
 from harness.core.errors import UsageError
-from tests.benchmarks.hub_server import Dataset, Hub
+from tests.benchmarks.hub_server import FIRST, Dataset, Hub, archive
 
-FIRST = "a" * 40
 SUBJECTS = ("algebra", "logic")
-
-
-def archive(files: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in files.items():
-            file.writestr(name, content)
-    return buffer.getvalue()
 
 
 def table(subject: str, rows: int = 2) -> bytes:
@@ -33,33 +22,22 @@ def table(subject: str, rows: int = 2) -> bytes:
 
 
 def card(**source: Any) -> Card:
-    source_fields = {"kind": "hub", "id": "someone/exam", "config": list(SUBJECTS), "revision": FIRST, **source}
-    return from_mapping(
-        {
-            "name": "exam",
-            "title": "Exam",
-            "source": source_fields,
-            "columns": {"question": "Question", "answer": "Answer", "metadata": "subject"},
-            "choices": {"options": ["A", "B", "C", "D"]},
-            "kind": "choice",
-            "prompt": "boxed_letter_zh",
-        },
-        "exam.yaml",
-    )
+    fields = {"kind": "hub", "id": "someone/exam", "config": list(SUBJECTS), "revision": FIRST, **source}
+    columns = {"question": "Question", "answer": "Answer", "metadata": "subject"}
+    more = {"choices": {"options": ["A", "B", "C", "D"]}, "kind": "choice", "prompt": "boxed_letter_zh"}
+    return from_mapping({"name": "exam", "title": "Exam", "source": fields, "columns": columns, **more}, "exam.yaml")
 
 
 ZIPPED: dict[str, Any] = {"files": "exam.zip/test/{config}.csv", "config_column": "subject"}
 
 
 def test_a_row_of_several_configurations_knows_its_own(hub: Hub) -> None:
-    files = {f"{subject}/test.csv": table(subject) for subject in SUBJECTS}
-    hub.datasets["someone/exam"] = Dataset({FIRST: files})
+    hub.datasets["someone/exam"] = Dataset({FIRST: {f"{subject}/test.csv": table(subject) for subject in SUBJECTS}})
     built = questions.build(card(config_column="subject"))
     assert [question.metadata["subject"] for question in built.questions] == ["algebra", "algebra", "logic", "logic"]
     assert "algebra, 0?" in built.questions[0].messages[-1].content
     assert "D) four" in built.questions[0].messages[-1].content
-    (only,) = {len(questions.build(card(config_column="subject"), filters=["subject=logic"]).questions)}
-    assert only == 2
+    assert len(questions.build(card(config_column="subject"), filters=["subject=logic"]).questions) == 2
 
 
 def test_tables_inside_an_archive_are_read_once_and_then_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +104,5 @@ def test_a_shipped_card_reads_tables_inside_an_archive(hub: Hub) -> None:
     assert isinstance(loaded.source, HubSource)
     packed = archive({f"test/{name}.csv": table(name, 1) for name in loaded.source.config})
     hub.datasets[loaded.source.id] = Dataset({loaded.source.revision or FIRST: {"cmmlu_v1_0_1.zip": packed}})
-    built = questions.build(loaded.model_copy(update={"questions": 67}))
-    assert {question.metadata["subject"] for question in built.questions} == set(loaded.source.config)
-    assert {question.references for question in built.questions} == {("A",)}
+    built = questions.build(loaded.model_copy(update={"questions": 67})).questions
+    assert {q.metadata["subject"]: q.references for q in built} == dict.fromkeys(loaded.source.config, ("A",))

@@ -55,14 +55,13 @@ OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "
         {},
         EVERY,
         {"preset": "qwq-32b", "thinking": "on", "provider": "generic", "max_tokens": 900, **NO_SEED, "limit": 2},
-        {"api": "completions", "preset": "greedy", "drop": ["stream", "top_p"], "fit_context": True, "limit": 1},
-        {"fingerprint": False, "canary": False, **OF_A_SESSION},
-        OF_A_FILE,
+        {"api": "completions", "preset": "greedy", "drop": ["stream", "top_p"], "fit_context": True, "limit": 1,
+         "fingerprint": False, "canary": False, **OF_A_SESSION},
         {**OF_A_FILE, "filter": ["level=1"]},
         {**OF_A_FILE, "ids": ["b", "c"]},
     ],
     ids=lambda given: " ".join(given),
-)
+)  # fmt: skip
 def test_the_command_repeats_the_run_by_the_options_that_were_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
@@ -149,15 +148,8 @@ def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
 def test_a_hostile_value_is_one_word_of_the_command(hostile: object) -> None:
     forged = {"system_prompt": hostile, "stop": hostile, "header": "X: y", "out": "/etc", "benchmarks": hostile, "z": 1}
     words = shlex.split(run_command(options_again(manifest(demo=forged))[0]))
-    assert words == [
-        "harness",
-        "run",
-        "demo:2",
-        "--model",
-        "m",
-        *("--system-prompt", str(hostile)),
-        *("--stop", str(hostile)),
-    ]
+    value = str(hostile)
+    assert words == ["harness", "run", "demo:2", "--model", "m", "--system-prompt", value, "--stop", value]
 
 
 def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:

@@ -1,16 +1,19 @@
 """Dry runs tell all: settings, prompt and the server's command; which cells of a sweep would end without a score.
+A demo that Ctrl-C ended says how to go on.
 
-For: harness.cli.dry_run, harness.cli.sweep_plan, harness.verbs.sweep.expected.
+For: harness.cli.demo, harness.cli.dry_run, harness.cli.sweep_plan, harness.verbs.sweep.expected.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import types
 from pathlib import Path
 
 import pytest
 
+from harness.cli import demo
 from harness.verbs.sweep import cells
 from tests.system.command import harness
 
@@ -62,18 +65,15 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     done = harness(folder, *words, "--judge", judge)
     assert done.code == 0, done.err
     rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided"}
-    rows |= {": prompt": "rubric-[0-9a-f]{8}", ": key from": "JUDGE_KEY", ": sampling": "temperature 0.0"}
+    rows |= {
+        ": requests": "at most 1 ",
+        ": prompt": "rubric-[0-9a-f]{8}",
+        ": key from": "JUDGE_KEY",
+        ": sampling": "temperature 0.0",
+    }
     for name, value in rows.items():
         assert re.search(rf"^ *judge{name} +{value}", done.out, re.MULTILINE), (name, done.out)
     assert "secret" not in done.out
-
-
-def test_the_most_requests_to_a_judge_are_one_for_every_sample(folder: Path) -> None:
-    rows = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(7)]
-    (folder / "seven.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ["run", "--data", "seven.jsonl", "--samples", "5", "--serve-option", "max-model-len=40960", *SERVE]
-    done = harness(folder, *words, "--judge", "m@http://127.0.0.1:9")
-    assert re.search(r"judge: requests +at most 35 ", done.out), done.out
 
 
 def test_several_cards_are_one_run(folder: Path) -> None:
@@ -98,39 +98,26 @@ def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(
     assert by_default.code == 0, by_default.err
 
 
-def sweep_file(folder: Path, max_tokens: int | None, samples: int) -> None:
-    cell = {"data": "sums.jsonl", "samples": samples}
-    if max_tokens is not None:
-        cell["max_tokens"] = max_tokens
-    server = {"engine": "vllm", "max_model_len": 4096}
-    content = {"models": ["org/m"], "servers": [server], "benchmarks": [cell], "score": {"k": [4]}}
-    (folder / "own.yaml").write_text(json.dumps(content))
-
-
 @pytest.mark.parametrize(
     ("max_tokens", "samples", "reason"),
     [
         (4096, 4, "leaves no room for a prompt"),
         (4095, 4, "the server's context is 4096"),
         (1000, 2, "pass@4 needs 4 samples a question, and the cell has 2"),
+        (1000, 4, ""),
+        (None, 4, ""),  # the default, which is above the context, is lowered to it
     ],
 )
 def test_a_sweep_s_dry_run_finds_what_would_lose_its_cells(
-    folder: Path, max_tokens: int, samples: int, reason: str
+    folder: Path, max_tokens: int | None, samples: int, reason: str
 ) -> None:
-    sweep_file(folder, max_tokens, samples)
+    cell = {"data": "sums.jsonl", "samples": samples} | ({"max_tokens": max_tokens} if max_tokens else {})
+    server = {"engine": "vllm", "max_model_len": 4096}
+    content = {"models": ["org/m"], "servers": [server], "benchmarks": [cell], "score": {"k": [4]}}
+    (folder / "own.yaml").write_text(json.dumps(content))
     done = harness(folder, "sweep", "own.yaml", "--dry-run")
-    assert done.code == 1
-    assert "m+vllm+sums would end without a new score: " in done.err
+    assert (done.code, "m+vllm+sums would end without a new score: " in done.err) == (bool(reason), bool(reason))
     assert reason in done.err, done.err
-
-
-@pytest.mark.parametrize("max_tokens", [1000, None])
-def test_a_sweep_that_would_lose_nothing_says_nothing(folder: Path, max_tokens: int | None) -> None:
-    """None: the default, which is above the context, is lowered to it."""
-    sweep_file(folder, max_tokens, 4)
-    done = harness(folder, "sweep", "own.yaml", "--dry-run")
-    assert (done.code, "lost" in done.err) == (0, False)
 
 
 def test_k_of_a_suite_s_tables_is_an_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +126,27 @@ def test_k_of_a_suite_s_tables_is_an_option(folder: Path, monkeypatch: pytest.Mo
     planned = cells.plan_of("efficient-reasoning", given, {})
     assert (planned.table.k_of("aime24"), planned.table.k_of("gsm8k")) == (10, 8)
     assert cells.plan_of("efficient-reasoning", given, {}, 4).table.k_of("aime24") == 4
+
+
+def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_RESUMED_BY", "")
+    monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: None)
+    monkeypatch.setattr("harness.asking.servers.launched", interrupted)
+    assert demo.play() == demo.STOPPED
+    assert re.search(r"To go on: (?:\S+/)?harness doctor --demo$", capsys.readouterr().err, re.MULTILINE)
+
+
+def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[object] = []
+    monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: types.SimpleNamespace(context=None))
+    monkeypatch.setattr("harness.asking.servers.launched", lambda *given: starts.append(given))
+    done = harness(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
+    assert (done.code, starts) == (3, [])

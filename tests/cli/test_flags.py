@@ -1,20 +1,32 @@
-"""The flags of a command are what its options declare: a line without flags sets nothing, and each flag its option."""
+"""The flags of a command are what its options declare: a line without flags sets nothing, and each flag its option.
+
+Every verb beside every option, through both doors: taken by both, or refused by both in the same sentence.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
+import harness
 from harness.asking import servers
+from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunCommand, RunOptions
 from harness.asking.servers import spec_without_download
-from harness.asking.verbs import VERBS, all_options, options_class
+from harness.asking.verbs import VERBS, all_options, options_class, refusal
 from harness.cli.flags import command_of, described_server, judge_of, options_typed
+from harness.cli.main import cli
+from harness.cli.other_words import ELSEWHERE
 from harness.core.errors import ServerError, UsageError
-from harness.core.options import Options, options_of
+from harness.core.options import Option, Options, options_of
 
 CASES = [
     (verb, name)
@@ -111,3 +123,130 @@ def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(
         assert who is not None
         with pytest.raises(ServerError, match=f"no server is known: give .*{flag}"):
             servers.find(who)
+
+
+PYTHON: dict[str, Callable[..., Any]] = {
+    "run": harness.run,
+    "race": partial(harness.race, candidates={}),
+    "sweep": partial(harness.sweep, "file.yaml"),
+    "score": partial(harness.score, "run"),
+    "plan": partial(harness.plan, "run", 2),
+    "compare": partial(harness.compare, ["run", "other"]),
+    "verify": partial(harness.verify, "run"),
+    "merge": partial(harness.merge, ["run"], out="joined"),
+    "report": partial(harness.report, "run"),
+    "export": partial(harness.export, "run", "trl"),
+    "audit": partial(harness.audit, "run"),
+    "grade": partial(harness.grade, "1", "1"),
+    "probe": partial(harness.probe, "http://127.0.0.1:9"),
+}
+COMMANDS = all_options()
+OPTIONS = [pair for declared in COMMANDS.values() for pair in options_of(declared).items()]
+FLAGS = {name: one.flag_word for name, one in OPTIONS}
+FLAGS |= {name: f"--{name.replace('_', '-')}" for declared in COMMANDS.values() for name in declared.refused}
+ANYWHERE = {name for name, one in OPTIONS if not one.argument and not one.hidden}
+FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
+"""Flag → the option that a command without such a flag takes it for: two options may have one flag."""
+
+
+OF_COMMANDS = {"serve_option", "quiet", "env_file", "as_json", "dry_run", "scores", "judge", "candidates"} | {
+    *("print_schema", "list_suites", "verify", "follow", "every_table", "show_samples"),
+}
+"""Options that only a command line takes: of what it prints, or in another form than in Python."""
+
+
+def taken_by_python(verb: str) -> set[str]:
+    return {*inspect.signature(getattr(PYTHON[verb], "func", PYTHON[verb])).parameters}
+
+
+@pytest.mark.parametrize("verb", PYTHON)
+def test_python_takes_every_option_of_a_command(verb: str) -> None:
+    own = {name for name, one in options_of(COMMANDS[verb]).items() if not one.argument}
+    assert own - taken_by_python(verb) - OF_COMMANDS == ({"on"} if verb in ("race", "sweep") else set()) & own
+
+
+@pytest.mark.parametrize("verb", PYTHON)
+def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) -> None:
+    own, refused = options_of(COMMANDS[verb]), COMMANDS[verb].refused
+    flags = {flag for one in command_of(verb).params for flag in one.opts}
+    meant = taken_by_python(verb)  # `runs` of a comparison
+    others = [name for name in (ANYWHERE - set(own)) | set(refused) if FLAGS[name] not in flags and name not in meant]
+    # A word of other tools has a sentence of its own on the command line.
+    others = [name for name in others if name in refused or " " not in ELSEWHERE.get(FLAGS[name][2:], "")]
+    assert others
+    for name in sorted(name for name in others if FIRST[FLAGS[name]] == name):
+        done = CliRunner().invoke(cli, [*verb.split(), FLAGS[name], "x"])
+        assert isinstance(done.exception, UsageError), (name, done.exception, done.output)
+        with pytest.raises(UsageError) as error:
+            PYTHON[verb](**{name: "x"})
+        typed = FLAGS[name][2:].replace("-", "_")
+        assert done.exception.sentence == error.value.sentence.replace(name, typed, 1)
+        assert error.value.sentence.startswith(f"{name}: ")
+
+
+CANARIES = ("sk-canary-0123456789abcdef", "9f8e7d6c5b4a32100123456789abcdef")
+
+
+def _wrong_values(option: Option, canary: str) -> list[Any]:
+    """Values that hold the canary in a type that the option does not take; a key's text too, where one is no path."""
+    nested = [[[canary]], ({canary: canary},), canary.encode(), SimpleNamespace(x=canary)]
+    return nested if option.type is Path and not option.secret else [*nested, "{" + canary, [canary]]
+
+
+def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
+    """Each misspelt name and each option with a wrong value, in Python. Wrong twin: a number that is wrong is shown."""
+    texts, file = [], tmp_path / "sweep.yaml"
+    classes: set[type[Options]] = {*COMMANDS.values(), JudgeOptions}
+    # Each declaration once: most verbs take the options of a run.
+    declarations = {
+        repr(one): (name, one, declared) for declared in classes for name, one in options_of(declared).items()
+    }
+    file.write_text("models: [m]\nbenchmarks: [demo]\n")
+    python = PYTHON | {"sweep": partial(harness.sweep, file), "plan": partial(harness.plan, "aime24:2", 2)}
+    calls: list[Callable[[], Any]] = []
+    for canary in CANARIES:
+        for name in ("api_key", "extra_bdy", "judge_header", "judge_extra_body"):
+            calls += [partial(function, **{name: {"api_key": [canary]}}) for function in python.values()]
+        for name, one, declared in declarations.values():
+            calls += [partial(declared.of, **{name: value}) for value in _wrong_values(one, canary)]
+    for call in calls:
+        try:
+            call()
+        except UsageError as error:
+            texts.append(f"{error!r} {error.__cause__!r} {error.__context__!r}")  # All that a traceback can show.
+    assert len(texts) > 800
+    assert not [text for text in texts if any(canary in text for canary in CANARIES)]
+    with pytest.raises(UsageError, match=r"^samples=0: expected a number"):
+        harness.run("demo", samples=0)
+    with pytest.raises(UsageError, match=r"^extra_body: expected values that JSON can hold .*bytes"):
+        harness.run("demo", extra_body={"a": b"\xff"})
+
+
+IN_THE_BODY = """extra_body '{"top_k": VALUE}'"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "takers"),
+    [
+        ("run", "step", "`harness score` and `harness race` do: their help says what for"),
+        ("sweep", "deadline", "`harness score` and `harness grade` do: their help says what for"),
+        ("score", "header", "`harness run` does"),
+        ("probe", "top_k", f"`harness run` does. To send the field with each request, give {IN_THE_BODY}"),
+        ("probe", "max_tokens", "`harness run` does"),  # Each check sends its own.
+        ("score", "temperature", "`harness run` does"),  # Wrong twin: the same for race and sweep.
+    ],
+)
+def test_a_refusal_names_a_verb_for_each_meaning_of_the_option(verb: str, option: str, takers: str) -> None:
+    refused = refusal(verb, option)
+    assert refused is not None
+    assert refused.sentence.endswith(f"`harness {verb}` does not take it; {takers}")
+
+
+def test_help_says_what_an_option_means_to_the_verb() -> None:
+    helps = {
+        verb: {one.name: one.help for one in command_of(verb).params if isinstance(one, click.Option)}
+        for verb in COMMANDS
+    }
+    assert "candidate may use at most" in helps["race"]["samples"]
+    assert "`aime24:64` asks for 64 of aime24 alone" in helps["run"]["samples"]
+    assert len({helps[verb]["out"] for verb in ("run", "race", "sweep", "score")}) == 4

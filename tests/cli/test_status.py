@@ -9,6 +9,10 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,12 +29,59 @@ from harness.runs.layout import RunLog
 from harness.scoring import pipeline
 from harness.scoring.score import Score
 from harness.showing.running_score import RunningScores
-from harness.testing import FakeServer
-from tests.faults.holding import SAID, Holding, going, until
+from harness.testing import FakeServer, Pause, Request, Step, delta, event_stream, models
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
-from tests.runs.parts import sampled, write
+from tests.runs.recorded import sampled, write
 from tests.system.command import harness, interrupted, start
+
+SAID = 20
+"""Tokens that a held reply has sent."""
+
+
+class Holding:
+    """Streams the first tokens of every reply, and the rest once it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield models("test-model")
+            return
+        head, *events = event_stream(*[delta("word ")] * SAID, delta(f"{request.json['seed']}", finish="stop"))
+        yield head
+        yield from events[:SAID]
+        while not self.let_go.wait(0.01):
+            yield Pause(0.01)
+        yield from events[SAID:]
+
+
+@contextmanager
+def going(folder: Path, server: FakeServer, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`harness run` of 12 samples, 4 in flight, in the folder results/run."""
+    rows = [{"id": f"q{n}", "problem": f"What is {n}?", "answer": "1"} for n in range(6)]
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
+    options = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
+    run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", "--no-fingerprint", *words])
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.communicate()
+
+
+def until(server: FakeServer, folder: Path, held: Callable[[Any], bool]) -> Any:
+    """The run's progress as soon as `held` says so."""
+    seen: list[Any] = []
+
+    def look() -> bool:
+        seen.append(progress_of(RunFolder(folder / "results" / "run")))
+        return seen[-1] is not None and held(seen[-1])
+
+    assert server.wait_for(look), seen[-1]
+    return seen[-1]
 
 
 def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
@@ -48,9 +99,8 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
         assert f"tokens    {4 * SAID} ·" in shown.out
         (reported,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
         assert (reported["state"], reported["progress"]["arrived"], reported["files"]) == ("running", 4 * SAID, None)
-        assert "oldest" in shown.out
-        (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8").index("session_started")
-        assert '"control"' not in (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8")  # a look is no event
+        log = (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8")
+        assert ["oldest" in shown.out, "session_started" in log, '"control"' in log] == [True, True, False]
 
         holding.let_go.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
@@ -64,22 +114,6 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
     assert (reported["state"], reported["progress"], reported["files"]["benchmarks"]) == (
         "ended", None, [{"name": "sums", "done": 12, "total": 12}],
     )  # fmt: skip
-
-
-def test_a_watched_run_is_followed_to_its_end(tmp_path: Path) -> None:
-    holding = Holding()
-    with FakeServer(holding) as server, going(tmp_path, server):
-        until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        watching = start(tmp_path, ["status", "--watch", "--json"])
-        try:
-            assert watching.stdout is not None
-            assert json.loads(watching.stdout.readline())["state"] == "running"
-            holding.let_go.set()
-            *_, last = watching.communicate(timeout=PATIENCE_SECONDS)[0].splitlines()
-            assert json.loads(last)["state"] == "ended"
-        finally:
-            watching.kill()
-            watching.communicate()
 
 
 def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> None:
@@ -130,17 +164,6 @@ def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path
     assert harness(tmp_path, "status", "results").out.startswith(str(tmp_path / "results"))
 
 
-def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
-    with FakeServer(Holding()) as server, going(tmp_path, server) as run:
-        until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        os.kill(run.pid, signal.SIGKILL)
-        run.wait()
-        status = harness(tmp_path, "status", "results/run")
-        assert status.code == 0
-        assert "results/run: ended\nsums  0/12 samples (0%)\n" in status.out
-        assert "it ended without a record: it was killed" in status.out
-
-
 @pytest.mark.parametrize(("name", "held"), [("m+sums", True), ("m+sums", False), ("run", True)])
 def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str, held: bool) -> None:
     """The cell's record comes only after its samples: the folder that the sweep held tells it from any other run."""
@@ -157,37 +180,29 @@ def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str,
     assert [of_sweep in said, of_run in said] == ([True, False] if held and "+" in name else [False, True])
 
 
-def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:
+def test_a_run_that_does_not_answer_is_silent_and_a_killed_one_is_told_from_one_that_ended(tmp_path: Path) -> None:
     with FakeServer(Holding()) as server, going(tmp_path, server) as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         os.kill(run.pid, signal.SIGSTOP)
         (tmp_path / "results" / "run" / "status.json").unlink()
         status = harness(tmp_path, "status", "results/run").out
-        assert "results/run: silent\n" in status
-        assert f"process {run.pid} on " in status
+        assert ["results/run: silent\n" in status, f"process {run.pid} on " in status] == [True, True]
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+        status = harness(tmp_path, "status", "results/run").out
+    assert "results/run: ended\nsums  0/12 samples (0%)\n" in status
+    assert "it ended without a record: it was killed" in status
 
 
-@pytest.mark.parametrize("where", ["nowhere", "."])
-def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where: str) -> None:
-    for words in (["status", where], ["status"]):
-        done = harness(tmp_path, *words)
-        assert done.code == 3
-        assert done.err.startswith("harness: ")
-
-
-# ---- quiet
-
-
-def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_path: Path) -> None:
+def test_quiet_says_nothing_where_all_is_well_and_a_run_that_breaks_off_leaves_no_scoring(tmp_path: Path) -> None:
     holding = Holding()
     holding.let_go.set()
     with FakeServer(holding) as server, going(tmp_path, server, "--quiet") as run:
-        assert run.communicate(timeout=PATIENCE_SECONDS) == ("", "")
-        assert run.returncode == 0
-    with FakeServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
-        until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        err = interrupted(run)
-        assert err.startswith("harness: stopped by SIGINT")
+        assert (run.communicate(timeout=PATIENCE_SECONDS), run.returncode) == (("", ""), 0)
+    with FakeServer(Holding()) as server, going(tmp_path, server, "--quiet", "--score", "--samples", "3") as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4 and bool(scorings(tmp_path)))
+        assert interrupted(run).startswith("harness: stopped by SIGINT")
+    assert not scorings(tmp_path)
 
 
 # ---- the running score
@@ -241,19 +256,6 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
             scoring.communicate()
 
 
-def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tables(tmp_path: Path) -> None:
-    holding = Holding()
-    with FakeServer(holding) as server, going(tmp_path, server, "--score") as run:
-        until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        holding.let_go.set()
-        out, err = run.communicate(timeout=PATIENCE_SECONDS)
-        assert (run.returncode, "6 × 2" in out) == (0, True), err
-        assert (tmp_path / "results" / "run" / "sums" / "scores.json").exists()
-        with going(tmp_path, server, "--score") as again:
-            out, err = again.communicate(timeout=PATIENCE_SECONDS)
-    assert (again.returncode, "6 × 2" in out, "no sample is missing" in err) == (0, True, True), err
-
-
 def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Path) -> None:
     holding = Holding()
     with FakeServer(holding) as server, going(tmp_path, server, "--score", "--json") as run:
@@ -271,17 +273,12 @@ def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Pa
 
 @pytest.mark.parametrize(("prints", "code", "warns"), [("a table", 4, False), ("", 2, True), ("a table", 0, False)])
 def test_tables_of_samples_that_no_verifier_could_judge_are_no_failure(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    prints: str,
-    code: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prints: str, code: int,
     warns: bool,
-) -> None:
+) -> None:  # fmt: skip
     go, python = tmp_path / "go", tmp_path / "python"
-    python.write_text(
-        f"#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.05; done\necho why >&2\nprintf '{prints}'\nexit {code}\n"
-    )
+    waits = f"until [ -e {go} ]; do sleep 0.05; done"
+    python.write_text(f"#!/bin/sh\n{waits}\necho why >&2\nprintf '{prints}'\nexit {code}\n")
     python.chmod(0o700)
     monkeypatch.setattr("harness.cli.following.isolated.command", lambda *_: [str(python)])
     for name in ("sampling", "progressed"):
@@ -300,22 +297,19 @@ def scorings(run: Path) -> list[int]:
     return [pid for pid, words in running if "--follow" in words and str(run) in " ".join(words)]
 
 
-def test_a_run_whose_scoring_ended_too_early_is_scored_again_at_its_end(tmp_path: Path) -> None:
+def test_a_run_ends_with_its_tables_also_if_its_scoring_ended_too_early(tmp_path: Path) -> None:
     holding = Holding()
-    with FakeServer(holding) as server, going(tmp_path, server, "--score") as run:
-        until(server, tmp_path, lambda _: bool(scorings(tmp_path)))
-        os.kill(scorings(tmp_path)[0], signal.SIGKILL)
-        until(server, tmp_path, lambda _: not scorings(tmp_path))
-        holding.let_go.set()
-        out, err = run.communicate(timeout=PATIENCE_SECONDS)
-    assert (run.returncode, "6 × 2" in out) == (0, True), err
-
-
-def test_a_run_that_breaks_off_leaves_no_scoring_behind(tmp_path: Path) -> None:
-    with FakeServer(Holding()) as server, going(tmp_path, server, "--score") as run:
-        until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        interrupted(run)
-    assert not scorings(tmp_path)
+    with FakeServer(holding) as server:
+        with going(tmp_path, server, "--score") as run:
+            until(server, tmp_path, lambda _: bool(scorings(tmp_path)))
+            os.kill(scorings(tmp_path)[0], signal.SIGKILL)
+            until(server, tmp_path, lambda _: not scorings(tmp_path))
+            holding.let_go.set()
+            out, err = run.communicate(timeout=PATIENCE_SECONDS)
+        assert (run.returncode, "6 × 2" in out) == (0, True), err
+        with going(tmp_path, server, "--score") as again:
+            out, err = again.communicate(timeout=PATIENCE_SECONDS)
+    assert (again.returncode, "6 × 2" in out, "no sample is missing" in err) == (0, True, True), err
 
 
 def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds(
@@ -340,9 +334,3 @@ def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds
     assert len(looks) == 2
     assert looks[0] == 0
     assert 300 < looks[1] < 310
-
-
-def test_only_a_run_can_be_followed(tmp_path: Path) -> None:
-    (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', encoding="utf-8")
-    done = harness(tmp_path, "score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--follow")
-    assert (done.code, "`follow` is for run folders" in done.err) == (2, True)

@@ -24,8 +24,11 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.transport import Connection, Request, Server
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
+from harness.testing import END, HEAD, chunk
+from tests.budget import thinned
 from tests.client.dialects import DIALECTS, PIECES, THOUGHTS
 from tests.client.test_events import parse
+from tests.client.test_transports import MAKERS, ask
 
 Event = dict[str, Any]
 Lines = list[Event | bytes]
@@ -233,10 +236,6 @@ BENDS |= {
 Outcome = Reply | RequestFailed
 
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-LAST_CHUNK = b"0\r\n\r\n"
-
-
 def played(parser: ReplyParser, reads: Iterable[bytes]) -> Outcome:
     """The outcome of a response that comes in these reads; then the server closes the connection."""
 
@@ -259,7 +258,7 @@ def played(parser: ReplyParser, reads: Iterable[bytes]) -> Outcome:
 def in_batches(pieces: list[bytes]) -> Outcome:
     """As the transport reads a chunked body: a chunk an event, all in one batch."""
     parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
-    return played(parser, [HEAD, *(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece), LAST_CHUNK])
+    return played(parser, [HEAD, *map(chunk, filter(None, pieces)), END])
 
 
 def outcomes(lines: Lines) -> list[Outcome]:
@@ -291,6 +290,20 @@ def test_a_bent_reply_fails_or_says_how_it_is_bent(name: str) -> None:
             assert isinstance(got, Reply), (name, got)
             assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning), name
             assert not bent.note or any(note.startswith(bent.note) for note in got.notes), (name, got.notes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", thinned(BENDS))
+def test_a_bent_reply_is_believed_no_more_by_the_other_transport(name: str) -> None:
+    rng = random.Random(name)
+    lines, text, reasoning = right(rng)
+    bent = BENDS[name](lines, rng)
+    got = ask(MAKERS["openai"], lambda _: [HEAD, *map(chunk, wire(bent.lines)), END])
+    if bent.note is None:
+        assert isinstance(got, RequestFailed), got
+    else:
+        assert isinstance(got, Reply), got
+        assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning)
 
 
 def test_a_text_after_the_finish_is_noted() -> None:

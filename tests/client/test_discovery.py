@@ -1,4 +1,4 @@
-"""What a server says of itself, and clear sentences when it says nothing.
+"""What a server says of itself, read at once and within one deadline, and clear sentences when it says nothing.
 
 For: harness.client.facts.
 """
@@ -6,8 +6,9 @@ For: harness.client.facts.
 from __future__ import annotations
 
 import gc
+import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.client.facts.discovery import (
     ModelInfo,
     NoList,
     Pages,
+    describe,
     find_model,
     list_models,
     stated_concurrency,
@@ -54,8 +56,9 @@ def test_the_context_is_read_as_each_server_states_it(serve: Any) -> None:
     sglang = serve({"/v1/models": models("m"), "/get_server_info": info})
     assert list_models(sglang) == [ModelInfo("m", 8192)]
     assert stated_concurrency(sglang) == 48
-    silent = serve({"/v1/models": models("m", max_model_len="many")})
-    assert list_models(silent) == [ModelInfo("m", None)]
+    for odd in ("many", -5):
+        silent = serve({"/v1/models": models("m", max_model_len=odd)})
+        assert list_models(silent) == [ModelInfo("m", None)], odd
     assert stated_concurrency(silent) is None
 
 
@@ -72,6 +75,9 @@ def test_an_unknown_model_is_refused_with_what_there_is(serve: Any) -> None:
 FORMS: dict[str, bytes] = {
     "a list without its object": http(200, b'[{"id": "toy"}]'),
     "no list": http(200, {"object": "list", "data": None}),
+    "null": http(200, b"null"),
+    "a number": http(200, b"5"),
+    "names alone": http(200, b'["m"]'),
     "names": http(200, {"models": [{"name": "toy"}]}),
     "HTML": http(200, b"<!doctype html><title>Gateway</title>"),
     "forbidden": http(403, b"<html>blocked</html>"),
@@ -193,3 +199,65 @@ def test_a_list_that_would_take_a_great_deal_of_memory_is_not_decoded(serve: Any
     endpoint = serve({"/v1/models": http(200, b'{"data": [' + b'{"id": "x"},' * 600_000 + b'{"id": "m"}]}')})
     with pytest.raises(ServerError, match="not as an OpenAI-compatible server"):
         list_models(endpoint)
+
+
+def counted(listed: bytes, pages: dict[str, list[Step] | bytes]) -> Callable[[Request], Iterable[Step]]:
+    """Answers the list of models, and pages from a table."""
+
+    def answer(request: Request) -> Iterable[Step]:
+        page = {"/v1/models": listed, **pages}.get(request.path.partition("?")[0], http(404, {}))
+        return page if isinstance(page, list) else [page]
+
+    return answer
+
+
+def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
+    endpoint, pages = Endpoint.parse(server.base_url), Pages()
+    find_model(endpoint, model, pages=pages)
+    return endpoint, pages
+
+
+@pytest.mark.parametrize(
+    ("owner", "pages"),
+    [
+        ("vllm", {"/version", "/server_info?config_format=json"}),
+        ("sglang", {"/get_model_info", "/get_server_info"}),
+        ("llamacpp", {"/props"}),
+        ("router", {"/get_model_info", "/get_server_info"}),
+        ("somebody", {"/version", "/server_info?config_format=json", "/get_model_info", "/get_server_info", "/props"}),
+    ],
+)
+def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: set[str]) -> None:
+    listed = models("unknown") if owner == "router" else models("m", owned_by=owner, max_model_len=9)
+    with FakeServer(counted(listed, {})) as server:
+        describe([looked_at(server)], "m")
+    paths = [request.path for request in server.requests]
+    assert sorted(paths) == sorted({"/v1/models", *pages})
+
+
+def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
+    slow = counted(models("m", owned_by="vllm", root="r"), {"/version": [STALL], "/server_info": [Pause(60)]})
+    with FakeServer(slow) as one, FakeServer(slow) as second:
+        servers = [looked_at(one), looked_at(second)]
+        begun = time.monotonic()
+        told = describe(servers, "m", seconds=0.5)
+        assert time.monotonic() - begun < 30  # one page after the other would take minutes
+    assert [facts.model["root"] for facts in told] == ["r", "r"]
+    assert all("version" not in facts.host for facts in told)
+
+
+def test_somebody_elses_service_is_not_asked_for_pages_of_its_own() -> None:
+    with FakeServer(counted(models("m", canonical_slug="m-2026-01", context_length=9), {})) as server:
+        (facts,) = describe([looked_at(server)], "m", own_pages=False)
+    assert facts.model == {"canonical_slug": "m-2026-01"}
+    assert [request.path for request in server.requests] == ["/v1/models"]
+
+
+def test_the_template_of_llama_cpp_is_told_by_its_checksum() -> None:
+    def facts(template: str) -> Any:
+        props = {"chat_template": template, "model_path": "/m.gguf", "total_slots": 4}
+        with FakeServer(counted(models("m", meta={"n_params": 7}), {"/props": http(200, props)})) as server:
+            return describe([looked_at(server)], "m")[0].model
+
+    assert facts("{{ a }}")["chat_template"].startswith("sha256:")
+    assert facts("{{ a }}") == facts("{{ a }}") != facts("{{ b }}")

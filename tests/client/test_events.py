@@ -6,7 +6,7 @@ For: harness.client.protocol.
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import random
 from typing import Any
 
 import pytest
@@ -14,13 +14,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.client.protocol import sse
+from harness.client.protocol.completion import Completion
+from harness.client.protocol.events import MAX_NAME_CHARS, odd_event
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
-from harness.client.protocol.written import SoFar
-from harness.core.reply_notes import CUMULATIVE
+from harness.client.protocol.usage import MAX_STATED_TOKENS
+from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret
 from tests.budget import examples
-from tests.client.dialects import Recording, broken, recordings, several_answers
+from tests.client.dialects import Recording, recordings, several_answers
 
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -74,14 +77,6 @@ STREAM = (
     + event({"id": "r1", "model": "m", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}})
     + DONE
 )
-
-
-def test_a_stream_of_every_ordinary_shape_is_one_reply() -> None:
-    got = reply(STREAM)
-    assert (got.text, got.reasoning, got.finish_reason) == ("42 🌱", "Let ∑ be", "stop")
-    assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (9, 3)
-    assert (got.server_model, got.request_id, got.notes) == ("m", "r1", ())
-    assert got.timing.events == 3
 
 
 def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
@@ -211,12 +206,6 @@ def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
     assert so_far("there is no key") is not None
 
 
-def test_a_body_over_its_bound_is_a_runaway_and_never_a_length() -> None:
-    got = failure(*[event(delta(content="more"))] * 100, max_bytes=2000)
-    assert got.kind == "runaway"
-    assert not got.retryable
-
-
 def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
     long = event(delta(content="x" * 2000))
@@ -293,70 +282,10 @@ def test_a_reply_of_every_server_is_its_text_and_its_reasoning_in_any_pieces(rec
     assert got.usage.completion_tokens == recording.tokens
     body = recording.body
     assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(got)
-
-
-@pytest.mark.parametrize("recording", broken(), ids=lambda one: one.name)
-def test_a_stream_that_an_engine_or_a_proxy_broke_is_a_failure_of_its_kind(recording: Recording) -> None:
-    assert failure(recording.body).kind == recording.failure
-
-
-# -- recordings of real servers --------------------------------------------------------------------------------------
-
-
-def body_of(recording: Path) -> bytes:
-    """The body without the recorder's comment lines, or without the raw HTTP head."""
-    raw = recording.read_bytes()
-    if raw.startswith(b"HTTP/1.1"):
-        return raw.split(b"\n\n", 1)[1]
-    while raw.startswith(b"# "):
-        raw = raw.split(b"\n", 1)[1]
-    before, clipped, after = raw.partition(b"\n...\n")  # the recorder's mark for the middle that it left out
-    return before[: before.rindex(b"data:")] + after.split(b"\n\n", 1)[1] if clipped else raw
-
-
-def refused(recording: Path) -> bool:
-    head = recording.read_bytes()[:3000]
-    return b"# status: 4" in head or b"# status: None" in head
-
-
-def joined_by_hand(body: bytes) -> tuple[str, str]:
-    """Text and reasoning of choice 0, the slow and obvious way."""
-    text = reasoning = ""
-    lines = [line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")] or [body]
-    for line in lines:
-        for choice in json.loads(line)["choices"]:
-            if choice["index"] == 0:
-                part = choice.get("delta") or choice.get("message") or {}
-                text += part.get("content") or choice.get("text") or ""
-                reasoning += part.get("reasoning_content") or part.get("reasoning") or ""
-    return text, reasoning
-
-
-def test_recorded_streams_of_all_servers_parse(shared_data: Path) -> None:
-    recordings = sorted((shared_data / "sse").glob("*.sse")) + sorted((shared_data / "sse").glob("*.json"))
-    assert len(recordings) > 150
-    for recording in recordings:
-        if refused(recording):
-            continue
-        body = body_of(recording)
-        name = recording.name
-        whole = parse(body)
-        if "midstream" in name or "-cut_of" in name or (not body and "too_long" in name):
-            assert isinstance(whole, RequestFailed), name
-            assert whole.kind == ("server" if "vllm" in name else "cut"), (name, whole)
-        elif "garbage" in name:
-            assert isinstance(whole, RequestFailed), name
-            assert whole.kind == "malformed", (name, whole)
-        elif isinstance(whole, RequestFailed) and "_n3" in name:  # of three choices one ends under the id of another
-            assert "sglang" in name, (name, whole)
-            assert "second reply" in whole.message, (name, whole)
-        elif isinstance(whole, RequestFailed):
-            assert whole.kind == "cut", (name, whole)
-            assert "llama-cpp-python" in name, (name, whole)  # there a new request interrupts a running one
-        else:
-            assert (whole.text or "", whole.reasoning or "") == joined_by_hand(body), name
-            if name.endswith(".sse"):
-                assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(whole), name
+    for end in range(len(recording.name), len(body), 101):
+        part = parse(body[:end], cut="the connection was reset")
+        said = "text", "reasoning", "finish_reason"
+        assert isinstance(part, RequestFailed) or all(getattr(part, one) == getattr(got, one) for one in said), end
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5000])
@@ -476,3 +405,172 @@ def test_a_body_of_a_million_values_is_not_decoded(n: int, kind: str | None) -> 
     body = b'{"choices":[{"index":0,"message":{"content":"42"},"finish_reason":"stop"}],"x":[' + b"[]," * n + b"0]}"
     got = parse(body)
     assert getattr(got, "kind", None) == kind
+
+
+STARTED, STARTED_UTC = 100.0, 1e9
+
+
+def drawn(draw: random.Random) -> list[dict[str, Any]]:
+    """Events of a reply: reasoning, then text, some events empty, a fingerprint, the last one with a finish reason."""
+    events: list[dict[str, Any]] = []
+    for field in ("reasoning_content", "content"):
+        events += [
+            delta(**{field: draw.choice(["a", "word ", "", "∑", "long" * 30])}) for _ in range(draw.randint(0, 6))
+        ]
+    events.append(delta(content=draw.choice(["", "end"]), finish=draw.choice(["stop", "length"])))
+    return [value | {"system_fingerprint": "fp"} for value in events]
+
+
+def token_of(value: dict[str, Any]) -> str:
+    fields = value["choices"][0]["delta"]
+    return str(fields.get("reasoning_content") or fields.get("content") or "")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_reply_under_way_is_counted(seed: int) -> None:
+    draw = random.Random(seed)
+    values = drawn(draw)
+    times = sorted(STARTED + draw.random() * 10 for _ in values)
+    stamps = [time for value, time in zip(values, times, strict=True) if token_of(value)]
+    n_bytes = sum(len(event(value)) for value in values)
+    parser = ReplyParser(
+        started=STARTED, started_utc=STARTED_UTC, max_body_bytes=n_bytes + len(DONE), written=WrittenTokens()
+    )
+    assert (parser.n_tokens, parser.last_token_at, parser.done_at, parser.finished) == (0, None, None, False)
+    for value, time in zip(values[:-1], times, strict=False):
+        parser.feed(event(value), time)
+    n = sum(bool(token_of(value)) for value in values[:-1])
+    assert (parser.n_tokens, parser.finished, parser.done) == (n, False, False)
+    assert parser.last_token_at == (stamps[n - 1] if n else None)
+    so_far = parser.so_far()
+    assert so_far is not None
+    assert (so_far.reasoning or "") + (so_far.text or "") == "".join(map(token_of, values[:-1]))
+    parser.feed(event(values[-1]), times[-1])
+    assert (parser.finished, parser.done, parser.n_bytes) == (True, False, n_bytes)
+    parser.feed(DONE[:5], times[-1] + 1)
+    parser.feed(DONE[5:], times[-1] + 2)
+    assert (parser.done, parser.done_at) == (True, times[-1] + 2)
+    got = parser.finish()
+    timing, total = got.timing, times[-1] + 2 - STARTED
+    assert (timing.events, timing.started, timing.total) == (len(stamps), STARTED_UTC, total)
+    ends = (stamps[0] - STARTED, stamps[-1] - STARTED) if stamps else (None, None)
+    assert (timing.first_token, timing.last_token, got.fingerprint) == (*ends, "fp")
+
+
+def test_a_body_of_the_bound_is_whole_and_one_byte_more_is_a_runaway_however_it_is_split() -> None:
+    whole = event(delta(content="x", finish="stop")) + DONE
+    for more in (b"", b"\n\n", b"junk"):
+        body = whole + more
+        for bound in range(len(body) + 2):
+            expected = "reply" if bound >= len(whole) else "runaway"
+            for pieces in (
+                [body],
+                [body[:bound], body[bound:]],
+                [body[: bound // 2], body[bound // 2 :]],
+                [body[i : i + 1] for i in range(len(body))],
+            ):
+                got = parse(*pieces, max_bytes=bound)
+                assert getattr(got, "kind", "reply") == expected, (bound, len(pieces))
+
+
+# -- bounds and odd values -----------------------------------------------------------------------------------------
+
+
+def test_names_have_a_longest_length_and_may_have_it() -> None:
+    name = "n" * MAX_NAME_CHARS
+    fields = ("id", "request_id"), ("model", "server_model"), ("system_fingerprint", "fingerprint")
+    for field, attribute in (*fields, ("provider", "provider")):
+        value = delta(content="x", finish="stop")
+        assert getattr(reply(event(value | {field: name}) + DONE), attribute) == name
+        assert "has 1025 characters, more than 1024" in failure(event(value | {field: name + "n"}) + DONE).message
+
+
+def test_the_largest_count_is_a_count_and_a_larger_one_is_unknown() -> None:
+    for n, stated in ((MAX_STATED_TOKENS, MAX_STATED_TOKENS), (MAX_STATED_TOKENS + 1, None)):
+        usage = {"usage": {"completion_tokens": n, "prompt_tokens": 1}}
+        for odd in ({}, {"id": 5}):  # an id that is no string makes an event of an odd form
+            value = delta(content="x", finish="stop") | usage | odd
+            assert reply(event(value) + DONE).usage.completion_tokens == stated
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"content": [{"type": "text", "text": 5}]}, "a part of its content is no string but a number"),
+        ({"content": [{"type": "text", "text": ["4"]}]}, "a part of its content is no string but a list"),
+        ({"content": [{"type": "thinking", "thinking": 5}]}, "a part of its content is no string but a number"),
+        ({"content": ["4"]}, "a part of its content is no object but a string"),
+        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "a part of its reasoning is no text"),
+        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "a part of its reasoning is no text"),
+    ],
+)
+def test_a_part_that_is_no_text_is_named(fields: dict[str, Any], words: str) -> None:
+    assert words in failure(event(delta(finish="stop", **fields)) + DONE).message
+
+
+def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None:
+    for name, noted in (("reasoning_details", False), ("thinking_blocks", False), ("answer_blocks", True)):
+        fields = {"reasoning_content": "so", name: [{"text": "so"}]}
+        notes = reply(event(delta(**fields)) + event(delta(content="x", finish="stop")) + DONE).notes
+        assert bool(notes) is noted, name
+        # Without a reasoning beside it, any such field may hold the text.
+        assert reply(event(delta(**{name: ["so"]})) + event(delta(content="x", finish="stop")) + DONE).notes
+
+
+def test_what_comes_behind_the_end_is_noted_in_any_pieces() -> None:
+    whole = event(delta(content="x", finish="stop")) + DONE
+    for more in (b"event: x\n\n", b"x", b"data: {}\n\n"):
+        for pieces in (
+            [whole + more],
+            [whole, more],
+            [whole[:-1], whole[-1:] + more],
+            [whole.replace(b"\n", b"\r\n") + more],
+        ):
+            assert reply(*pieces).notes == (LATE_BODY,)
+    for blank in (b"", b"\n", b"\r\n\r\n"):
+        assert reply(whole + blank).notes == ()
+    late = reply(event(delta(content="x", finish="stop")) + b"no field\n\n" + DONE)
+    assert late.notes
+    assert late.notes != (LATE_BODY,)
+
+
+def test_an_event_of_several_lines_has_a_bound_and_may_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = b"data: " + json.dumps(delta(content="x", finish="stop")).encode(), b"data: " + b" " * 9
+    length = len(first) - 6 + 1 + 9
+    for bound, kind in ((length, Reply), (length - 1, RequestFailed)):
+        monkeypatch.setattr(sse, "MAX_EVENT_BYTES", bound)
+        outcome = parse(first + b"\n" + second + b"\n\n" + DONE)
+        assert isinstance(outcome, kind), (bound, outcome)
+
+
+IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
+EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
+
+
+@given(events=EVENTS)
+def test_ids_are_those_of_the_texts_that_have_come(events: list[tuple[str, list[int]]]) -> None:
+    written = WrittenTokens()
+    for text, ids in events:
+        written.add_event(len(text), ids)
+    last = max((n for n, (text, _) in enumerate(events) if text), default=-1)
+    expected = [number for _, ids in events[: last + 1] for number in ids]
+    assert list(written.ids or ()) == expected
+
+
+@pytest.mark.parametrize("nonsense", ["x", [1.5], [-1], [2**31], [None], [True], {"a": 1}, [[1]]])
+def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: Any) -> None:
+    written = WrittenTokens()
+    completion = Completion(written)
+    for ids in ([1], nonsense, [2]):
+        choice = {"index": 0, "delta": {"content": "a"}, "token_ids": ids}
+        completion.add(odd_event({"choices": [choice], "prompt_token_ids": nonsense}, begun=False)[0], 0.0)
+    seen = completion.so_far()
+    assert (seen.text, seen.ids, seen.prompt_ids) == ("aaa", None, None)
+
+
+def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
+    written = WrittenTokens()
+    written.add_event(3, [1, 2])
+    written.add_event(3, None)
+    written.add_event(3, [3])
+    assert written.ids is None

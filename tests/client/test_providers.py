@@ -1,4 +1,4 @@
-"""Providers as data: what each file says, who is recognised, how requests are spelt, what is objected to.
+"""Providers as data: what each file says, who is recognised, what is objected to; and the bytes of a request.
 
 For: harness.client.address.
 """
@@ -14,20 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.address import providers
-from harness.client.spelling import RequestTemplate
+from harness.client.asker import Asker
+from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
-from harness.core.records import Message, Question
+from harness.core.records import Message
+from tests.runs.recorded import question
 
-QUESTION = Question(
-    benchmark="b",
-    question_id="q",
-    messages=(Message("user", "1+1?"),),
-    references=("2",),
-    kind="integer",
-    row_digest="",
-    prompt_digest="",
-)
+SAID = (Message("system", "be brief"), Message("user", "17+25? ∑ \ud800"))
+QUESTION = question(messages=SAID, prompt="17+25=")
 
 
 @pytest.mark.parametrize("name", providers.names())
@@ -137,9 +132,9 @@ def test_requests_are_spelt_as_the_provider_wants_them(
     spelling = providers.load(name).spelling(model, thinking=thinking)
     template = RequestTemplate(model=model, sampling={"temperature": 0.6}, max_tokens=99, spelling=spelling)
     shared = {"model": model, "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.6}
-    assert json.loads(template.body(QUESTION, 7)) == {
-        **shared, "messages": [{"role": "user", "content": "1+1?"}], **expected,
-    }  # fmt: skip
+    sent = body(template, seed=7)
+    assert sent.pop("messages")
+    assert sent == {**shared, **expected}
 
 
 def test_raw_completions_bound_their_tokens_by_the_old_name() -> None:
@@ -224,3 +219,88 @@ def test_a_budget_that_nothing_takes_is_refused_not_dropped() -> None:
         providers.load("groq").spelling("m", thinking_tokens=2000)
     both = providers.load("openrouter").spelling("a/b", thinking="on", thinking_tokens=2000)
     assert both.extra_body == {"reasoning": {"enabled": True, "max_tokens": 2000}}
+
+
+def body(template: RequestTemplate, **options: Any) -> dict[str, Any]:
+    return json.loads(template.body(QUESTION, **options))  # type: ignore[no-any-return]
+
+
+def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
+    template = RequestTemplate(model="m", sampling={"temperature": 0.6, "top_p": None, "top_k": 20}, max_tokens=100)
+    assert body(template, seed=7) == {
+        "model": "m",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.6,
+        "top_k": 20,
+        "max_tokens": 100,
+        "seed": 7,
+        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "17+25? ∑ \ud800"}],
+    }
+    assert template.path == "/chat/completions"
+    assert template.body(QUESTION, 7) == template.body(QUESTION, 7) != template.body(QUESTION, 8)
+    for seed in (7, None):
+        assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}
+
+
+def test_providers_names_and_extra_fields() -> None:
+    template = RequestTemplate(
+        model="m",
+        sampling={"temperature": 1.0},
+        max_tokens=5,
+        spelling=Spelling(
+            max_tokens_field="max_completion_tokens",
+            chat_template_kwargs={"enable_thinking": False},
+            extra_body={"temperature": 0.1, "reasoning_effort": "high"},
+        ),
+    )
+    got = body(template)
+    assert got["max_completion_tokens"] == 5
+    assert got["chat_template_kwargs"] == {"enable_thinking": False}
+    assert (got["temperature"], got["reasoning_effort"]) == (0.1, "high")
+    assert "max_tokens" not in got
+    given = RequestTemplate(model="m", max_tokens=5, spelling=Spelling(extra_body={"max_tokens": 7}))
+    assert body(given)["max_tokens"] == 7
+
+
+@pytest.mark.parametrize("field", ["n", "messages", "prompt", "model", "stream", "seed"])
+def test_fields_that_the_harness_sets_are_refused_in_the_extra_body(field: str) -> None:
+    with pytest.raises(UsageError, match=field):
+        Spelling(extra_body={field: 1})
+
+
+def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_in_a_repr() -> None:
+    spelling = Spelling(
+        extra_body={"api_key": "k-123456", "word": "hunter"},
+        chat_template_kwargs={"token": "t-123456", "hint": "hunter"},
+    )
+    assert {secret.reveal() for secret in spelling.secrets} == {"k-123456", "t-123456"}
+    assert "hunter" not in repr(spelling)
+    assert body(RequestTemplate(model="m", spelling=spelling))["api_key"] == "k-123456"
+
+
+def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
+    chat, raw = (
+        RequestTemplate(model="m", spelling=Spelling(api=api, stream=False)) for api in ("chat", "completions")
+    )  # type: ignore[arg-type]
+    shared = {"model": "m", "stream": False}
+    assert json.loads(chat.body_of_text("Hi", 7)) == {
+        **shared,
+        "seed": 7,
+        "messages": [{"role": "user", "content": "Hi"}],
+    }
+    assert json.loads(raw.body_of_text("Hi")) == {**shared, "prompt": "Hi"}
+    after = {**shared, "seed": 7, "max_tokens": 40, "prompt": [3, 1, 2]}
+    assert json.loads(raw.body_after_tokens((3, 1, 2), 7, 40)) == after
+
+
+def test_a_template_sends_neutral_values_for_what_was_not_set_or_those_of_earlier_requests() -> None:
+    asker = Asker(
+        model="m", engine="vllm", left_out=frozenset({"min_p"}), spelling=Spelling(extra_body={"presence_penalty": 1})
+    )
+    template = asker.template({"top_p": 0.9, "max_tokens": 50})
+    assert template.sampling == {"top_k": -1, "repetition_penalty": 1.0, "top_p": 0.9}
+    assert template.max_tokens == 50
+    again = asker.template({"top_p": 0.9, "top_k": 5}, neutral={"top_k": -1, "min_p": 0.5})
+    assert again.sampling == {"top_p": 0.9, "top_k": 5, "min_p": 0.5}
+    assert again.max_tokens is None

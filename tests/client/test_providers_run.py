@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
 from harness.testing import FakeServer, Request, Step, completion, http, models
+from tests.system.command import Result, harness
 
-Run = Callable[..., tuple[int, str, str]]
+Run = Callable[..., Result]
 
 REFUSED = {
     "error": {
@@ -37,75 +37,38 @@ def strict_provider(request: Request) -> Iterable[Step]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Calls `harness run` on three questions; returns (exit code, output, errors)."""
-    (tmp_path / "set.jsonl").write_text(
-        "".join(json.dumps({"problem": f"1+{n}?", "answer": "2"}) + "\n" for n in range(3))
-    )
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DEEPSEEK_API_KEY", "AZURE_OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GROQ_API_KEY", "sk-groq")
-
-    def call(*words: str) -> tuple[int, str, str]:
-        data = ("--data", "set.jsonl", "--question-key", "problem", "--answer-key", "answer")
-        monkeypatch.setattr(sys, "argv", ["harness", "run", *data, "--no-canary", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capfd.readouterr()
-        code = ended.value.code
-        return code if isinstance(code, int) else 0, shown.out, shown.err
-
-    return call
+def run(tmp_path: Path) -> Run:
+    """Calls `harness run` on three questions, with the keys of three providers."""
+    rows = "".join(json.dumps({"problem": f"1+{n}?", "answer": "2"}) + "\n" for n in range(3))
+    (tmp_path / "set.jsonl").write_text(rows)
+    data = ("run", "--data", "set.jsonl", "--question-key", "problem", "--answer-key", "answer", "--no-canary")
+    keys = {"GROQ_API_KEY": "sk-groq", "AZURE_OPENAI_API_KEY": "sk-azure", "ANTHROPIC_API_KEY": "sk-ant"}
+    return partial(harness, tmp_path, *data, extra=keys)
 
 
 GROQ = ("--provider", "groq", "--model", "qwen/qwen3-32b")
 
 
-def test_a_dry_run_shows_the_request_as_it_would_be_sent(run: Run) -> None:
-    with FakeServer(strict_provider) as server:
-        code, out, _ = run(*GROQ, "--base-url", server.base_url, "--dry-run", "--thinking", "on", "--seed", "none")
-        assert code == 0
-    shown = json.loads(next(line for line in out.splitlines() if ": request" in line).partition("request")[2])
-    assert shown == {
-        "model": "qwen/qwen3-32b",
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "temperature": 0.6,
-        "top_p": 0.95,
-        "reasoning_effort": "default",
-        "max_completion_tokens": 32768,
-    }
-    assert not [r for r in server.requests if r.method == "POST"]
-
-
-def test_azures_key_goes_into_its_own_header(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-azure")
-    with FakeServer(strict_provider) as server:
-        words = ("--provider", "azure", "--model", "my-gpt", "--base-url", server.base_url, "--drop", "top_p")
-        code, _, err = run(*words)
-        assert code == 0, err
-    posted = [r for r in server.requests if r.method == "POST"]
-    assert {r.headers.get("authorization") for r in posted} == {None}
-
-
 def test_what_a_provider_refuses_ends_the_run_in_its_words_with_the_way_out(run: Run) -> None:
     with FakeServer(strict_provider) as server:
-        code, _, err = run(*GROQ, "--base-url", server.base_url)
-    assert code == 2
-    assert "'top_p' does not support 0.95 with this model" in err
-    assert "`drop` leaves a field out" in err
+        done = run(*GROQ, "--base-url", server.base_url)
+    assert done.code == 2
+    assert "'top_p' does not support 0.95 with this model" in done.err
+    assert "`drop` leaves a field out" in done.err
 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
     with FakeServer(strict_provider) as server:
         words = ("--base-url", server.base_url, "--drop", "top_p", "--prices", "1,10")
-        code, _, err = run(*GROQ, *words, "--rpm", "6000")
-        assert code == 0, err
-        assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
-        code, _, err = run(*GROQ, *words)
-    assert code == 0
-    assert ("all sessions: 0.00018 USD for 27 tokens in, 15 out" in err, "this session" in err) == (True, False)
+        done = run(*GROQ, *words, "--rpm", "6000")
+        assert done.code == 0, done.err
+        assert "this session: 0.00018 USD for 27 tokens in, 15 out" in done.err
+        done = run(*GROQ, *words)
+    assert done.code == 0
+    assert ("all sessions: 0.00018 USD for 27 tokens in, 15 out" in done.err, "this session" in done.err) == (
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,8 +95,8 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
 )
 def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:
     with FakeServer(strict_provider) as server:
-        code, _, err = run(*(part for word in words for part in at(word, server.base_url)))
-    assert (code, expected in err) == (2, True), err
+        done = run(*(part for word in words for part in at(word, server.base_url)))
+    assert (done.code, expected in done.err) == (2, True), done.err
 
 
 def at(word: str, url: str) -> tuple[str, ...]:
@@ -143,20 +106,6 @@ def at(word: str, url: str) -> tuple[str, ...]:
 def test_a_name_that_a_provider_does_not_list_is_a_warning(run: Run) -> None:
     with FakeServer(strict_provider) as server:
         words = ("--provider", "groq", "--model", "qwen/qwen3", "--base-url", server.base_url, "--drop", "top_p")
-        code, _, err = run(*words)
-    assert code == 0
-    assert "groq does not list qwen/qwen3" in err
-
-
-def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_list(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            yield http(500, {"error": "no list for you"})
-        else:
-            yield from completion()
-
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant")
-    with FakeServer(without_list) as server:
-        code, _, err = run("--provider", "anthropic", "--model", "claude", "--base-url", server.base_url)
-    assert code == 0, err
-    assert "ignores seeds" in err
+        done = run(*words)
+    assert done.code == 0
+    assert "groq does not list qwen/qwen3" in done.err

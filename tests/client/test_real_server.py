@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model, stated_concurrency
+from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines
 from harness.client.loop import new_event_loop
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate, Spelling
+from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
 from harness.core.choices import TransportName
-from harness.core.records import Message, Question
+from harness.core.errors import ServerError
+from harness.generation.settings import RunSettings
 from server_launchers.keeping.launch import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
+from tests.generation.small_runs import question_set, run, run_settings, samples_of
+from tests.runs.recorded import question
 
 pytestmark = pytest.mark.server
 
@@ -24,25 +30,12 @@ TRANSPORTS: tuple[TransportName, ...] = ("http", "openai")
 DEADLINES = Deadlines(first_token=60, idle=60)
 
 
-def question(text: str) -> Question:
-    return Question(
-        benchmark="b",
-        question_id=text,
-        messages=(Message("user", text),),
-        prompt=text,
-        references=(),
-        kind="text",
-        row_digest="",
-        prompt_digest="",
-    )
-
-
 def ask(name: TransportName, server: RunningServer, template: RequestTemplate, text: str, seed: int) -> Reply:
     async def main() -> Reply:
         transport = open_transport(name)
         endpoint = Endpoint.parse(server.base_urls[0])
         try:
-            body = template.body(question(text), seed)
+            body = template.body(question(text=text, prompt=text), seed)
             return await transport.complete(endpoint, template.path, body, DEADLINES, 10**7)
         finally:
             await transport.close()
@@ -98,3 +91,29 @@ def test_the_server_states_its_slots_and_the_context_of_one(embedded_server: Run
     assert stated_concurrency(endpoint) == SLOTS
     assert info.context_tokens is not None
     assert info.context_tokens <= CONTEXT
+
+
+@pytest.fixture
+def tokenizer(embedded_server: RunningServer) -> Tokenizer:
+    return Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "llama.cpp", embedded_server.model)
+
+
+def short(settings: RunSettings, max_tokens: int) -> None:
+    """Let the replies be of a few tokens, each of which is real work of the server."""
+    sampling = settings.benchmarks["sums"].sampling.but(max_tokens=max_tokens, temperature=1.0)
+    object.__setattr__(settings.benchmarks["sums"], "sampling", sampling)
+
+
+def test_the_prompt_is_as_long_as_the_server_counts_it(
+    tokenizer: Tokenizer, embedded_server: RunningServer, tmp_path: Path
+) -> None:
+    settings = run_settings(tmp_path / "run", embedded_server.base_urls[0], samples=1, model=embedded_server.model)
+    short(settings, max_tokens=4)
+    run(settings, questions := question_set(tmp_path, 1), transport_factory=HttpTransport)
+    (sample,) = samples_of(settings)
+    assert sample.usage.prompt_tokens == len(tokenizer.render(questions.questions[0].messages, {})[1])
+
+
+def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningServer) -> None:
+    with pytest.raises(ServerError):
+        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").render(question(text="Hi").messages, {})

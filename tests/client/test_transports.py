@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import gzip
-import itertools
 import json
 import os
 import random
-import resource
 import socket
 import ssl
 import tempfile
@@ -207,27 +204,6 @@ def test_a_unix_socket_is_an_endpoint_like_another(socket_path: str) -> None:
         run(Maker(open_transport), main())
         assert server.connections == 2
         assert {request.path for request in server.requests} == {"/v1/chat/completions"}
-
-
-def test_many_requests_at_once_each_get_their_own_reply(make: Maker) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        word = request.json["messages"]
-        yield HEAD
-        for letter in word:
-            yield chunk(delta(letter))
-            yield Pause(0.001)
-        yield chunk(delta(finish="stop") + DONE) + END
-
-    with FakeServer(answer) as server:
-
-        async def main() -> list[Outcome]:
-            async with opened(make) as transport:
-                bodies = [
-                    json.dumps({"model": "m", "messages": f"word-{n}", "stream": True}).encode() for n in range(40)
-                ]
-                return list(await asyncio.gather(*(outcome_of(transport, server.base_url, body=b) for b in bodies)))
-
-        assert [replied(each).text for each in run(make, main())] == [f"word-{n}" for n in range(40)]
 
 
 # -- connecting ------------------------------------------------------------------------------------------------------
@@ -425,10 +401,6 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(make: 
             assert failure.retryable, at
 
 
-def test_a_transcript_in_single_bytes_is_whole(make: Maker) -> None:
-    assert replied(ask(make, lambda _: [TRANSCRIPT[i : i + 1] for i in range(len(TRANSCRIPT))])).text == "4∑2"
-
-
 # -- deadlines -------------------------------------------------------------------------------------------------------
 
 
@@ -457,23 +429,6 @@ def test_cancelling_closes_the_connection(make: Maker) -> None:
                 assert await asyncio.to_thread(server.wait_for, lambda: server.aborted == 1)
 
         run(make, main())
-
-
-def test_a_connection_that_failed_is_not_used_again(make: Maker) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        if request.number == 1:
-            return [HEAD, chunk(delta("x")), chunk(event(b"{broken")), Pause(0.05), chunk(delta("late", finish="stop"))]
-        return completion()
-
-    with FakeServer(answer) as server:
-
-        async def main() -> None:
-            async with opened(make) as transport:
-                failed(await outcome_of(transport, server.base_url))
-                assert replied(await outcome_of(transport, server.base_url)).text == "42"
-
-        run(make, main())
-        assert server.connections == 2
 
 
 # -- long streams and prompts ----------------------------------------------------------------------------------------
@@ -567,143 +522,34 @@ def held(let_go: threading.Event) -> Iterator[Step]:
         yield Pause(0.01)
 
 
-# -- descriptors -----------------------------------------------------------------------------------------------------
-
-OPEN = Path("/proc/self/fd")
-lists_descriptors = pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
-
-
-@pytest.fixture
-def no_descriptors() -> Iterator[Callable[[], None]]:
-    """A call that lets no further file be opened in this process."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken: list[int] = []
-
-    def take_all() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(p.name) for p in OPEN.iterdir()) + 8, before[1]))
-        with contextlib.suppress(OSError):
-            while True:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
-
-    yield take_all
-    for descriptor in taken:
-        os.close(descriptor)
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@lists_descriptors
-def test_a_full_table_of_descriptors_is_told_by_its_cure(make: Maker, no_descriptors: Callable[[], None]) -> None:
-    released = threading.Event()
-
-    def answer(_: Request) -> Iterator[Step]:
-        yield from held(released)
-        yield from completion()
-
-    async def main() -> None:
-        try:
-            async with opened(make) as transport:
-                first = asyncio.create_task(outcome_of(transport, server.base_url))
-                while not server.requests:
-                    await asyncio.sleep(0.01)
-                no_descriptors()
-                failure = failed(await outcome_of(transport, server.base_url))
-                assert (failure.kind, "ulimit -n" in failure.message) == ("connect", True)
-                released.set()
-                assert replied(await first).text == "42", "who has a socket is not disturbed"
-        finally:
-            released.set()
-
-    with FakeServer(answer) as server:
-        run(make, main())
-
-
-HABITS: list[list[Step]] = [
-    [CLOSE], [RESET], [http(500, b"no")], [http(429)], [HEAD, CLOSE], [HEAD, RESET], [b"no HTTP\r\n\r\n", CLOSE],
-    [http(200, b"not an event stream")],
-]  # fmt: skip
-
-
-@lists_descriptors
-def test_after_a_thousand_failures_descriptors_and_tasks_are_as_many_as_before() -> None:
-    habits, well = itertools.cycle(HABITS), False
-
-    async def counts() -> tuple[int, int]:
-        await asyncio.sleep(0.1)
-        gc.collect()
-        return len(list(OPEN.iterdir())), len(asyncio.all_tasks())
-
-    async def main(url: str) -> None:
-        nonlocal well
-        async with opened(MAKERS["http"]) as transport:
-
-            async def ask(number: int) -> None:
-                failed(await outcome_of(transport, "http://127.0.0.1:1/v1" if number % 5 == 0 else url))
-
-            for number in range(20):
-                await ask(number)
-            files, tasks = await counts()
-            for begin in range(0, 1000, 20):
-                await asyncio.gather(*(ask(begin + i) for i in range(20)))
-            after_files, after_tasks = await counts()
-            assert after_tasks == tasks
-            assert after_files <= files + 20, "no more than the connections that are kept"
-            well = True
-            replied(await outcome_of(transport, url))
-
-    with FakeServer(lambda _: completion() if well else next(habits)) as server:
-        run(MAKERS["http"], main(server.base_url))
-
-
 # -- TLS and proxies -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def https(authority: trustme.CA) -> Iterator[FakeServer]:
+@contextlib.contextmanager
+def serving_tls(authority: trustme.CA, host: str) -> Iterator[str]:
+    """The address of a server whose certificate is of this host."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.issue_cert(host).configure_cert(context)
     with FakeServer(lambda _: completion(), tls=context) as server:
-        yield server
+        yield server.base_url
 
 
-def secure(url: str) -> Outcome:
-    return asked_at(Maker(HttpTransport), url)
-
-
-@pytest.fixture
-def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-
-
-@pytest.mark.usefixtures("trusted")
-def test_a_named_authority_is_trusted(https: FakeServer) -> None:
-    assert replied(secure(https.base_url)).text == "42"
-
-
-def test_an_unknown_authority_is_refused_with_the_way_out(https: FakeServer) -> None:
-    failure = failed(secure(https.base_url))
-    assert failure.kind == "refused"
-    assert "SSL_CERT_FILE" in failure.message
-
-
-@pytest.mark.usefixtures("trusted")
-def test_a_certificate_for_another_host_is_refused(authority: trustme.CA) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("elsewhere.example").configure_cert(context)
-    with FakeServer(lambda _: completion(), tls=context) as server:
-        assert failed(secure(server.base_url)).kind == "refused"
+def test_an_unknown_authority_is_refused_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    with serving_tls(authority, "127.0.0.1") as url, serving_tls(authority, "elsewhere.example") as other:
+        failure = failed(asked_at(MAKERS["http"], url))
+        assert (failure.kind, "SSL_CERT_FILE" in failure.message) == ("refused", True)
+        authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert replied(asked_at(MAKERS["http"], url)).text == "42"
+        assert failed(asked_at(MAKERS["http"], other)).kind == "refused", "a certificate of another host"
 
 
 def test_a_request_through_a_proxy_reaches_the_proxy_with_the_full_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeServer(lambda _: completion()) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-        assert replied(secure("http://api.example.com/v1")).text == "42"
+        assert replied(asked_at(MAKERS["http"], "http://api.example.com/v1")).text == "42"
         assert proxy.requests[0].path == "http://api.example.com/v1/chat/completions"
 
 

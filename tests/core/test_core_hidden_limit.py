@@ -9,7 +9,7 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -110,22 +110,19 @@ def test_other_cut_replies_show_none(lengths: list[tuple[int | None, int | None]
     assert early(lengths, max_tokens) == ""
 
 
-class Limited:
+def of_lengths(most: int, reason: str) -> Callable[[Request], Iterable[Step]]:
     """A server whose replies have the lengths that free text has, up to `most` tokens, and say `reason` there."""
+    replies = itertools.cycle(limited(40, most))
 
-    def __init__(self, most: int, reason: str = "stop") -> None:
-        self.most, self.reason = most, reason
-        self.replies = itertools.cycle(limited(40, most))
-
-    def __call__(self, request: Request) -> Iterable[Step]:
+    def answer(request: Request) -> Iterable[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
-        tokens, text = next(self.replies)
-        finish = delta(
-            finish=self.reason if tokens == self.most else "stop",
-            usage={"prompt_tokens": 9, "completion_tokens": tokens},
-        )
+        tokens, text = next(replies)
+        usage = {"prompt_tokens": 9, "completion_tokens": tokens}
+        finish = delta(finish=reason if tokens == most else "stop", usage=usage)
         return event_stream(delta(role="assistant"), *(delta(f"{word} ") for word in text.split()[:tokens]), finish)
+
+    return answer
 
 
 LIMITS = {
@@ -140,7 +137,7 @@ def test_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, 
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ends = {}
     for name, most, seed in (("cut", 40, "1"), ("whole", 4000, "2")):
-        with FakeServer(Limited(most, reason)) as server:
+        with FakeServer(of_lengths(most, reason)) as server:
             words = ("run", "--data", "q.jsonl", "--samples", "2", "--max-tokens", "8000", "--base-url")
             more = ("--no-canary", "--no-fingerprint", "--seed", seed, "--out", name)
             ends[name] = harness(tmp_path, *words, server.base_url, *more)

@@ -1,23 +1,23 @@
-"""Digests, seeds and exit codes that must not drift."""
+"""Digests, seeds, exit codes and the table of finish reasons, which must not drift; one version, and our folders.
+
+For: harness.core.about, harness.core.finish_words.
+"""
 
 from __future__ import annotations
 
 import random
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import harness
+from harness.core import about, errors
 from harness.core.codec import digest, sample_seed
-from harness.core.errors import (
-    HarnessError,
-    Interrupted,
-    ServerError,
-    StoppedByRule,
-    StoreError,
-    UsageError,
-    near_names,
-)
+from harness.core.files import shipped_folder
+from harness.core.finish_words import _ENDINGS, ending
 
 
 def test_a_digest_is_the_same_on_every_machine() -> None:
@@ -45,19 +45,78 @@ def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> Non
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (HarnessError("x"), 2),
-        (UsageError("x"), 2),
-        (ServerError("x"), 2),
-        (StoreError("x"), 3),
-        (StoppedByRule("x"), 4),
-        (Interrupted("x", 2), 130),
-        (Interrupted("x", 15), 143),
+        (errors.HarnessError("x"), 2),
+        (errors.UsageError("x"), 2),
+        (errors.ServerError("x"), 2),
+        (errors.StoreError("x"), 3),
+        (errors.StoppedByRule("x"), 4),
+        (errors.Interrupted("x", 2), 130),
+        (errors.Interrupted("x", 15), 143),
     ],
 )
-def test_exit_codes(error: HarnessError, code: int) -> None:
+def test_exit_codes(error: errors.HarnessError, code: int) -> None:
     assert error.exit_code == code
 
 
 def test_a_misspelt_name_is_answered_with_near_ones() -> None:
-    assert near_names("AIMME24", ["aime24", "aime25", "gpqa"]).startswith(" Did you mean aime24")
-    assert near_names("zzz", ["aime24"]) == ""
+    assert errors.near_names("AIMME24", ["aime24", "aime25", "gpqa"]).startswith(" Did you mean aime24")
+    assert errors.near_names("zzz", ["aime24"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("stop", "end"), ("STOP", "end"), ("eos", "end"), ("end_turn", "end"), ("length", "cut"), ("MAX_TOKENS", "cut"),
+        ("model_length", "cut"), ("max_output_tokens", "cut"), ("abort", "break"), ("network_error", "break"),
+        ("insufficient_system_resource", "break"), ("content_filter", "filter"), ("SAFETY", "filter"),
+        ("sensitive", "filter"), ("repetition", "unknown"), ("", "unknown"), ("lengthy", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_finish_reason_says_how_the_reply_ended_in_letters_of_either_case(word: str, says: str) -> None:
+    assert ending(word) == says
+
+
+def test_the_page_names_each_word() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text("utf-8")
+    assert [word for word in _ENDINGS if f"`{word}`" not in page] == []
+
+
+CHECKOUT = Path(harness.__file__).parent.parent
+
+
+def test_the_front_door_and_the_build_read_the_same_version() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    read_from = CHECKOUT / project["tool"]["hatch"]["version"]["path"]
+    assert read_from.samefile(about.__file__)
+    assert harness.__version__ == about.__version__
+
+
+def test_shipped_data_lie_in_the_checkout_or_in_the_package() -> None:
+    assert list(shipped_folder("datasets", "datasets").glob("aime24.yaml"))
+    assert list(shipped_folder("published", "results/published").glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("own", "xdg", "folder"),
+    [
+        (None, None, "~/.cache/reasoning-harness"),
+        ("", "", "~/.cache/reasoning-harness"),
+        ("/own", None, "/own"),
+        ("~/own", "/xdg", "~/own"),
+        (None, "/xdg", "/xdg/reasoning-harness"),
+        (None, "relative", "~/.cache/reasoning-harness"),
+    ],
+)
+def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(
+    monkeypatch: pytest.MonkeyPatch, own: str | None, xdg: str | None, folder: str
+) -> None:
+    for kind, function, home in (
+        ("CACHE", about.cache_folder, ".cache"),
+        ("STATE", about.state_folder, ".local/state"),
+    ):
+        for name, value in ((f"HARNESS_{kind}", own), (f"XDG_{kind}_HOME", xdg)):
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+        assert function() == Path(folder.replace(".cache", home)).expanduser()

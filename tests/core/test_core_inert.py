@@ -6,6 +6,8 @@ import csv
 import io
 import sys
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -19,22 +21,26 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
 pytestmark = pytest.mark.fuzz
 
 EXAMPLES = examples(300)
+
+
+def several(*cases: Any) -> Callable[[Any], Any]:
+    """An `example` of each case; a tuple holds the arguments."""
+
+    def decorated(test: Any) -> Any:
+        for case in cases:
+            test = example(*(case if isinstance(case, tuple) else (case,)))(test)
+        return test
+
+    return decorated
+
+
 RESERVED = {"con", "prn", "aux", "nul", "com1", "lpt9"}
 
 
 @given(ANY_TEXT)
-@example("../../x")
-@example("/etc")
-@example("-rf")
-@example("CON")
-@example("nul.txt")
-@example("x" * 300)
-@example("a\0b")
-@example("..")
-@example("")
-@example("练" * 300)
-@example("练习\u202e50")
-@example("e\u0301" * 60)
+@several(
+    "../../x", "/etc", "-rf", "CON", "nul.txt", "x" * 300, "a\0b", "..", "", "练" * 300, "练习\u202e50", "e\u0301" * 60
+)
 @settings(max_examples=EXAMPLES)
 def test_a_safe_name_is_one_plain_component(name: str) -> None:
     safe = safe_name(name)
@@ -88,10 +94,7 @@ def test_a_model_name_stays_readable() -> None:
 
 
 @given(ANY_TEXT, st.none() | st.integers(0, 20))
-@example("\x1b]52;c;aGk=\x07", None)
-@example("\x9b31m", None)
-@example("\u202eevil\u2066", None)
-@example("a\r\nb\u2028c\x85d", None)
+@several(*((text, None) for text in ("\x1b]52;c;aGk=\x07", "\x9b31m", "\u202eevil\u2066", "a\r\nb\u2028c\x85d")))
 @settings(max_examples=EXAMPLES)
 def test_visible_text_cannot_drive_a_terminal(text: str, limit: int | None) -> None:
     shown = visible(text, limit)
@@ -119,9 +122,7 @@ def test_a_quotation_is_bounded(text: str) -> None:
 
 
 @given(ANY_TEXT)
-@example("=cmd()")
-@example("\t=1")
-@example("@SUM(1)")
+@several("=cmd()", "\t=1", "@SUM(1)")
 @settings(max_examples=EXAMPLES)
 def test_a_cell_never_starts_a_formula_and_keeps_its_text(text: str) -> None:
     cell = csv_cell(text)

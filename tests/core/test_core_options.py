@@ -1,18 +1,24 @@
-"""A declaration of an option: what it lets in, what it says of the rest, and what it is to others."""
+"""A declaration of an option: what it lets in, what it says of the rest, by its keyword, and what it is to others;
+pydantic's objections become one sentence that names the field and what was found.
+
+For: harness.core.validation.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from harness.asking.options.run import RunOptions
+import harness
 from harness.asking.options.score import OutputsOptions
-from harness.core.errors import UsageError
+from harness.core.errors import UNSET, UsageError, as_keyword
 from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
+from harness.core.validation import Problem, first_problem
 from harness.presets.grading import GradingOptions
 
 
@@ -74,7 +80,6 @@ def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: s
         ({"names": ["a", "b", "c"]}, "expected at most 2, found 3"),
         ({"how": "c"}, "how='c': expected 'a' or 'b'"),
         ({"stp": 3}, "unknown key 'stp'. Did you mean step?"),
-        ({"zzz": 3}, "unknown key 'zzz'. The known keys are "),
         ({"file": "nowhere"}, "file='nowhere': there is no such file"),
         ({"step": 9, "margin": 9}, "step=9: not with 9"),
     ],
@@ -109,18 +114,6 @@ def test_a_class_has_the_options_of_its_bases_first() -> None:
     assert options_of(Racing)["ids"].accepts == "Texts | None"
 
 
-def test_a_bound_is_refused_in_the_words_of_a_person() -> None:
-    refused = {"stop": [str(n) for n in range(17)], "temperature": -1.0, "samples": 0}
-    sentences = {}
-    for name, value in refused.items():
-        with pytest.raises(UsageError) as error:
-            RunOptions.of(benchmarks="demo", **{name: value})
-        sentences[name] = error.value.sentence
-    assert "expected at most 16, found 17" in sentences["stop"]
-    assert "expected a number greater than or equal to 0" in sentences["temperature"]
-    assert not any("should" in sentence or "validation" in sentence for sentence in sentences.values())
-
-
 _VALUES = (
     None, "", "a", "ä", "\ud800", 0, 1, -1, 10**13, 0.0, 0.5, -0.5, 1e13, math.nan, math.inf, True, 257, 3600.0, (),
 )  # fmt: skip
@@ -142,3 +135,92 @@ def test_what_is_let_in_without_pydantic_is_let_in_by_pydantic_as_it_is(declared
                 continue  # by the check of several options together
             assert taken == checked
             assert type(taken) is type(checked)
+
+
+def test_an_error_shows_the_option_as_a_keyword_and_keeps_its_field() -> None:
+    error = UsageError("expected 1 to 9; or give fit_context=True", field="samples", value="0 x")
+    assert str(error) == error.sentence == "samples='0 x': expected 1 to 9; or give fit_context=True"
+    assert (error.field, error.value) == ("samples", "0 x")
+    assert UsageError("no such card").field is None
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (UNSET, "stop"),
+        (None, "stop=None"),
+        (("a",), "stop=['a']"),
+        (Path("a"), "stop='a'"),
+        ({"a": 1}, "stop={'a': 1}"),
+    ],
+)
+def test_python_sees_a_keyword_argument(value: object, shown: str) -> None:
+    assert as_keyword("stop", value) == shown
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    stop: tuple[str, ...] = ()
+
+    @field_validator("stop")
+    @classmethod
+    def _short(cls, stop: tuple[str, ...]) -> tuple[str, ...]:
+        if len(stop) > 2:
+            raise ValueError("at most 2 texts")
+        return stop
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    title: Annotated[str, Field(min_length=1)]
+    sampling: Inner = Inner()
+
+
+def problem(value: Any) -> Problem:
+    with pytest.raises(ValidationError) as caught:
+        Outer.model_validate(value)
+    return first_problem(caught.value, {*Outer.model_fields, *Inner.model_fields})
+
+
+def test_a_value_out_of_bounds_is_named_with_its_path_and_what_was_found() -> None:
+    assert problem({"title": "x", "sampling": {"top_p": 1.5}}) == Problem(
+        "sampling.top_p",
+        "expected a number less than or equal to 1",
+        "1.5",
+        "sampling.top_p: expected a number less than or equal to 1, found 1.5",
+    )
+
+
+def test_a_misspelt_key_is_told_before_the_missing_one_that_it_caused() -> None:
+    first = problem({"titel": "x"})
+    assert first.sentence == "unknown key 'titel'. Did you mean title?"
+    assert problem({}).sentence == "the key 'title' is missing"
+
+
+def test_our_own_objections_lose_pydantics_prefix_and_python_words_become_yamls() -> None:
+    own = problem({"title": "x", "sampling": {"stop": ["a", "b", "c"]}})
+    assert own.sentence == "sampling.stop: at most 2 texts, found ['a', 'b', 'c']"
+    assert "expected a list in brackets" in problem({"title": "x", "sampling": {"stop": {}}}).sentence
+    assert problem({"title": "caf\udce9"}).sentence == r"title: expected a text in UTF-8, found 'caf\udce9'"
+
+
+def test_what_was_written_reaches_the_terminal_harmless_and_bounded() -> None:
+    sentence = problem({"title": "x", "\x1b[31m" + "k" * 5000: 1}).sentence
+    assert "\x1b" not in sentence
+    assert len(sentence) < 500
+    assert len(problem({"title": ["y" * 100_000]}).sentence) < 500
+
+
+def test_a_value_that_is_wrong_as_a_whole_has_no_field() -> None:
+    first = problem([1])
+    assert first.field == ""
+    assert first.sentence.endswith("found [1]")
+
+
+def test_no_error_that_repeats_a_refused_value_is_the_cause_of_ours() -> None:
+    """Pydantic's error repeats the value, which may be a key, and a traceback prints the causes of an error."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(harness.__file__).parent.rglob("*.py")]
+    raised = re.findall(r"^ *raise .*\bfirst_problem\(.*", "\n".join(sources), re.MULTILINE)
+    assert raised
+    assert not [line for line in raised if "from None" not in line]

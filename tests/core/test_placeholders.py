@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from harness.core.placeholders import placeholders
 
 
 @pytest.mark.parametrize(
-    ("template", "expected"),
+    "template",
     [
-        (
-            "[Task]: {question}\n[Submission]: {answer}\n{criterion} {instructions}",
-            ["{question}", "{answer}", "{criterion}", "{instructions}"],
-        ),
-        (
-            "Question: {question}\nGold target: {target}\nPredicted: {predicted_answer}",
-            ["{question}", "{target}", "{predicted_answer}"],
-        ),
-        ("[correct_answer]: {correct_answer}\n[response]: {response}", ["{correct_answer}", "{response}"]),
-        (
-            "{question}\n{ref_answer_1}\n{answer_a}{answer_b}",
-            ["{question}", "{ref_answer_1}", "{answer_a}", "{answer_b}"],
-        ),
-        ("{input}{completion}, {input} again", ["{input}", "{completion}"]),
-        ("Is {{output}} like {{ expected }}?", ["{{output}}", "{{ expected }}"]),
-        ("{{ doc.answer | trim }} and {{item['gold']}}", ["{{ doc.answer | trim }}", "{{item['gold']}}"]),
-        (
-            "{doc.answer} {answer!r} {answer:>10} {row[answer]}",
-            ["{doc.answer}", "{answer!r}", "{answer:>10}", "{row[answer]}"],
-        ),
-        ("{ answer } {Answer} {reference answer}", ["{ answer }", "{Answer}", "{reference answer}"]),
-        ("Compare {参考答案} with {回答}", ["{参考答案}", "{回答}"]),
-        ("${answer} of \\boxed{x} and {gold}", ["{answer}", "{gold}"]),
+        "[Task]: «{question}»\n[Submission]: «{answer}»\n«{criterion}» «{instructions}»",
+        "«{question}»\n«{ref_answer_1}»\n«{answer_a}»«{answer_b}»: «{predicted_answer}», target «{target}»",
+        "«{input}»«{completion}», {input} again",
+        "Is «{{output}}» like «{{ expected }}»?",
+        "«{{ doc.answer | trim }}» and «{{item['gold']}}»",
+        "«{doc.answer}» «{answer!r}» «{answer:>10}» «{row[answer]}»",
+        "«{ answer }» «{Answer}» «{reference answer}»",
+        "Compare «{参考答案}» with «{回答}»",
+        "$«{answer}» of \\boxed{x} and «{gold}»",
     ],
 )
-def test_a_template_of_another_tool_has_placeholders(template: str, expected: list[str]) -> None:
-    assert placeholders(template) == expected
+def test_a_template_of_another_tool_has_placeholders(template: str) -> None:
+    assert placeholders(re.sub("[«»]", "", template)) == re.findall("«(.*?)»", template)
 
 
 def test_a_long_text_without_placeholders_is_searched_in_a_moment() -> None:

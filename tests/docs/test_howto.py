@@ -1,9 +1,15 @@
-"""Each command of the how-to pages is accepted, those of other pages are parsed; the recipes read a real run."""
+"""Each command of the how-to pages and of README is accepted, those of other pages are parsed; the recipes read a real
+run, and the tutorials run with a real model (`make test-docs`). tests/system/test_python_api.py runs README's Python.
+
+For: harness.cli.demo.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,18 +18,21 @@ from pathlib import Path
 import pytest
 
 from harness.benchmarks.shards import Shard
+from harness.cli.demo import next_lines, program
+from server_launchers import isolated
 from server_launchers.keeping.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands
-from tests.docs.trying import Bench
-from tests.system.command import harness
+from tests.docs.trying import ROW, Bench
+from tests.system.command import environment, harness
 
 SCALING = DOCS / "scaling.md"
 PAGES = [DOCS / name for name in ("ci.md", "exports.md", "gpu-nodes.md", "running.md")]
 OTHERS = [
     *(page for page in sorted(DOCS.glob("*.md")) if page not in PAGES and page.name != "moving.md"),
+    *sorted((DOCS / "tutorials").glob("*.md")),
     ROOT / "examples" / "plugin_package" / "README.md",
 ]
-"""Pages whose commands are parsed only; tutorials and moving.md have tests of their own."""
+"""Pages whose commands are parsed only; moving.md has a test of its own."""
 
 
 @pytest.mark.parametrize("typed", [one for page in PAGES for one in commands(page)], ids=str)
@@ -64,3 +73,86 @@ def test_a_job_array_of_clients_takes_every_shard_once(tmp_path: Path) -> None:
         subprocess.run(["bash", "-s"], input=script, text=True, cwd=tmp_path, env=environment, check=True)
     typed = re.findall(r"--shard (\S+)", (tmp_path / "words").read_text())
     assert [Shard.parse(shard) for shard in typed] == [Shard(number, 8) for number in range(1, 9)]
+
+
+TUTORIALS = sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.name != "README.md")
+
+
+def typed_on(page: Path) -> str:
+    return "".join(block.text for block in blocks(page, "sh"))
+
+
+@pytest.mark.whole_pages
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path, whole_smollm2: Path) -> None:
+    script = "set -euo pipefail\n" + typed_on(page)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    try:
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path, {"PATH": path}), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=580, check=False,
+        )  # fmt: skip
+    finally:
+        stop = [sys.executable, "-m", "harness", "serve", "stop", "--all"]
+        subprocess.run(stop, env=environment(tmp_path), capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_each_page_is_in_the_list_and_has_commands(page: Path) -> None:
+    assert f"({page.name})" in (DOCS / "tutorials" / "README.md").read_text("utf-8")
+    assert typed_on(page).count("\nharness ") >= 2
+
+
+README = ROOT / "README.md"
+
+
+@pytest.mark.parametrize("typed", commands(README), ids=str)
+def test_each_line_of_the_readme_is_accepted(bench: Bench, typed: Typed, capsys: pytest.CaptureFixture[str]) -> None:
+    (bench.folder / "my_questions.jsonl").write_text(json.dumps(ROW) + "\n")
+    (bench.folder / "outputs.jsonl").write_text(json.dumps({"gen": r"\boxed{2}", "answer": 2}) + "\n")
+    code = bench.try_(typed)
+    assert code in (0, -1), capsys.readouterr().err
+
+
+def test_make_targets_that_are_named_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = set(re.findall(r"^(?:\$ )?make ([a-z-]+)", README.read_text("utf-8"), re.MULTILINE))
+    assert {"demo", "test"} <= named
+    assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in named)
+
+
+def test_extras_that_are_named_exist() -> None:
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    named = {one for some in re.findall(r"'\.\[([a-z,-]+)\]'", README.read_text("utf-8")) for one in some.split(",")}
+    assert named
+    assert all(re.search(rf"^{name} = \[", project, re.MULTILINE) for name in named), named
+
+
+def test_what_the_demo_says_to_do_next_is_accepted_and_names_whole_paths(bench: Bench) -> None:
+    lines = next_lines(Path("results/a demo"))
+    for line in lines:
+        program, *words = shlex.split(line)
+        if program == "cp":  # a later line asks the questions of this file
+            shutil.copy(words[0], bench.folder / words[1])
+            continue
+        assert program == "harness" or Path(program).is_file()
+        assert bench.try_(Typed("demo", tuple(words))) in (0, -1)
+    assert "my_questions.csv" in lines[0], "first something of one's own"
+    assert sum(shlex.quote(str(bench.folder / "results/a demo")) in line for line in lines) == 2
+
+
+def test_the_demo_names_a_program_that_a_shell_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, folder in (("installed", tmp_path / "venv"), ("another", tmp_path / "elsewhere")):
+        folder.mkdir()
+        (folder / "harness").write_text(f"#!/bin/sh\necho {name}\n", "utf-8")
+        (folder / "harness").chmod(0o755)
+    monkeypatch.setattr(isolated, "PYTHON", str(tmp_path / "venv/python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == str(tmp_path / "venv/harness")
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    assert program() == str(tmp_path / "venv/harness"), "another harness is on the path"
+    monkeypatch.setenv("PATH", str(tmp_path / "venv"))
+    assert program() == "harness"

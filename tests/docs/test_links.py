@@ -1,14 +1,16 @@
-"""Each link of a page to a file of the checkout leads to that file, and to a heading that it has."""
+"""Each link of a page to a file of the checkout leads to that file, and to a heading that it has; Python of the pages
+parses, and no block of commands was wrapped like prose."""
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS, ROOT, blocks
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
 
@@ -57,3 +59,15 @@ def test_a_link_that_leads_nowhere_would_be_seen(tmp_path: Path) -> None:
         "# One heading\n\n[a](page.md#one-heading) [b](page.md#another) [c](none.md) [d](https://example.org)\n"
     )
     assert broken(page) == ["page.md#another", "none.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_of_a_page_keep_their_lines(page: Path) -> None:
+    for block in blocks(page, "python"):
+        ast.parse(block.text.replace("…", "..."), f"{page}:{block.line}")
+    for block in blocks(page, "", "sh"):
+        lines = block.text.splitlines()
+        # Wrapped like prose, a command would stand at the end of the description before it.
+        if sum(line.startswith("harness ") for line in lines) > 1:
+            joined = [line for line in lines if re.search(r" {2,}.*\bharness [a-z]+( |$)", line)]
+            assert not joined, f"{page}:{block.line}: {joined[0]}"

@@ -24,44 +24,31 @@ def lines(*rows: dict[str, object]) -> str:
 
 def lay_out(folder: Path) -> None:
     """The files of which the page speaks, as each tool writes them, and the cards' one question."""
-    (folder / "my_questions.jsonl").write_text(lines(ROW))
-    (folder / "aime24_bz64.jsonl").write_text(lines({"prompt": ROW["problem"], "answer": 2, "gen": [r"so \boxed{2}"]}))
-    (folder / "limo_aime.jsonl").write_text(
-        lines({"question": ROW["problem"], "generated_responses": [r"\boxed{2}"], "gold_answer": "2"})
-    )
-    (folder / "samples_gsm8k.jsonl").write_text(
-        lines({"doc_id": 0, "doc": {"question": ROW["problem"]}, "target": "#### 2", "resps": [["#### 2"]]})
-    )
-    flat = {"problem": ROW["problem"], "answer": "2", "response": r"\boxed{2}"}
-    (folder / "flat.jsonl").write_text(lines(flat))
-    (folder / "seer_aime24.jsonl").write_text(lines({**ROW, "answer": "2", "completion": r"\boxed{2}"}))
-    nemo = folder / "out" / "eval-results" / "aime24"
+    asked, right = ROW["problem"], r"\boxed{2}"
+    nemo, doc = folder / "out" / "eval-results" / "aime24", {"question": asked}
     nemo.mkdir(parents=True)
-    for number in range(2):
-        row = {"problem": ROW["problem"], "expected_answer": "2", "generation": rf"{number}: \boxed{{2}}"}
-        (nemo / f"output-rs{number}.jsonl").write_text(lines(row))
-    review = {"score": {"value": {"acc": 1.0}, "prediction": r"\boxed{2}"}, "sample_id": 0, "group_id": 0}
-    (folder / "reviews_aime24.jsonl").write_text(
-        lines({"index": 0, "input": ROW["problem"], "target": "2", "sample_score": review})
-    )
-    predicted = {
-        "origin_prompt": [{"role": "HUMAN", "prompt": ROW["problem"]}],
-        "prediction": r"\boxed{2}",
-        "gold": "2",
-    }
+    review = {"score": {"value": {"acc": 1.0}, "prediction": right}, "sample_id": 0, "group_id": 0}
+    files: dict[str, dict[str, object]] = {
+        "my_questions": {**ROW},
+        "aime24_bz64": {"prompt": asked, "answer": 2, "gen": [f"so {right}"]},
+        "limo_aime": {"question": asked, "generated_responses": [right], "gold_answer": "2"},
+        "samples_gsm8k": {"doc_id": 0, "doc": doc, "target": "#### 2", "resps": [["#### 2"]]},
+        "flat": {"problem": asked, "answer": "2", "response": right},
+        "seer_aime24": {**ROW, "answer": "2", "completion": right},
+        **{f"out/eval-results/aime24/output-rs{number}": {"problem": asked, "expected_answer": "2",
+           "generation": f"{number}: {right}"} for number in range(2)},
+        "reviews_aime24": {"index": 0, "input": asked, "target": "2", "sample_score": review},
+    }  # fmt: skip
+    for name, row in files.items():
+        (folder / f"{name}.jsonl").write_text(lines(row))
+    predicted = {"origin_prompt": [{"role": "HUMAN", "prompt": asked}], "prediction": right, "gold": "2"}
     (folder / "opencompass_aime24.json").write_text(json.dumps({"0": predicted}))
-    (folder / "tmp_output_sglang.txt").write_text(
-        "=" * 40 + " 0 " + "=" * 40 + f"\n{ROW['problem']}\nso \\boxed{{2}}\n" + "=" * 80 + "\n"
-    )
+    head = "=" * 40 + " 0 " + "=" * 40
+    (folder / "tmp_output_sglang.txt").write_text(f"{head}\n{asked}\nso {right}\n{'=' * 80}\n")
+    choices = [{"message": {"role": "assistant", "content": right}, "stop_reason": "stop"}]
+    sample = {"id": 1, "epoch": 1, "input": asked, "target": "2"}
+    sample["output"] = {"choices": choices, "usage": {"output_tokens": 5}}
     with zipfile.ZipFile(folder / "aime.eval", "w") as archive:
-        message = {"role": "assistant", "content": r"\boxed{2}"}
-        sample = {
-            "id": 1,
-            "epoch": 1,
-            "input": ROW["problem"],
-            "target": "2",
-            "output": {"choices": [{"message": message, "stop_reason": "stop"}], "usage": {"output_tokens": 5}},
-        }
         archive.writestr("samples/1_epoch_1.json", json.dumps(sample))
     for block in blocks(PAGE, "yaml"):
         (folder / block.text.splitlines()[0].removeprefix("# ")).write_text(block.text)
@@ -126,20 +113,10 @@ def test_the_files_of_other_tools_are_put_together_as_the_page_says(
     rows.write_text(lines({"problem": "p", "answer": "2"}, {"problem": "q", "answer": "3"}))
     for line in loops:
         subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=bench.folder, check=True)
-    words = [
-        "score",
-        "seer_aime24.jsonl",
-        "--response-key",
-        "completion",
-        "--answer-key",
-        "answer",
-        "--question-key",
-        "problem",
-    ]
-    assert bench.call(words) == 0
+    words = "score seer_aime24.jsonl --response-key completion --answer-key answer --question-key problem"
+    assert bench.call(words.split()) == 0
     output = capsys.readouterr().out
-    assert "50.0" in output
-    assert "2 × 2" in output
+    assert ["50.0" in output, "2 × 2" in output] == [True, True]
 
 
 def test_each_word_of_the_table_is_answered_with_ours(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,11 @@ of one question under the shipped names; other tools' files are scored as they a
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import click
 import pytest
@@ -23,13 +23,7 @@ from harness.testing import FakeServer, Request, Step, http, models
 from server_launchers.embedded import weights
 from tests.docs.pages import ROOT, Typed
 
-ROW = {
-    "problem": "What is 1 + 1?",
-    "answer": "2",
-    "Problem": "What is 1 + 1?",
-    "Answer": "2",
-    "question": "What is 1 + 1?",
-}
+ROW = {**dict.fromkeys(("problem", "Problem", "question"), "What is 1 + 1?"), "answer": "2", "Answer": "2"}
 DRY = ("run", "sweep", "serve")
 SOURCES = (".jsonl", ".txt", ".eval")
 
@@ -42,9 +36,8 @@ def stand_ins(folder: Path) -> None:
         if card.name == "demo":
             continue
         content = yaml.safe_load((ROOT / "datasets" / f"{card.name}.yaml").read_text("utf-8"))
-        kept = {
-            key: content[key] for key in ("name", "title", "aliases", "prompt", "samples", "sampling") if key in content
-        }
+        names = {"name", "title", "aliases", "prompt", "samples", "sampling"}
+        kept = {key: value for key, value in content.items() if key in names}
         kept |= {
             "source": {"kind": "file", "path": "one.jsonl"},
             "columns": {"question": "problem", "answer": "answer"},
@@ -65,20 +58,13 @@ class Bench:
     def try_(self, typed: Typed) -> int:
         """The exit code of the command, dry where it would work; -1 where it was only parsed."""
         words = list(typed.words)
-        if words[0] == "serve" and words[1] in ("status", "stop", "logs"):
-            return self.parse(words)
-        if "--on" in words:  # a cluster is not here
-            return self.parse(words)
+        if "--on" in words or words[:2] in (["serve", "status"], ["serve", "stop"], ["serve", "logs"]):
+            return self.parse(words)  # a cluster is not here, nor a server
         if words[0] in DRY:
             self.model[0] = words[words.index("--model") + 1] if "--model" in words else "m"
-            own = [
-                self.url if word.startswith("http://127.0.0.1:") and not word.endswith(":8001") else word
-                for word in words
-            ]
-            if "--" in own:
-                own.insert(own.index("--"), "--dry-run")
-            else:
-                own.append("--dry-run")
+            here = re.compile(r"http://127\.0\.0\.1:(?!.*:?8001$)")
+            own = [self.url if here.match(word) else word for word in words]
+            own.insert(own.index("--") if "--" in own else len(own), "--dry-run")
             return self.call(own)
         if words[0] == "score" and words[1].endswith(SOURCES):
             return self.call(words)
@@ -117,10 +103,9 @@ def bench(cards_of_one_question: Path, tmp_path: Path, monkeypatch: pytest.Monke
     benches: list[Bench] = []
 
     def answer(request: Request) -> Iterator[Step]:
-        stated = {} if benches[0].context is None else {"max_model_len": benches[0].context}
-        yield (
-            models(benches[0].model[0], **stated) if urlsplit(request.path).path.endswith("/models") else http(404, {})
-        )
+        (one,) = benches
+        stated = {} if one.context is None else {"max_model_len": one.context}
+        yield models(one.model[0], **stated) if request.path.partition("?")[0].endswith("/models") else http(404, {})
 
     work = tmp_path / "work"
     work.mkdir()

@@ -361,8 +361,8 @@ def test_what_a_killed_export_left_is_removed_by_the_next(to: str, tmp_path: Pat
 
 
 ROWS = [
-    {"question": "What is 1 + 1?", "solution": "One and one make two: \\boxed{2}", "answer": "2"},
-    {"question": "What is 2 + 2?", "solution": " ", "answer": "4"},
+    {"question": "What is 1 + 1?", "solution": "One and one make two: \\boxed{2}", "answer": "2", "note": ""},
+    {"question": "What is 2 + 2?", "solution": " ", "answer": "4", "note": " "},
 ]
 
 
@@ -408,8 +408,9 @@ def test_trl_gets_the_prompt_and_the_reference(tmp_path: Path) -> None:
     [
         (
             {"to": "alpaca", "solution_key": "proof"},
-            "has no column 'proof' for any question, nor has any other row; it has question, solution",
+            "has no column 'proof' for any question, nor has any other row; it has question, solution, answer, note",
         ),
+        ({"to": "alpaca", "solution_key": "note"}, "no question of mine has a text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet holds samples"),
         ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest chooses samples of a run"),
     ],

@@ -20,7 +20,7 @@ import harness
 from harness.asking.watching import Watcher
 from harness.core.errors import HarnessError, InUse, UsageError
 from harness.core.records import Key
-from harness.extensions.clusters.ray import grading, sampling
+from harness.extensions.clusters.ray import cluster, grading, sampling
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import RunLock
@@ -28,16 +28,10 @@ from harness.scoring.pipeline import grade_run, score_run
 from harness.testing import FakeServer, http
 from tests.budget import rounds
 from tests.faults.able import able, sums
-from tests.runs.parts import NAME, sampled, write
+from tests.runs.recorded import NAME, sampled, write
 from tests.system.command import harness as command
 
 N, M = 6, 2
-
-
-@pytest.fixture(autouse=True)
-def _what_a_cluster_is_told_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run on a cluster sets it for good where it is not set."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
 
 
 class Here:
@@ -63,8 +57,10 @@ class Here:
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "Cluster", Here)
-    monkeypatch.setattr(grading, "Cluster", Here)
+    # A run on a cluster sets it for good where it is not set.
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    for module in (sampling, grading):
+        monkeypatch.setattr(module, "Cluster", Here)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -138,15 +134,16 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
     assert sampling.run_shard(given).complete
 
 
+RUN_ON = ["run", "aime24", "--model", "m", "--on"]
+URL = ["--base-url", "http://127.0.0.1:1"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "ray"], "needs the package ray"),
-        (
-            ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "dask"],
-            "expected ray or ray://HOST:PORT",
-        ),
-        (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
+        ([*RUN_ON, "ray", *URL], "needs the package ray"),
+        ([*RUN_ON, "dask", *URL], "expected ray or ray://HOST:PORT"),
+        ([*RUN_ON, "ray", "--dry-run"], "needs an address that every node reaches"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
     ],
 )
@@ -154,12 +151,10 @@ def test_without_ray_it_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     write(tmp_path / "run", [sampled(0, 0)], n_questions=1, planned=1)
-    (tmp_path / "file.jsonl").write_text('{"gen": "1", "answer": "1"}\n')
     monkeypatch.undo()  # of `_here`: the real cluster
     monkeypatch.setitem(sys.modules, "ray", None)
     result = command(tmp_path, *words)
-    assert (result.code, message in result.err) == (2, True), result.err
-    assert result.err.count("\n") == 1
+    assert (result.code, message in result.err, result.err.count("\n")) == (2, True, 1), result.err
 
 
 @given(st.lists(st.integers(0, 4_000), max_size=5), st.lists(st.integers(0, N * M - 1), min_size=1, max_size=30))
@@ -169,11 +164,9 @@ def test_stretches_side_by_side_hold_every_line_once(
     folder = write(tmp_path_factory.mktemp("run") / "run", journal(order), n_questions=N, planned=M)
     files = folder.benchmark(NAME)
     size = files.samples.stat().st_size
-    borders = sorted({0, size, *(min(cut, size) for cut in cuts)})
-    spans = pairwise(borders)
-    spanned = [sample for span in spans for sample in read_samples(files, span=span)]
+    spans = pairwise(sorted({0, size, *(min(cut, size) for cut in cuts)}))
     first = dict[Key, Any]()
-    for sample in spanned:
+    for sample in (sample for span in spans for sample in read_samples(files, span=span)):
         first.setdefault(sample.key, sample)
     assert list(first.values()) == list(read_samples(files))
 
@@ -214,17 +207,15 @@ def journal(order: Sequence[int]) -> list[Any]:
 
 
 def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
-    from harness.extensions.clusters.ray import cluster
-
     def refuse() -> None:
         raise UsageError("too many", field="samples", value=3)
 
-    kind, value = cluster._task(refuse, harness.__version__, str(Path.cwd()), ())
-    with pytest.raises(UsageError, match="shard 1: samples=3: too many"):
-        cluster._unpack(kind, value, "shard 1")
-    kind, value = cluster._task(refuse, "0.0.1", str(Path.cwd()), ())
-    with pytest.raises(HarnessError, match=r"the caller 0\.0\.1: install the same"):
-        cluster._unpack(kind, value, "shard 1")
+    for version, refusal, message in (
+        (harness.__version__, UsageError, "shard 1: samples=3: too many"),
+        ("0.0.1", HarnessError, r"the caller 0\.0\.1: install the same"),
+    ):
+        with pytest.raises(refusal, match=message):
+            cluster._unpack(*cluster._task(refuse, version, str(Path.cwd()), ()), "shard 1")
     assert cluster._task(lambda: sys.maxsize, harness.__version__, str(Path.cwd()), ()) == ("done", sys.maxsize)
 
 
@@ -232,8 +223,6 @@ def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray puts the folder that is current when it begins on the path of every worker (its `worker.connect`)."""
-    from harness.extensions.clusters.ray.cluster import Cluster
-
     folders: list[Path] = []
     ray = SimpleNamespace(
         init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None, nodes=list, cluster_resources=dict
@@ -241,6 +230,6 @@ def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
     monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
     monkeypatch.chdir(tmp_path)
-    with Cluster("ray"):
+    with cluster.Cluster("ray"):
         pass
     assert (folders, Path.cwd()) == ([Path("/")], tmp_path)

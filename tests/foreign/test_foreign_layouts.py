@@ -130,49 +130,41 @@ def test_a_part_of_opencompass_predictions_names_the_others(tmp_path: Path) -> N
     assert outputs.read(tmp_path / "other_0.json").notes == ()
 
 
+LIMO = '{"question": "1+1?", "generated_responses": ["2"]'
+NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or gold or answer or "
+
+
 @pytest.mark.parametrize(
     ("name", "content", "format", "sentence"),
     [
         (
-            "output-rs0.jsonl",
-            '{"problem": "x"}\n',
-            None,
+            *("output-rs0.jsonl", '{"problem": "x"}\n', None),
             "no row of NeMo-Skills: it has no 'generation'; expected generation, expected_answer, problem",
         ),
         ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "no 'gold'; expected prediction, gold"),
         (
-            "r.jsonl",
-            '{"index": 1, "target": "2", "sample_score": 5}\n',
-            None,
+            *("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None),
             "no 'sample_score.score'; expected an object with prediction",
         ),
+        ("r.jsonl", LIMO + "}\n", None, NO_REFERENCE),
+        ("r.jsonl", LIMO + ', "gold": null}\n', None, NO_REFERENCE),
         (
-            "r.jsonl",
-            '{"question": "1+1?", "generated_responses": ["2"]}\n',
-            None,
-            "r.jsonl:1 has no reference answer; expected it in gold_answer or gold or answer or ",
-        ),
-        (
-            "r.jsonl",
-            '{"question": "1+1?", "generated_responses": ["2"], "gold": null}\n',
-            None,
-            "r.jsonl:1 has no reference answer; expected it in gold_answer or gold or answer or ",
-        ),
-        (
-            "tmp_output_x.txt",
-            "=" * 40 + " 0 " + "=" * 40 + "\n1+1?\n",
-            None,
+            *("tmp_output_x.txt", "=" * 40 + " 0 " + "=" * 40 + "\n1+1?\n", None),
             "a file of the format sglang, which holds no reference answers: name its benchmark",
         ),
+        ("empty/x", "", "nemo_skills", "holds no output-rs0.jsonl"),
+        ("empty/x", "", "llmeval", "is a folder; expected a file"),
     ],
 )
 def test_another_file_is_one_sentence(
     tmp_path: Path, name: str, content: str, format: outputs.Format | None, sentence: str
 ) -> None:
+    (tmp_path / "empty").mkdir()
     (tmp_path / name).write_text(content)
+    (tmp_path / "empty/x").unlink(missing_ok=True)
     with pytest.raises(UsageError, match=re.escape(sentence)) as refused:
-        outputs.read(tmp_path / name, format=format)
+        outputs.read(tmp_path / name.removesuffix("/x"), format=format)
     assert "\n" not in refused.value.sentence
 
 
@@ -204,11 +196,3 @@ def test_a_null_reply_is_missing_and_any_other_value_than_texts_is_refused(tmp_p
     for reply in (5, {"usage": 3}, ["2", 5]):
         with pytest.raises(UsageError, match=r"\.jsonl.*must be text or a list of texts, found"):
             read(reply)
-
-
-def test_a_folder_is_of_nemo_skills_alone(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"holds no output-rs0.jsonl"):
-        outputs.read(tmp_path / "empty", format="nemo_skills")
-    with pytest.raises(UsageError, match="is a folder; expected a file"):
-        outputs.read(tmp_path / "empty", format="llmeval")

@@ -60,14 +60,12 @@ def llmeval_row(question: str, answer: Any, gen: Any, **more: Any) -> dict[str, 
     return {"prompt": question, "answer": answer, "gen": gen} | more
 
 
-@pytest.mark.parametrize("gen", ["one", ["one"], ["one", "two", "three"]])
-def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
-    pairs = read(write_rows([llmeval_row("p", 1, gen), llmeval_row("q", 2, gen)], "aime24.jsonl"))
-    check(pairs)
-    assert shape(pairs) == [len(gen) if isinstance(gen, list) else 1] * 2
-    assert texts(pairs)[0] == "one"
-    assert pairs[0][0].benchmark == "aime24"
-    assert pairs[0][0].references == ("1",)
+def test_llmeval_stores_one_text_or_a_list(write_rows: Write) -> None:
+    for gen, n in (("one", 1), (["one"], 1), (["one", "two", "three"], 3)):
+        pairs = read(write_rows([llmeval_row("p", 1, gen), llmeval_row("q", 2, gen)], "aime24.jsonl"))
+        check(pairs)
+        assert (shape(pairs), texts(pairs)[0]) == ([n, n], "one")
+        assert (pairs[0][0].benchmark, pairs[0][0].references) == ("aime24", ("1",))
 
 
 def test_a_column_without_a_name_says_nothing_of_copies(tmp_path: Path) -> None:
@@ -80,28 +78,27 @@ def test_a_column_without_a_name_says_nothing_of_copies(tmp_path: Path) -> None:
     assert (shape(pairs), texts(pairs)) == ([2, 2, 2], ["right"] * 3 + ["wrong"] * 3)
 
 
-def ids_of(rows: list[dict[str, Any]], write_rows: Write, **keys: Any) -> list[str]:
-    return [question.question_id for question, _ in read(write_rows(rows), **keys)]
-
-
-def test_an_id_column_names_the_questions_where_each_has_one_id(write_rows: Write) -> None:
-    rows = [{"id": f"q{n}", "question": f"{n}?", "answer": n, "response": "x"} for n in (1, 2, 1, 2)]
-    assert ids_of(rows, write_rows) == ["q1", "q2", "q1", "q2"]
-    bare = [{name: value for name, value in row.items() if name != "question"} for row in rows]
-    assert ids_of(bare, write_rows) == ["q1", "q2", "q1", "q2"], "rows of one id are samples of one question"
-
-
 @pytest.mark.parametrize(
-    "ids",
-    [[1, 2, 3, 4], ["a", "a", "a", "a"], ["a", "b", "a", None]],
-    ids=["ids of samples", "one id for two questions", "a row without"],
+    ("ids", "names", "questions"),
+    [
+        ("1212", True, True),
+        ("1212", True, False),  # rows of one id are samples of one question
+        ("1234", False, True),  # ids of samples
+        ("aaaa", False, True),  # one id for two questions
+        ("aba-", False, True),  # a row without
+    ],
 )
-def test_an_id_column_that_does_not_name_the_questions_is_left_alone(write_rows: Write, ids: list[Any]) -> None:
+def test_an_id_column_names_the_questions_where_each_has_one_id(
+    write_rows: Write, ids: str, names: bool, questions: bool
+) -> None:
     rows = [
-        {"id": id_, "question": f"{n}?", "answer": n, "response": "x"} for id_, n in zip(ids, (1, 2, 1, 2), strict=True)
+        {"id": None if id_ == "-" else f"q{id_}", "answer": n, "response": "x"}
+        | ({"question": f"{n}?"} if questions else {})
+        for id_, n in zip(ids, (1, 2, 1, 2), strict=True)
     ]
-    found = ids_of(rows, write_rows)
-    assert not {str(id_) for id_ in ids} & set(found)
+    found = [question.question_id for question, _ in read(write_rows(rows))]
+    assert (found == [f"q{id_}" for id_ in ids]) is names
+    assert names or not {f"q{id_}" for id_ in ids} & {*found}
     assert found[:2] == found[2:], "rows with equal questions are samples of one question"
 
 
@@ -180,33 +177,28 @@ def test_a_list_of_finish_reasons_is_read_and_what_a_file_does_not_say_is_not_kn
     assert sample_table([("run", score)]).rows[0][3] == {None: "–", 0: "0.0", 4: "66.7"}[cut]
 
 
+TEN = {"gen": "x", "answer": 1}
+
+
 @pytest.mark.parametrize(
     ("row", "keys", "message"),
     [
-        ({"gen": "x", "answer": 1}, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
+        (TEN, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
+        ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no usual column for the reference\. It .* answer_key"),
+        ({"text": "x", "answer": 1}, {}, r"no usual column for the response\. It has .* with response_key"),
+        (TEN | {"gen": 5}, {}, "the column 'gen' must be text or a list of texts, found 5"),
+        (TEN | {"gen": {"usage": 3}}, {}, "must be text or a list of texts, found {'usage': 3}"),
+        (TEN | {"gen": []}, {}, "the column 'gen' is an empty list"),
         (
-            {"gen": "x", "truth": 1},
-            {"response_key": "gen"},
-            r"no usual column for the reference\. It has .*: name the column of the reference with answer_key",
-        ),
-        (
-            {"text": "x", "answer": 1},
-            {},
-            r"no usual column for the response\. It has .*: name the column of the response with response_key",
-        ),
-        ({"gen": 5, "answer": 1}, {}, "the column 'gen' must be text or a list of texts, found 5"),
-        ({"gen": {"usage": 3}, "answer": 1}, {}, "must be text or a list of texts, found {'usage': 3}"),
-        ({"gen": [], "answer": 1}, {}, "the column 'gen' is an empty list"),
-        (
-            {"gen": ["x", "y"], "answer": 1, "finish_reason": ["stop"]},
+            TEN | {"gen": ["x", "y"], "finish_reason": ["stop"]},
             {},
             "the column 'finish_reason' has 1 entry and the column 'gen' 2 responses; give one reason for each",
         ),
-        ({"gen": "x", "answer": None}, {}, "the reference answer is null"),
-        ({"gen": "x", "answer": 1}, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
-        ({"gen": "x", "answer": 1}, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
-        ({"gen": "x", "answer": 1}, {"format": "limo", "answer_key": "answer"}, "leave out the names of columns"),
-        ({"gen": "x", "answer": 1}, {"format": "sglang"}, "holds no reference answers: .* benchmark"),
+        (TEN | {"answer": None}, {}, "the reference answer is null"),
+        (TEN, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
+        (TEN, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
+        (TEN, {"format": "limo", "answer_key": "answer"}, "leave out the names of columns"),
+        (TEN, {"format": "sglang"}, "holds no reference answers: .* benchmark"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(write_rows: Write, row: Any, keys: Any, message: str) -> None:
@@ -255,28 +247,20 @@ def inspect_log(path: Path, samples: list[dict[str, Any]]) -> Path:
 def inspect_sample(number: int, epoch: int, **output: Any) -> dict[str, Any]:
     content = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": f"answer {number}.{epoch}"}]
     choice = {"message": {"role": "assistant", "content": content}, "stop_reason": "max_tokens"}
-    usage = {"input_tokens": 3, "output_tokens": 9}
     return {
-        "id": number,
-        "epoch": epoch,
-        "input": [{"role": "user", "content": f"p{number}"}],
-        "target": [str(number)],
+        "id": number, "epoch": epoch, "input": [{"role": "user", "content": f"p{number}"}], "target": [str(number)],
         "metadata": {"level": 5, "cluster": "all", "deep": {"x": 1}},
-        "output": {"model": "m", "choices": [choice], "usage": usage} | output,
-    }
+        "output": {"model": "m", "choices": [choice], "usage": {"input_tokens": 3, "output_tokens": 9}} | output,
+    }  # fmt: skip
 
 
 def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
-    samples = [inspect_sample(n, e) for n in (1, 2) for e in (1, 2, 3)]
-    pairs = read(inspect_log(tmp_path / "log.eval", samples))
+    pairs = read(inspect_log(tmp_path / "log.eval", [inspect_sample(n, e) for n in (1, 2) for e in (1, 2, 3)]))
     check(pairs)
     assert shape(pairs) == [3, 3]
     question, sample = pairs[0]
-    assert (question.references, question.metadata, question.messages[0].content) == (
-        ("1",),
-        {"level": 5, "cluster (column)": "all"},
-        "p1",
-    )
+    assert (question.references, question.last_turn) == (("1",), "p1")
+    assert question.metadata == {"level": 5, "cluster (column)": "all"}
     assert (sample.text, sample.reasoning, sample.truncated) == ("answer 1.1", "hm", True)
     assert sample.usage.completion_tokens == 9
 
@@ -284,14 +268,16 @@ def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
 def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
     whole = inspect_log(tmp_path / "log.eval", [inspect_sample(1, 1)]).read_bytes()
     (tmp_path / "cut.eval").write_bytes(whole[:-30])
-    with pytest.raises(UsageError, match="is damaged or no Inspect log"):
-        read(tmp_path / "cut.eval")
-    with pytest.raises(UsageError, match="holds no samples; it may be an interrupted log"):
-        read(inspect_log(tmp_path / "empty.eval", []))
-    with pytest.raises(UsageError, match="there is no file"):
-        read(tmp_path / "absent.eval")
-    with pytest.raises(UsageError, match="is no sample of an Inspect log"):
-        read(inspect_log(tmp_path / "odd.eval", [{"id": 1, "epoch": 1}]))
+    inspect_log(tmp_path / "empty.eval", [])
+    inspect_log(tmp_path / "odd.eval", [{"id": 1, "epoch": 1}])
+    for name, message in (
+        ("cut", "is damaged or no Inspect log"),
+        ("empty", "holds no samples; it may be an interrupted log"),
+        ("absent", "there is no file"),
+        ("odd", "is no sample of an Inspect log"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            read(tmp_path / f"{name}.eval")
 
 
 def asked(write_rows: Write) -> list[Question]:
@@ -392,25 +378,18 @@ def test_a_table_of_another_suffix_is_told_that_the_suffix_decides(tmp_path: Pat
 
 
 def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
-    keys = {"response": "response_key", "answer": "answer_key", "question": "question_key", "question_id": "id_key"}
     usual = {*formats.RESPONSE_COLUMNS, *formats.REASONING_COLUMNS, *formats.GOLD_COLUMNS, *ANSWER_COLUMNS}
     for column in sorted({*usual, *QUESTION_COLUMNS, *ID_COLUMNS, "finish_reason", "sample_index", "model"}):
-        for use in keys:
-            cells = {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"}
-            named = {**dict.fromkeys(keys), use: column}
-            # Other columns that a use needs are named, too, so that only this one can be guessed.
-            rows = [Row("t.csv:2", cells)]
-            alone = {**named, "response": named["response"] or "r"}
-            (row,) = formats.by_columns(rows, **alone, questions=CARD)
+        for use in ("response", "answer", "question", "question_id"):
+            # The response, which each row needs, is named, too, so that only this one can be guessed.
+            named = dict.fromkeys(("answer", "question", "question_id")) | {"response": "r", use: column}
+            rows = [Row("t.csv:2", {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"})]
+            (row,) = formats.by_columns(rows, **named, questions=CARD)
+            (reply,) = row.responses
             uses = {
-                "response": row.responses[0].text,
-                "answer": row.answer,
-                "question": row.question,
-                "question_id": row.question_id,
-                "usual": row.usual_id,
-                "reasoning": row.responses[0].reasoning,
-                "finish": row.responses[0].finish_reason,
-            }
+                "response": reply.text, "answer": row.answer, "question": row.question, "question_id": row.question_id,
+                "usual": row.usual_id, "reasoning": reply.reasoning, "finish": reply.finish_reason,
+            }  # fmt: skip
             assert [name for name, value in uses.items() if value == "7"] == [use], column
 
 
@@ -438,13 +417,12 @@ def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Pat
     assert outputs.read(path).doubts == ()
 
 
-@pytest.mark.parametrize("response", [b'"a\xff"', b'"a\\x"', b'"a', b"12"])
-def test_a_broken_response_is_refused(tmp_path: Path, response: bytes) -> None:
-    path = tmp_path / "set.jsonl"
-    row = b'{"problem": "p", "answer": "1", "gen": '
-    path.write_bytes(row + b'"one"}\n' + row + response + b"}\n")
-    with pytest.raises(UsageError, match=r"set\.jsonl:2"):
-        read(path)
+def test_a_broken_response_is_refused(tmp_path: Path) -> None:
+    path, row = tmp_path / "set.jsonl", b'{"problem": "p", "answer": "1", "gen": '
+    for response in (b'"a\xff"', b'"a\\x"', b'"a', b"12"):
+        path.write_bytes(row + b'"one"}\n' + row + response + b"}\n")
+        with pytest.raises(UsageError, match=r"set\.jsonl:2"):
+            read(path)
 
 
 @pytest.mark.wide

@@ -1,7 +1,13 @@
-"""Small runs against a scripted server: the settings, the questions, and what stands on disk afterwards."""
+"""Small runs against a scripted server: the settings, the questions, and what stands on disk afterwards.
+
+As a program it is a run to be killed: `-m tests.generation.small_runs FOLDER QUESTIONS SAMPLES GRACE URL...`. Exit
+code: 0 complete, 1 owed, else that of the harness's exception, as the command line has it.
+"""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,6 +19,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
 from harness.client.transport import Transport as HttpTransport
+from harness.core.errors import HarnessError
 from harness.core.records import Sample
 from harness.generation.runner import Listener, Outcome, ServerSide, generate
 from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
@@ -80,3 +87,22 @@ def expected_keys(n: int, samples: int) -> set[tuple[str, int]]:
 def well(request: Request) -> Iterator[bytes]:
     """A reply of its own to each seed, as a sampling model gives."""
     return completion(f"seed {request.json.get('seed')}", tokens=7)
+
+
+def main() -> int:
+    # A signal inside `Popen` leaves a file to the garbage collector. A user's Python says nothing of that; the tests'
+    # -W error would.
+    warnings.simplefilter("ignore", ResourceWarning)
+    folder, n, samples, grace, *urls = sys.argv[1:]
+    settings = run_settings(Path(folder) / "run", *urls, samples=int(samples))
+    settings = replace(settings, patience=replace(settings.patience, grace=float(grace), term_grace=float(grace)))
+    try:
+        outcome = run(settings, question_set(Path(folder), int(n)), resume_command="harness run again")
+    except HarnessError as error:
+        sys.stderr.write(str(error))
+        return error.exit_code
+    return 0 if outcome.complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

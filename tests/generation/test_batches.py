@@ -6,18 +6,18 @@ For: harness.asking.batching, harness.client.batch_service, harness.generation.b
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-import psutil
 import pytest
 
 import harness
@@ -26,11 +26,174 @@ from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
+from harness.results import Run
 from harness.runs import RunFolder, read_samples
-from harness.testing import FakeServer, Request, http
+from harness.testing import CLOSE, FakeServer, Request, Step, http
 from tests import warm
-from tests.faults.batch_server import BatchProvider, Line, Outcome, all_answered, answered, encoded, expired, refused
+from tests.faults.snapshots import State, put, state_of
 from tests.patience import PATIENCE_SECONDS
+
+Line = dict[str, Any]
+
+
+def answered(line: Line, text: str | None = None, **choice: Any) -> bytes:
+    """The result of a request that was answered."""
+    body = line["body"]
+    reply_text = f"seed {body.get('seed')}" if text is None else text
+    message = {"role": "assistant", "content": reply_text}
+    reply = {
+        "id": f"chatcmpl-{line['custom_id']}",
+        "model": body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 7},
+    }
+    response = {"status_code": 200, "request_id": "r", "body": reply}
+    return encoded({"id": "b", "custom_id": line["custom_id"], "response": response, "error": None})
+
+
+def refused(line: Line, status: int, message: str) -> bytes:
+    """The result of a request that met an HTTP error."""
+    response = {"status_code": status, "request_id": "r", "body": {"error": {"message": message}}}
+    return encoded({"id": "b", "custom_id": line["custom_id"], "response": response, "error": None})
+
+
+def expired(line: Line) -> bytes:
+    """The result of a request for which the window was too short."""
+    error = {"code": "batch_expired", "message": "This request could not be executed before the window expired."}
+    return encoded({"id": "b", "custom_id": line["custom_id"], "response": None, "error": error})
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+@dataclass
+class Outcome:
+    """How a batch ends: its status, the lines of its two files, what is wrong with it as a whole."""
+
+    status: str = "completed"
+    output: list[bytes] = field(default_factory=list)
+    errors: list[bytes] = field(default_factory=list)
+    words: str = ""
+
+
+def all_answered(lines: list[Line], _number: int) -> Outcome:
+    return Outcome(output=[answered(line) for line in lines])
+
+
+class BatchProvider:
+    """See the module. outcome: of a batch, from its requests and its number, from 1. looks: at a batch before it has
+    ended. pending: looks at a file before it is ready. touched: told of each request before and after it took effect;
+    true before it = it never does.
+    """
+
+    def __init__(
+        self,
+        outcome: Callable[[list[Line], int], Outcome] = all_answered,
+        *,
+        looks: int = 1,
+        pending: int = 0,
+        touched: Callable[[Request, bool], bool] = lambda request, after: False,
+        instead: Callable[[Request], bytes | None] = lambda request: None,
+    ) -> None:
+        self.outcome = outcome
+        self.looks = looks
+        self.pending = pending
+        self.touched = touched
+        self.instead = instead
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self._looked: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def answer(self, request: Request) -> Iterator[Step]:
+        if (fault := self.instead(request)) is not None:
+            yield fault
+            yield CLOSE
+            return
+        if self.touched(request, False):
+            yield CLOSE
+            return
+        with self._lock:
+            reply = self._reply(request)
+        self.touched(request, True)
+        yield reply
+
+    def asked(self) -> list[Line]:
+        """Every request of every batch that was begun."""
+        return [line for batch in self.batches.values() for line in self._lines(batch["input_file_id"])]
+
+    def _lines(self, file_id: str) -> list[Line]:
+        return [json.loads(line) for line in self.files[file_id].splitlines()]
+
+    def _reply(self, request: Request) -> bytes:
+        parts = urlsplit(request.path)
+        where = parts.path.removeprefix("/openai").removeprefix("/v1").strip("/").split("/")
+        match request.method, where:
+            case "GET", ["models"]:
+                return http(200, {"object": "list", "data": [{"id": name} for name in ("m", "other")]})
+            case "POST", ["files"]:
+                return http(200, self._file(self._upload(request)))
+            case "GET", ["files", file_id]:
+                return http(200, self._file(file_id))
+            case "POST", ["batches"]:
+                return http(200, self._begin(request.json))
+            case "GET", ["batches"]:
+                return http(200, self._list(parse_qs(parts.query)))
+            case "GET", ["batches", batch_id] if batch_id in self.batches:
+                return http(200, self._look(batch_id))
+            case "GET", ["files", file_id, "content"] if file_id in self.files:
+                return http(200, self.files[file_id])
+        return http(404, {"error": {"message": f"no such thing: {request.path}"}})
+
+    def _upload(self, request: Request) -> str:
+        boundary = request.headers["content-type"].partition("boundary=")[2].encode()
+        parts = request.body.split(b"--" + boundary)
+        head, _, content = next(part for part in parts if b'name="file"' in part).partition(b"\r\n\r\n")
+        assert any(b'name="purpose"\r\n\r\nbatch\r\n' in part for part in parts), head
+        file_id = f"file-{len(self.files)}"
+        self.files[file_id] = content.removesuffix(b"\r\n")
+        return file_id
+
+    def _file(self, file_id: str) -> dict[str, Any]:
+        self._looked[file_id] += 1
+        return {"id": file_id, "status": "pending" if self._looked[file_id] <= self.pending else "processed"}
+
+    def _begin(self, body: dict[str, Any]) -> dict[str, Any]:
+        assert body["completion_window"] == "24h"
+        batch_id = f"batch_{len(self.batches)}"
+        lines = self._lines(body["input_file_id"])
+        assert len({line["custom_id"] for line in lines}) == len(lines), "ids within a batch are unique"
+        assert all(line["url"] == body["endpoint"] and line["method"] == "POST" for line in lines)
+        counts = {"total": len(lines), "completed": 0, "failed": 0}
+        batch = {**body, "id": batch_id, "object": "batch", "status": "validating", "created_at": 1_700_000_000}
+        self.batches[batch_id] = {**batch, "request_counts": counts, "output_file_id": None, "error_file_id": None}
+        return self.batches[batch_id]
+
+    def _list(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        """Two a page, the latest first."""
+        newest = [*reversed(self.batches.values())]
+        after = query.get("after", [""])[0]
+        begin = 1 + next((index for index, batch in enumerate(newest) if batch["id"] == after), -1)
+        return {"object": "list", "data": newest[begin : begin + 2], "has_more": begin + 2 < len(newest)}
+
+    def _look(self, batch_id: str) -> dict[str, Any]:
+        batch = self.batches[batch_id]
+        self._looked[batch_id] += 1
+        if self._looked[batch_id] <= self.looks or batch["status"] == "done":
+            return {**batch, "status": "in_progress"}
+        if "completed_at" not in batch:
+            number = 1 + [*self.batches].index(batch_id)
+            ended = self.outcome(self._lines(batch["input_file_id"]), number)
+            batch |= {"status": ended.status, "completed_at": 1_700_000_060}
+            for name, lines in (("output_file_id", ended.output), ("error_file_id", ended.errors)):
+                if lines:
+                    batch[name] = f"file-{len(self.files)}"
+                    self.files[batch[name]] = b"\n".join(lines) + b"\n"
+            if ended.words:
+                batch["errors"] = {"data": [{"code": "invalid", "message": ended.words}]}
+        return batch
+
 
 N, M = 3, 2
 KEYS = {(f"q{q}", i) for q in range(N) for i in range(M)}
@@ -41,20 +204,12 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Keywords of the run that all tests ask for."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    hurry(monkeypatch)
-    return keywords(tmp_path)
-
-
-def hurry(patch: Any) -> None:
-    patch.setattr(loop, "FIRST_LOOK_S", 0.02)
-
-
-def keywords(folder: Path) -> dict[str, Any]:
-    path = folder / "sums.jsonl"
+    monkeypatch.setattr(loop, "FIRST_LOOK_S", 0.02)
+    path = tmp_path / "sums.jsonl"
     path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(N)))
     return {
         "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": M, "model": "m",
-        "batch": True, "canary": False, "out": folder / "run",
+        "batch": True, "canary": False, "out": tmp_path / "run",
     }  # fmt: skip
 
 
@@ -64,6 +219,12 @@ def texts(out: Path) -> dict[tuple[str, int], str | None]:
     samples = list(read_samples(files))
     assert len(samples) == len(files.samples.read_bytes().splitlines())
     return {(one.question_id, one.sample_index): one.text for one in samples}
+
+
+def run_on(provider: BatchProvider, asked: dict[str, Any], **more: Any) -> Run:
+    """A run by batches of this provider."""
+    with FakeServer(provider.answer) as server:
+        return harness.run(base_url=server.base_url, **asked, **more)
 
 
 def times(provider: BatchProvider) -> Counter[str]:
@@ -106,8 +267,7 @@ def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked:
         )
 
     provider = BatchProvider(outcome)
-    with FakeServer(provider.answer) as server:
-        run = harness.run(base_url=server.base_url, **asked)
+    run = run_on(provider, asked)
     assert not run.complete
     assert run.outcome.n_owed == 1
     assert [(one.kind, one.count) for one in run.outcome.causes] == [("rejected", 1)]
@@ -121,8 +281,7 @@ def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked:
 
 def test_what_always_fails_is_given_up_after_so_many_attempts(asked: dict[str, Any]) -> None:
     provider = BatchProvider(lambda lines, _: Outcome(errors=[expired(line) for line in lines]))
-    with FakeServer(provider.answer) as server:
-        run = harness.run(base_url=server.base_url, attempts=2, **asked)
+    run = run_on(provider, asked, attempts=2)
     assert run.outcome.n_owed == N * M
     assert set(times(provider).values()) == {2}
     assert "batch_expired" in run.outcome.causes[0].example
@@ -141,8 +300,7 @@ def test_hostile_results_change_nothing(asked: dict[str, Any]) -> None:
         return Outcome(output=[*junk, *twice, *[answered(line) for line in lines[1:]]])
 
     provider = BatchProvider(outcome)
-    with FakeServer(provider.answer) as server:
-        run = harness.run(base_url=server.base_url, **asked)
+    run = run_on(provider, asked)
     assert run.complete
     stored = texts(run.path)
     assert sum(text == "one" for text in stored.values()) == 1, "the first result of a request counts"
@@ -160,8 +318,7 @@ def test_a_result_that_is_too_long_is_asked_again_and_the_others_count(
         return Outcome(output=[*long, *[answered(line) for line in lines[len(long) :]]])
 
     provider = BatchProvider(outcome)
-    with FakeServer(provider.answer) as server:
-        run = harness.run(base_url=server.base_url, **asked)
+    run = run_on(provider, asked)
     assert run.complete
     assert sorted(times(provider).values()) == [1] * (N * M - 1) + [2]
 
@@ -183,8 +340,7 @@ def test_a_reply_that_is_none_is_asked_again(asked: dict[str, Any]) -> None:
         return Outcome(output=[encoded(one) for one in whole])
 
     provider = BatchProvider(outcome)
-    with FakeServer(provider.answer) as server:
-        assert harness.run(base_url=server.base_url, **asked).complete
+    assert run_on(provider, asked).complete
     assert sorted(times(provider).values()) == [1, 1, 2, 2, 2, 2]
 
 
@@ -196,8 +352,7 @@ def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monk
     generic = load("generic").model_copy(update={"batches": small})
     monkeypatch.setattr("harness.client.address.providers.load", lambda name: generic)
     provider = BatchProvider()
-    with FakeServer(provider.answer) as server:
-        assert harness.run(base_url=server.base_url, **asked).complete
+    assert run_on(provider, asked).complete
     assert [batch["request_counts"]["total"] for batch in provider.batches.values()] == [4, 2]
 
 
@@ -256,8 +411,7 @@ def test_an_answer_that_is_lost_begins_no_second_batch(asked: dict[str, Any]) ->
         return None
 
     provider = BatchProvider(instead=instead)
-    with FakeServer(provider.answer) as server:
-        assert harness.run(base_url=server.base_url, **asked).complete
+    assert run_on(provider, asked).complete
     assert len(provider.batches) == 1
 
 
@@ -292,8 +446,7 @@ def test_results_that_break_off_are_read_once_more(asked: dict[str, Any]) -> Non
         return None
 
     provider = BatchProvider(instead=instead)
-    with FakeServer(provider.answer) as server:
-        run = harness.run(base_url=server.base_url, **asked)
+    run = run_on(provider, asked)
     assert run.complete
     assert set(texts(run.path)) == KEYS
     assert set(times(provider).values()) == {1}
@@ -384,50 +537,6 @@ def test_a_paused_session_hands_in_no_more_until_it_goes_on(asked: dict[str, Any
     assert len(provider.batches) == 3
 
 
-POSTS = (1, 2, 7, 8)
-"""Which requests of a run of two batches hand something in: to die before them is not to die after them."""
-
-
-class Deaths:
-    """Kills who asks, at the request that it asked for in a header, before or after the request took effect."""
-
-    def __init__(self) -> None:
-        self._n: Counter[str] = Counter()
-
-    def __call__(self, request: Request, after: bool) -> bool:
-        pid = request.headers.get("x-pid")
-        if pid is None or not ("/batches" in request.path or "/files" in request.path):
-            return False
-        self._n[pid] += not after
-        number, when = request.headers["x-die"].split()
-        if self._n[pid] != int(number) or after != (when == "after"):
-            return False
-        os.kill(int(pid), signal.SIGKILL)
-        time.sleep(0.2)  # so that nothing of the answer is read
-        return True
-
-
-@pytest.mark.wide
-def test_death_at_every_request_loses_nothing_and_hands_nothing_in_twice(asked: dict[str, Any], tmp_path: Path) -> None:
-    """A child of a process without threads is needed to fork: so the loop itself runs in one of its own."""
-    provider = BatchProvider(half_first, touched=Deaths())
-    with FakeServer(provider.answer) as server:
-        program = (
-            f"from tests.generation.test_batches import die_everywhere as d; d({str(tmp_path)!r}, {server.base_url!r})"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 8 + len(POSTS), "a run of two batches makes that many requests at least"
-    handed: Counter[tuple[str, str]] = Counter()
-    for line in provider.asked():
-        handed[line["body"]["user"], line["custom_id"]] += 1
-    wrong = {who: n for who, n in handed.items() if n > 2}
-    assert not wrong, "each is asked at most by the batch that answers it, and once before where it expired"
-    runs = {user for user, _ in handed}
-    for user in runs:
-        assert sum(n for (who, _), n in handed.items() if who == user) == N * M + 2, user
-
-
 def half_first(lines: list[Line], _number: int) -> Outcome:
     """The first batch of a run leaves two requests to a second one."""
     if len(lines) < N * M:
@@ -435,59 +544,24 @@ def half_first(lines: list[Line], _number: int) -> Outcome:
     return Outcome("expired", [answered(line) for line in lines[2:]], [expired(line) for line in lines[:2]])
 
 
-def die_everywhere(place: str, url: str) -> None:
-    """Run until killed at request 1, 2, …, before and after it took effect; run again, and look at what is stored."""
+@pytest.mark.wide
+def test_death_at_every_request_loses_nothing_and_hands_nothing_in_twice(asked: dict[str, Any]) -> None:
+    """A run goes on from what stood on the disk and at the provider before each of its requests and after it."""
+    moments: list[tuple[State, dict[str, bytes], dict[str, Any]]] = []
 
-    class Patch:
-        setattr = staticmethod(setattr)
+    def touched(request: Request, _after: bool) -> bool:
+        if "/batches" in request.path or "/files" in request.path:
+            moments.append((state_of(asked["out"]), dict(provider.files), deepcopy(provider.batches)))
+        return False
 
-    hurry(Patch)
-    first = Path(place) / "whole"
-    first.mkdir()
-    # Every child would import anew what a run needs.
-    assert harness.run(**keywords(first), base_url=url, extra_body={"user": first.name}).complete
-    assert threading.active_count() == 1, "a fork would lose a thread"
-    number = n_deaths = 0
-    alive = False
-    while not alive:
-        number += 1
-        for when in ("before", "after") if number in POSTS else ("after",):
-            folder = Path(place) / f"{number}-{when}"
-            folder.mkdir()
-            asked = {**keywords(folder), "base_url": url, "extra_body": {"user": folder.name}}
-            code = _forked({**asked, "header": {"X-Pid": "{pid}", "X-Die": f"{number} {when}"}})
-            assert code in (0, -signal.SIGKILL), (number, when, code)
-            alive = code == 0
-            n_deaths += not alive
-            assert _forked(asked) == 0, (number, when)
-            assert set(texts(folder / "run")) == KEYS, (number, when)
-    sys.stdout.write(str(n_deaths))
-
-
-def _forked(asked: dict[str, Any]) -> int:
-    child = os.fork()
-    if child == 0:
-        try:
-            if "header" in asked:
-                asked["header"]["X-Pid"] = str(os.getpid())
-            os._exit(0 if harness.run(**asked).complete else 3)
-        except BaseException as error:  # noqa: BLE001 - a child must never return into the tests
-            sys.stderr.write(repr(error))
-            os._exit(2)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-# ---- files for another program
-
-
-@pytest.fixture(autouse=True)
-def _no_children() -> Iterator[None]:
-    """A test leaves no child behind. (Others of this process's are there: servers that many tests share.)"""
-    warm.begin()
-    before = _children()
-    yield
-    assert _children() <= before
-
-
-def _children() -> set[int]:
-    return {child.pid for child in psutil.Process().children()}
+    provider = BatchProvider(half_first, touched=touched)
+    with FakeServer(provider.answer) as server:
+        assert harness.run(base_url=server.base_url, **asked).complete
+        provider.touched = lambda *_: False
+        assert len(moments) >= 2 * 8, "a run of two batches makes that many requests at least"
+        for number, (state, files, batches) in enumerate(moments):
+            put(state, asked["out"])
+            provider.files, provider.batches = files, batches
+            assert harness.run(base_url=server.base_url, **asked).complete, number
+            assert set(texts(asked["out"])) == KEYS, number
+            assert sorted(times(provider).values()) == [1] * (N * M - 2) + [2] * 2, number

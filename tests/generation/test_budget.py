@@ -1,24 +1,33 @@
-"""A budget: nothing is begun that could exceed what is left of it, and the end says what was used.
+"""A budget: nothing is begun that could exceed what is left of it, and the end says what was used and what it cost.
 
-For: harness.generation.dispatch.budget, harness.client.spelling.
+For: harness.generation.dispatch.budget, harness.client.spelling, harness.core.money.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from harness.client.spelling import prompt_bytes
+import pytest
+
+from harness.client.spelling import TEMPLATE_TOKENS, prompt_bytes
+from harness.core.errors import StoppedByRule
 from harness.core.money import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Account
+from harness.generation.spending import Account, Spent
 from harness.presets.sampling import Sampling
+from harness.runs.layout import RunFolder, RunLog
+from harness.runs.log_events import spent_so_far
 from harness.runs.record import Owed, Task
-from tests.generation.small_runs import run_settings
+from harness.testing import FakeServer, Request, delta, event_stream
+from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 from tests.runs import recorded
 
 PROMPT_BYTES = 36
@@ -57,17 +66,6 @@ def finish(limits: Limits, task: Task, tokens: int | None, prompt: int | None = 
     sample = recorded.sample(task.question_id, task.sample_index, "4", benchmark="sums", usage=usage)
     limits.flights.discard(task)
     limits.finished(task, limits.billing.billed(sample))
-
-
-def test_without_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
-    limits = budget(budget_tokens=500)
-    (first,) = send(limits, 64)
-    finish(limits, first, 27)
-    for _ in range(17):
-        (task,) = send(limits, 1)
-        finish(limits, task, 27)
-    assert not limits.fits()
-    assert limits.sentence() == "stopped by the budget: 486 of 500 tokens used, and the next sample could take 27"
 
 
 def test_the_first_to_finish_do_not_pass_for_all() -> None:
@@ -122,10 +120,92 @@ def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does
     assert len(send(enough, 64)) == 10
 
 
-def test_a_budget_in_money_that_is_named_as_enough_is_enough() -> None:
-    prices = Prices(1.0, 3.7)
-    small = budget(97, budget_usd=0.0001, prices=prices)
-    assert not small.fits()
-    (least,) = re.findall(r"at least (\S+),", small.sentence())
-    assert budget(97, budget_usd=float(least), prices=prices).may_start(0)
-    assert not budget(97, budget_usd=0.99 * float(least), prices=prices).may_start(0)
+PRICES = Prices(1.0, 10.0)
+
+
+def silent(request: Request) -> Iterator[bytes]:
+    """A reply that states no usage."""
+    return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="stop"))
+
+
+def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=2, sampling=Sampling(max_tokens=30))}
+    with FakeServer(silent) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks)
+        outcome = run(settings, question_set(tmp_path, 3))
+        bodies = [request.body for request in server.requests if request.method == "POST"]
+    text = json.loads(bodies[0])["messages"][0]["content"]
+    spent = outcome.spent
+    assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
+    assert (spent.completion_tokens, spent.n_unstated) == (6 * 30, 6)
+    assert re.match(
+        r"at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated ",
+        spent.sentence(PRICES),
+    )
+
+
+def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
+    with FakeServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, samples=1)
+        first = run(settings, question_set(tmp_path, 3))
+        assert first.spent_before == Spent()
+        benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.6))}
+        small = replace(settings, benchmarks=benchmarks, budget_usd=PRICES.usd(9, 7) * 2, concurrency=1)
+        with pytest.raises(StoppedByRule) as stopped:
+            run(small, question_set(tmp_path, 3))
+        last = run(replace(settings, benchmarks=benchmarks), question_set(tmp_path, 3))
+    assert last.spent_before.plus(last.spent).prompt_tokens == 12 * 9
+    in_all = re.search(r"All sessions of this run: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
+    assert in_all is not None
+    assert int(in_all.group(1)) == last.spent_before.prompt_tokens
+
+
+def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:
+    spent = {"prompt_tokens": 7}
+    with RunLog(RunFolder(tmp_path)) as log:
+        log.write("session_ended", notes={"n" * 1000 + str(n): 1 for n in range(500)}, spent=spent)
+    assert list(spent_so_far(RunFolder(tmp_path))) == [spent]
+    former = [{"prompt_tokens": 7, "n_bounded": 1}, {"n_estimated": 2}, {"n_unstated": 4}]
+    assert Spent.of_all(former) == Spent(7, 0, 1 + 2 + 4), "of earlier versions"
+
+
+def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
+    with FakeServer(well) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, prices=Prices(20.0, 2.0), budget_usd=0.001, benchmarks=benchmarks
+        )
+        with pytest.raises(StoppedByRule, match="a reply with its prompt of up to") as stopped:
+            run(settings, question_set(tmp_path, 3))
+        assert not [request for request in server.requests if request.method == "POST"]
+        (least,) = re.findall(r"at least (\S+),", str(stopped.value))
+        assert run(replace(settings, budget_usd=float(least)), question_set(tmp_path, 3)).complete
+
+
+def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=7))}
+    warnings: list[str] = []
+
+    def cut(request: Request) -> Iterator[bytes]:
+        return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="length"))
+
+    with FakeServer(cut) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, budget_tokens=30, benchmarks=benchmarks, fingerprint=True, canary=False
+        )
+        with pytest.raises(StoppedByRule):
+            run(settings, question_set(tmp_path, 4), on_warning=lambda warning: warnings.append(str(warning)))
+    assert len(warnings) == 2
+    assert warnings[0].startswith("a session with a budget takes no fingerprint")
+    assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
+
+
+def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:
+    each = PRICES.usd(9, 7)
+    with FakeServer(well) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, samples=10, concurrency=3, prices=PRICES, budget_usd=each * 28
+        )
+        with pytest.raises(StoppedByRule, match=r"0.001185 of .* USD used.* \(135 tokens in, 105 out\).* 15 of 50"):
+            run(settings, question_set(tmp_path, 5))
+    assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {3}

@@ -6,62 +6,35 @@ For: harness.verbs.target.
 from __future__ import annotations
 
 import json
-import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from harness.asking.options.reading import StatusCommand
 from harness.cli.forecast import forecast_lines
-from harness.cli.main import main
 from harness.core.money import Prices
 from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
 from harness.runs import RunFolder, read_samples
 from harness.testing import FakeServer, Request, Step, completion, http, models
-from tests.faults.able import sums
+from tests.faults.able import able, sums
 from tests.generation.small_runs import expected_keys
 from tests.runs import recorded
+from tests.system.command import Result
+from tests.system.command import harness as command
 
-pytestmark = pytest.mark.usefixtures("alone")
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-ControlCommand = Callable[..., Result]
+Command = Callable[..., Result]
 
 
 @pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of its own, without settings of whoever runs the test."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def harness(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ControlCommand:
-    """The command, in this process."""
-
-    def call(*words: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["harness", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        output = capsys.readouterr()
-        return Result(int(end.value.code or 0), output.out, output.err)
-
-    return call
+def harness(tmp_path: Path) -> Command:
+    """The command, in a folder of its own."""
+    return partial(command, tmp_path)
 
 
 def run_words(data: Path, *more: str) -> list[str]:
@@ -69,32 +42,15 @@ def run_words(data: Path, *more: str) -> list[str]:
     return ["run", "--data", str(data), *keys, "--out", "run", *more]
 
 
-def answering(chance: float, tokens: int = 50) -> Callable[[Request], Iterator[Step]]:
-    """A model that is right with that chance, decided by the seed."""
-
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
-        number = int(request.json["messages"][-1]["content"].split()[2])
-        rng = random.Random(request.json["seed"])
-        right = number + 1 if rng.random() < chance else 999
-        return completion(rf"Case {rng.random()}: so \boxed{{{right}}}", tokens=tokens)
-
-    return answer
-
-
 def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
 
 
-def test_a_refused_key_names_no_other_variable(
-    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_key_names_no_other_variable(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 1)
-    monkeypatch.setenv("PROVIDER_KEY", "sk-wrong")
     with FakeServer(lambda _: [http(401, {"error": {"message": "Incorrect API key"}})]) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
-        refused = harness(*words, "--api-key-env", "PROVIDER_KEY")
+        refused = harness(*words, "--api-key-env", "PROVIDER_KEY", extra={"PROVIDER_KEY": "sk-wrong"})
     assert refused.code == 2
     assert "the key was not accepted: put the right one, without quotes, into the variable that it" in refused.err
     assert "(see api_key_env)" in refused.err
@@ -102,20 +58,9 @@ def test_a_refused_key_names_no_other_variable(
     assert "sk-wrong" not in refused.err
 
 
-JUDGING = """
-def judge(answer, question):
-    number = int(question.messages[-1].content.split()[2])
-    if number < {leaves} and answer == "999":
-        return None
-    if number < {raises} and answer == "999":
-        raise KeyError
-    return answer == "999" or answer in question.references
-"""
-
-
-def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:
+def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 8)
-    with FakeServer(answering(0.9)) as server:
+    with FakeServer(able(0.9)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
         done = harness(*words, "--target-error", "4")
         assert done.code == 0, done.err
@@ -137,9 +82,9 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
     assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
 
 
-def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: ControlCommand) -> None:
+def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 8)
-    with FakeServer(answering(0.5)) as server:
+    with FakeServer(able(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "10")
         done = harness(*words, "--target-error", "1")
     assert done.code == 4
@@ -160,7 +105,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
     ],
 )
 def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_asked(
-    tmp_path: Path, harness: ControlCommand, words: tuple[str, ...], advice: str
+    tmp_path: Path, harness: Command, words: tuple[str, ...], advice: str
 ) -> None:
     data = sums(tmp_path, 8)
     if words[:1] == ("sums:7",):
@@ -171,7 +116,7 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
         given = ["run", "./sums.yaml:7", "--out", "run"]
     else:
         given = run_words(data, *words)
-    with FakeServer(answering(0.5)) as server:
+    with FakeServer(able(0.5)) as server:
         done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
         assert (done.code, server.requests) == (2, [])
         expected = (
@@ -182,9 +127,9 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
     assert (enough.code, "target reached: the sampling error is" in enough.err) == (0, True)
 
 
-def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: ControlCommand) -> None:
+def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 8)
-    with FakeServer(answering(1.0)) as server:
+    with FakeServer(able(1.0)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "64")
         done = harness(*words, "--target-error", "2")
     assert done.code == 0, done.err
@@ -200,13 +145,13 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
     ],
 )
 def test_a_target_that_is_no_number_of_points_is_refused(
-    tmp_path: Path, harness: ControlCommand, value: str, message: str
+    tmp_path: Path, harness: Command, value: str, message: str
 ) -> None:
     done = harness(*run_words(sums(tmp_path, 1), "--target-error", value))
     assert (done.code, message in done.err.replace("-", "_")) == (2, True)
 
 
-def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: ControlCommand) -> None:
+def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:
     def mute(request: Request) -> Iterator[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
@@ -221,8 +166,8 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         assert harness(*words, "--no-canary").code == 0
 
 
-def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:
-    with FakeServer(answering(0.9)) as sound, FakeServer(answering(0.1)) as broken:
+def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: Command) -> None:
+    with FakeServer(able(0.9)) as sound, FakeServer(able(0.1)) as broken:
         (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} # new\n", encoding="utf-8")
         words = run_words(sums(tmp_path, 12), "--samples", "12", "--concurrency", "8")
         done = harness(*words, "--base-url", "nodes")
@@ -241,11 +186,11 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     assert "line 2" in refused.err
 
 
-def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: ControlCommand) -> None:
+def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 3)
-    with FakeServer(answering(0.9)) as down:
+    with FakeServer(able(0.9)) as down:
         pass
-    with FakeServer(answering(0.9)) as up:
+    with FakeServer(able(0.9)) as up:
         words = run_words(data, "--base-url", down.base_url, "--samples", "2")
         done = harness(*words, "--base-url", up.base_url)
         assert done.code == 0, done.err
@@ -255,8 +200,8 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
     assert nobody.code == 2
 
 
-def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand) -> None:
-    with FakeServer(answering(1.0)) as server:
+def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> None:
+    with FakeServer(able(1.0)) as server:
         assert harness(*run_words(sums(tmp_path, 6), "--base-url", server.base_url)).code == 0
     ended = harness("status", "run", "--pause")
     assert (ended.code, "no run is going on in" in ended.err) == (3, True)
@@ -325,9 +270,9 @@ def test_a_forecast_gives_one_time_where_both_read_the_same(
     assert forecast_lines(ahead, concurrency)[1].startswith(expected)
 
 
-def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: ControlCommand) -> None:
+def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 4)
-    with FakeServer(answering(1.0)) as server:
+    with FakeServer(able(1.0)) as server:
         ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
     assert ran.code == 0, ran.err
     lags = [sample.timing.lag for sample in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))]

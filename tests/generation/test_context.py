@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import ServerError
-from harness.core.records import Message, Question
 from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens
 from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -19,14 +18,8 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from harness.testing import FakeServer, Request, http, models
 from tests.generation.small_runs import question_set, run, run_settings, well
+from tests.runs.recorded import question
 from tests.system.command import harness
-
-
-def question(text: str) -> Question:
-    return Question(
-        benchmark="b", question_id="q", messages=(Message("user", text),), references=("1",), kind="text",
-        row_digest="", prompt_digest="",
-    )  # fmt: skip
 
 
 def with_max_tokens(settings: RunSettings, n: int) -> RunSettings:
@@ -35,7 +28,7 @@ def with_max_tokens(settings: RunSettings, n: int) -> RunSettings:
 
 @given(text=st.text(max_size=400), max_tokens=st.integers(1, 5000), context=st.integers(200, 6000))
 def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, max_tokens: int, context: int) -> None:
-    long_question = question(text)
+    long_question = question(text=text)
     try:
         fitted = fitted_max_tokens("b", [long_question], max_tokens, context, fit=True)
     except ServerError:
@@ -48,7 +41,7 @@ def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, m
 
 def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     with pytest.raises(ServerError) as refused:
-        fitted_max_tokens("aime24", [question("x" * 600)], 32768, 32768, fit=False)
+        fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=False)
     message = str(refused.value)
     assert "aime24" in message
     assert "max_tokens 32768" in message
@@ -56,15 +49,15 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     assert "Raise the server's context" in message
     assert "the longest prompt (100 to 365 tokens)" in message
     # The advice is what --fit-context sends, so that it is not refused in its turn.
-    fitted = fitted_max_tokens("aime24", [question("x" * 600)], 32768, 32768, fit=True)
+    fitted = fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=True)
     assert f"give max_tokens={fitted}" in message
     assert "--fit-context" in message
     assert "\n" not in message
 
 
 def test_what_may_fit_is_not_refused() -> None:
-    assert fitted_max_tokens("b", [question("x" * 600)], 32000, 32768, fit=False) == 32000
-    assert fitted_max_tokens("b", [question("x")], None, 10, fit=False) is None
+    assert fitted_max_tokens("b", [question(text="x" * 600)], 32000, 32768, fit=False) == 32000
+    assert fitted_max_tokens("b", [question(text="x")], None, 10, fit=False) is None
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,38 @@
-"""Endpoints that slow down, fail, come back: who may be sent what, on a clock of the test's own."""
+"""Endpoints that slow down, fail, come back: who may be sent what, on a clock of the test's own.
+
+Limiters are obeyed, and chance is not taken for one: simulated runs against servers that refuse some requests.
+
+For: harness.generation.dispatch.
+"""
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import random
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.errors import ServerError
+from harness.core.records import Timing, Usage
+from harness.generation.dispatch.arrivals import Arrivals
+from harness.generation.dispatch.canary import Canary
+from harness.generation.dispatch.causes import Cause, Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
+from harness.generation.dispatch.retry import (
+    Fault,
+    fault_of,
+    seconds_to_retry,
+)
+from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience
@@ -64,27 +85,6 @@ def fill(lanes: Lanes) -> list[int]:
     return [lane.in_flight for lane in lanes]
 
 
-def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
-    lanes, clock = two()
-    tickets = [sent(lanes, 0) for _ in range(8)]
-    for ticket in tickets[4:]:
-        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=20.0))
-    assert room(lanes) == [1]
-    assert at(lanes, 0).state(clock.now) == "paused"
-    clock.now += 20.5
-    assert room(lanes) == [1], "a little more than asked, so that not all clients come back at once"
-    clock.now += 1
-    assert at(lanes, 0).limit == 4
-    for ticket in tickets[:4]:
-        lanes.answered_by(ticket)
-    assert 0 in room(lanes)
-    for _ in range(20):
-        clock.now += 1
-        lanes.advance()
-        fill(lanes)
-    assert at(lanes, 0).in_flight == at(lanes, 0).limit == 8
-
-
 def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     lanes, clock = two(1024)
     tickets = [sent(lanes, 0) for _ in range(512)]
@@ -92,25 +92,6 @@ def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     for ticket in tickets:
         lanes.failed(ticket, RequestFailed("cut", "reset"))
     assert at(lanes, 0).pause(clock.now) <= PATIENCE.first_wait
-
-
-def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
-    for answered, patience in ((False, 30.0), (True, 600.0)):
-        lanes, clock = two(n=1)
-        if answered:
-            answer(lanes, 0)
-        fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER - 1)
-        assert not at(lanes, 0).set_aside
-        fail(lanes, clock, 0, "connect")
-        assert lanes.patience_left == pytest.approx(patience)
-        clock.now += patience - 0.1
-        assert lanes.gave_up() is None
-        assert lanes.patience_left == pytest.approx(0.1)
-        clock.now += 0.2
-        message = lanes.gave_up()
-        assert message is not None
-        assert "http://server0:80/v1: connect!" in message
-        assert lanes.unreachable is not answered
 
 
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
@@ -129,6 +110,7 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes, clock = two(24, 3)
     dead = [sent(lanes, 2) for _ in range(8)]
+    assert (room(lanes), sent(lanes, 0) and room(lanes)) == ([0, 1], [1, 0]), "the least loaded first"
     assert fill(lanes) == [8, 8, 8]
     for ticket in dead:
         lanes.failed(ticket, RequestFailed("connect", "refused"))
@@ -180,3 +162,256 @@ def test_an_endpoint_that_is_down_keeps_one_thread_however_often_it_is_listed(mo
         time.sleep(0.01)
     admission.stop()
     assert n == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "probing", "fault"),
+    [
+        ("connect", None, False, "endpoint"),
+        ("server", 502, False, "endpoint"),
+        ("server", 503, False, "endpoint"),
+        ("server", 504, False, "endpoint"),
+        ("server", 501, False, "chance"),
+        ("server", 505, False, "chance"),
+        ("timeout", None, True, "endpoint"),
+        ("timeout", None, False, "chance"),
+        ("server", 500, False, "chance"),
+        ("server", None, True, "chance"),
+        ("cut", None, False, "chance"),
+        ("malformed", None, False, "chance"),
+        ("rate_limited", 429, False, "pace"),
+        ("too_long", 400, False, "payload"),
+        ("rejected", 400, False, "payload"),
+        ("runaway", None, False, "payload"),
+        ("refused", 401, False, "run"),
+    ],
+)
+def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probing: bool, fault: Fault) -> None:
+    assert fault_of(RequestFailed(kind, "no", status=status), probing=probing) == fault
+
+
+def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
+    work, faults = Work(Task("sums", "q0", 0)), ("endpoint", "chance", "endpoint")
+    pauses = [seconds_to_retry(work, fault, Patience(attempts=1), random.Random(1).uniform) for fault in faults]
+    assert pauses == [0.0, None, None]
+
+
+# -- arrivals ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
+    for events, each in ((0, 1.0), (1, 1.0), (2, 20.0), (40, 1.0)):
+        clock = Clock()
+        lanes = Lanes([Endpoint.parse("http://a")], 2, Patience(), clock)
+        first, second = (lanes.sent(next(iter(lanes)), Work(Task("b", "q", n))) for n in range(2))
+        second.arriving.count = lambda: 3
+        arrivals = Arrivals(clock, {second.task: second})
+        clock.now += 1
+        arrivals.finished(first, 40, events)
+        arrivals.look()
+        assert arrivals.tokens == 40 + 3 * each
+
+
+# -- causes ---------------------------------------------------------------------------------------------
+
+
+def test_causes_are_grouped_counted_and_forgotten() -> None:
+    causes = Causes()
+    tasks = [Task("b", f"q{n}", 0) for n in range(5)] + [Task("c", "q0", 0)]
+    for task in tasks[:2]:
+        causes.met(task, RequestFailed("timeout", "slow", status=None))
+    causes.gave_up(tasks[2], "too_long", "more than 4096", 400)
+    causes.gave_up(tasks[5], "too_long", "more than 8192", 400)
+    causes.gave_up(tasks[3], "server", "broken", 500)
+    assert causes.too_long() == {"b": {"q2": "more than 4096"}, "c": {"q0": "more than 8192"}}
+    assert causes.given_up() == {tasks[2]: "too_long", tasks[5]: "too_long", tasks[3]: "server"}
+    assert (causes.n_given_up, causes.n_given_up_of("b"), causes.n_given_up_of("c")) == (3, 2, 1)
+    listed = causes.listed(9, "the budget")
+    assert listed[:1] == [Cause("not asked", 4, "the budget")]
+    assert sorted(map(str, listed[1:])) == [
+        "1 × server: broken", "2 × timeout: slow", "2 × too_long: more than 4096",
+    ]  # fmt: skip
+    assert [cause.count for cause in listed] == sorted((cause.count for cause in listed), reverse=True)
+    causes.arrived(tasks[0])
+    causes.arrived(tasks[4])
+    assert [cause for cause in causes.listed(4, "") if cause.kind == "timeout"] == [Cause("timeout", 1, "slow")]
+    assert "not asked" not in {cause.kind for cause in causes.listed(4, "")}
+
+
+def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> Reply:
+    timing = Timing(started=0, total=1)
+    return Reply(text=text, reasoning=None, finish_reason=finish, usage=usage or Usage(), timing=timing)
+
+
+def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_raise_max_tokens() -> None:
+    canary = Canary()
+    replies = [said(text, "length", Usage(completion_tokens=40)) for text in "abcdefghijklmnop"]
+    verdicts = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
+    assert "were cut by the server at 40 tokens, below the max_tokens of 64" in str(verdicts[-1])
+    assert "Raise" not in str(verdicts[-1])
+
+
+ROUND_TRIP_S = 0.005
+
+Accepts = Callable[[float, int, random.Random], bool]
+"""(second, requests that the server works on, chance) → whether it takes one more."""
+
+
+class Result(NamedTuple):
+    """seconds: of the whole run; refused: 429s for each sample."""
+
+    seconds: float
+    refused: float
+
+
+def slots(n: int) -> Accepts:
+    return lambda now, working, chance: working < n
+
+
+def a_second(rate: float) -> Accepts:
+    """A bucket of one second's worth."""
+    state = {"at": 0.0, "left": rate}
+
+    def accepts(now: float, working: int, chance: random.Random) -> bool:
+        state["left"] = min(rate, state["left"] + (now - state["at"]) * rate)
+        state["at"] = now
+        taken = state["left"] >= 1
+        state["left"] -= taken
+        return taken
+
+    return accepts
+
+
+def at_random(share: float) -> Accepts:
+    return lambda now, working, chance: chance.random() >= share
+
+
+def simulate(
+    accepts: Accepts,
+    *,
+    samples: int,
+    mean_s: float,
+    concurrency: int,
+    seed: int = 1,
+    refusal_s: float = ROUND_TRIP_S / 2,
+) -> Result:
+    """Ask for all samples (lengths of exponential distribution), as the network thread does."""
+    chance, now, counter = random.Random(seed), 0.0, itertools.count()
+    endpoint = replace(Endpoint.parse("http://server:80"))
+    lanes = Lanes([endpoint], concurrency, Patience(), lambda: now, chance.uniform)
+    due: list[tuple[float, int, str, Flight | None]] = []
+    waiting, done, working, n_refused = samples, 0, 0, 0
+
+    def later(seconds: float, what: str, flight: Flight | None = None) -> None:
+        heapq.heappush(due, (now + seconds, next(counter), what, flight))
+
+    later(0.0, "look")
+    wakes_at = -1.0
+    while done < samples:
+        now, _, what, flight = heapq.heappop(due)
+        if what == "look":
+            later(0.5, "look")
+        elif flight is None:
+            pass
+        elif what == "arrive" and accepts(now, working, chance):
+            working += 1
+            later(max(mean_s / 20, chance.expovariate(1 / mean_s)), "end", flight)
+        elif what == "arrive":
+            later(refusal_s, "refused", flight)
+        elif what == "end":
+            working -= 1
+            done += 1
+            lanes.answered_by(flight)
+        else:
+            n_refused += 1
+            waiting += 1
+            lanes.failed(flight, RequestFailed("rate_limited", "slow down"))
+        lanes.advance()
+        while waiting and lanes.with_room():
+            waiting -= 1
+            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(next(iter(lanes)), Work(Task("b", "q", waiting))))
+        change = lanes.next_change()
+        if change is not None and not now < wakes_at <= now + change:
+            wakes_at = now + max(0.001, change)
+            later(max(0.001, change), "wake")
+    return Result(now, n_refused / samples)
+
+
+SERVERS = [
+    # make, samples, mean seconds, requests in flight, seconds without the limiter's refusals
+    (lambda: slots(16), 2000, 0.1, 64, 2000 * 0.1 / 16),
+    (lambda: slots(16), 1000, 3.0, 64, 1000 * 3.0 / 16),
+    (lambda: slots(100), 1000, 60.0, 256, 1000 * 60.0 / 100),
+    (lambda: slots(1), 200, 0.5, 8, 200 * 0.5),
+    (lambda: a_second(5), 500, 0.1, 64, 500 / 5),
+    (lambda: a_second(5), 500, 3.0, 64, 500 / 5),
+    (lambda: a_second(50), 3000, 1.0, 64, 3000 / 50),
+]
+
+
+@pytest.mark.parametrize(("make", "samples", "mean_s", "concurrency", "ideal_s"), SERVERS)
+def test_a_limiter_is_obeyed_and_used(
+    make: Callable[[], Accepts], samples: int, mean_s: float, concurrency: int, ideal_s: float
+) -> None:
+    result = simulate(make(), samples=samples, mean_s=mean_s, concurrency=concurrency)
+    assert result.refused <= 2.0
+    tail = 8 * mean_s  # the longest of them
+    assert result.seconds <= 1.2 * ideal_s + tail
+
+
+@pytest.mark.parametrize(("mean_s", "samples"), [(0.1, 4000), (3.0, 2000), (100.0, 1000)])
+@pytest.mark.parametrize(("share", "times"), [(0.02, 1.1), (0.1, 1.2), (0.3, 1.7), (0.5, 4.0)])
+def test_refusals_at_random_do_not_throttle(share: float, times: float, mean_s: float, samples: int) -> None:
+    result = simulate(at_random(share), samples=samples, mean_s=mean_s, concurrency=64)
+    ideal_s, tail = samples * mean_s / 64, 8 * mean_s
+    assert result.seconds <= (times if mean_s < 1 else min(times, 1.3)) * ideal_s + tail
+    assert result.refused <= 1.2 * share / (1 - share) + 0.05
+
+
+def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -> None:
+    """Slots that sleep come back without an accepted request: the replies last for hours."""
+    now = 0.0
+    pace = Pace(16, lambda: now, lambda low, high: high)
+    first = [pace.sent() for _ in range(16)]
+    for ticket in first[1:]:
+        pace.refused(ticket)
+    for second in range(600):
+        now = float(second)
+        pace.advance(now)
+        while pace.in_flight < pace.limit:
+            ticket = pace.sent()
+            if now < 60:
+                pace.refused(ticket)
+    assert pace.in_flight == 16
+
+
+def played(word: str) -> float:
+    """Seconds that a slot rests after requests that were refused (R), accepted (A) or cut (C) one after the other."""
+    now, rest = 0.0, 0.0
+    pace = Pace(1, lambda: now, lambda low, high: high)
+    for letter in word:
+        now += rest
+        pace.advance(now)
+        assert (pace.limit, pace.in_flight) == (1, 0)
+        ticket, rest = pace.sent(), 0.0
+        if letter == "R":
+            pace.refused(ticket)
+            assert pace.rest_ends is not None
+            assert pace.limit == 0
+            rest = pace.rest_ends - now
+        elif letter == "A":
+            pace.answered(ticket)
+        else:
+            pace.ended(ticket)
+    return rest
+
+
+@pytest.mark.parametrize(
+    ("word", "rest"),
+    [
+        ("A", 0.0), ("C", 0.0), ("R", 0.1), ("RR", 0.17), ("RRR", 0.289), ("R" * 12, 34.27), ("R" * 40, 60.0),
+        ("R" * 2000, 60.0), ("RRRCR", 0.4913), ("RRRAR", 0.17), ("RRRAAR", 0.1), ("AAAR", 0.1),
+    ],
+)  # fmt: skip
+def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_two_back(word: str, rest: float) -> None:
+    assert played(word) == pytest.approx(rest, rel=1e-3)

@@ -15,7 +15,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply
-from harness.core.records import Sample, Timing, Usage
+from harness.core.records import Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.plan import SessionPlan
@@ -24,6 +24,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from harness.showing.lines import line, percent
+from tests.runs import recorded
 
 SECONDS_PER_TOKEN = 0.02
 MAX_TOKENS = 32768
@@ -93,10 +94,9 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
             usage=Usage(completion_tokens=n),
             timing=timing,
         )
-        sample = Sample(
-            benchmark=task.benchmark, question_id=task.question_id, sample_index=task.sample_index,
-            text=reply.text, reasoning=None, finish_reason=reply.finish_reason, usage=reply.usage, timing=timing,
-            endpoint="http://a/v1",
+        sample = recorded.sample(
+            task.question_id, task.sample_index, reply.text,
+            benchmark=task.benchmark, finish_reason=reply.finish_reason, usage=reply.usage, timing=timing,
         )  # fmt: skip
         dispatcher.landed(flight, (sample, reply))
 

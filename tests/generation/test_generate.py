@@ -1,16 +1,18 @@
 """A run, start to end, against a scripted server on a real socket.
 
-For: harness.generation, harness.generation.outcome, harness.generation.session.
+For: harness.core.reply_notes, harness.generation, harness.generation.outcome, harness.generation.session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import threading
 import weakref
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +23,16 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.codec import sample_seed
-from harness.core.errors import Interrupted, ServerError, StoreError
+from harness.core.errors import Interrupted, StoreError
 from harness.core.records import Timing, Usage
+from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
-from harness.testing import FakeServer, delta, event_stream, http
+from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.generation.small_runs import (
     expected_keys,
     keys_of,
@@ -39,6 +42,7 @@ from tests.generation.small_runs import (
     samples_of,
     well,
 )
+from tests.system.command import harness
 
 
 def test_the_same_command_again_asks_nothing_and_needs_no_server(tmp_path: Path) -> None:
@@ -63,17 +67,6 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
     assert (outcome.complete, outcome.n_expected, outcome.tally.finished) == (True, 6, 0)
     assert keys_of(settings) == expected_keys(3, 4)
     assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
-
-
-def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
-    questions = question_set(tmp_path, 4)
-    with FakeServer(lambda _: [http(400, {"error": {"message": "temperature is out of range"}})]) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with pytest.raises(ServerError, match="temperature is out of range"):
-            run(settings, questions)
-    with FakeServer(well) as server:
-        second = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
-        assert run(second, questions).complete
 
 
 def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> None:
@@ -218,3 +211,40 @@ def test_a_request_that_has_ended_is_freed_without_the_garbage_collector(tmp_pat
 
 def refuse_contact(*_: object) -> Any:
     raise AssertionError("the server was contacted")
+
+
+@pytest.mark.parametrize(
+    ("stated", "events", "false"),
+    [
+        (60, 120, True),
+        (100, 126, True),
+        (120, 120, False),
+        (120, 60, False),
+        (100, 125, False),
+        (10, 25, False),
+        (None, 120, False),
+        (120, None, False),
+    ],
+)
+def test_only_many_more_events_than_stated_tokens_prove_a_false_usage(
+    stated: int | None, events: int | None, false: bool
+) -> None:
+    assert states_too_few(stated, events) is false
+
+
+@pytest.mark.parametrize("stated", [30, 60])
+def test_a_score_names_a_usage_of_half_the_tokens(tmp_path: Path, stated: int) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "GET":
+            return [models("test-model")]
+        usage = {"prompt_tokens": 9, "completion_tokens": stated}
+        words = (delta(f" word{n}") for n in range(60))
+        return event_stream(delta(role="assistant"), *words, delta(finish="stop", usage=usage))
+
+    (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "problem": "1 + 1 = ?", "answer": "2"}) + "\n")
+    with FakeServer(answer) as server:
+        words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
+        done = harness(tmp_path, *words, "--no-canary", "--no-fingerprint", "--temperature", "1")
+    assert done.code == 0, done.err
+    scored = harness(tmp_path, "score", "run")
+    assert (f"2 replies of this run: {TOO_FEW_STATED}" in scored.out.replace("\n", " ")) is (stated == 30), scored.out

@@ -1,25 +1,40 @@
 """Runs that end before their time: killed, interrupted, told to stop. What is stored counts, the rest is asked.
 
-For: harness.generation.network.control.
+Also a run that is told what to do while it goes: by a file in its folder, and by a file of endpoints.
+
+For: harness.generation.network, harness.generation.network.control.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
 import resource
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.core.errors import StoreError, UsageError
 from harness.generation.machine_limits import SPARE_DESCRIPTORS
-from harness.testing import STALL, FakeServer, Pause, Request, Step
+from harness.generation.network.control import order, progress_of
+from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.progress import Progress
+from harness.generation.runner import Outcome
+from harness.generation.settings import RunSettings
+from harness.runs.layout import RunFolder
+from harness.runs.lock import RunLock
+from harness.testing import STALL, FakeServer, Pause, Request, Step, http
 from tests import warm
 from tests.budget import rounds
-from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, well
+from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.patience import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -30,7 +45,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """A run as a child."""
     words = map(str, (folder, questions, samples, grace, *urls))
-    return warm.started(["tests.generation.child", *words], limits=limits, cwd=CHECKOUT, stderr=subprocess.PIPE)
+    return warm.started(["tests.generation.small_runs", *words], limits=limits, cwd=CHECKOUT, stderr=subprocess.PIPE)
 
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
@@ -142,3 +157,264 @@ def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: 
     log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8")
     assert "lowers `concurrency` to 3" in log
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(5, 4)
+
+
+class Gate:
+    """A server that finishes its replies while it is open. closes_at: open up to this request; 0: closed at first."""
+
+    def __init__(self, closes_at: int = 0) -> None:
+        self.closes_at = closes_at
+        self.open = threading.Event()
+        if closes_at:
+            self.open.set()
+        self.working = 0
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        if request.number == self.closes_at:
+            self.open.clear()
+        with self._lock:
+            self.working += 1
+            self.most = max(self.most, self.working)
+        try:
+            steps = list(well(request))
+            yield from steps[:2]
+            while not self.open.is_set():
+                yield Pause(0.005)
+            yield from steps[2:]
+        finally:
+            with self._lock:
+                self.working -= 1
+
+
+@contextlib.contextmanager
+def going(settings: RunSettings, *sets: Any, **more: Any) -> Iterator[Callable[[], Outcome]]:
+    """A run in a thread of its own; the call waits for its end. Steered when the block begins."""
+    ends: list[Outcome | BaseException] = []
+
+    def work() -> None:
+        try:
+            ends.append(run(settings, *sets, **more))
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            ends.append(error)
+
+    def outcome() -> Outcome:
+        thread.join(60)
+        assert ends, "the run does not end"
+        assert isinstance(ends[0], Outcome), ends[0]
+        return ends[0]
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: progress_of(RunFolder(settings.out)) is not None or bool(ends))
+    yield outcome
+    thread.join(60)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    ticks = threading.Event()
+    for _ in range(int(seconds / 0.005)):
+        if condition():
+            return
+        ticks.wait(0.005)
+    raise AssertionError("it never came true")
+
+
+def progress(settings: RunSettings) -> Progress:
+    facts = progress_of(RunFolder(settings.out))
+    assert facts is not None
+    return facts
+
+
+def tell(settings: RunSettings, **orders: Any) -> None:
+    n = len(events(settings, "control"))
+    order(RunFolder(settings.out), **orders)
+    wait_until(lambda: len(events(settings, "control")) > n)
+
+
+def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
+    written = (settings.out / "log.jsonl").read_text(encoding="utf-8")
+    whole_lines = written[: written.rfind("\n") + 1].splitlines()  # the last one may be on its way to the disk
+    return [event for event in map(json.loads, whole_lines) if event["event"] == name]
+
+
+def test_a_run_is_watched_and_steered_while_it_goes(tmp_path: Path) -> None:
+    gate = Gate()
+    with FakeServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10)
+        with going(settings, question_set(tmp_path, 10)) as outcome:
+            wait_until(lambda: gate.working == progress(settings).in_flight == 8)
+            facts = progress(settings)
+            tell(settings, concurrency=20)
+            wait_until(lambda: gate.working == 20)
+            tell(settings, concurrency=2, paused=True)
+            gate.open.set()
+            wait_until(lambda: progress(settings).done == 20)
+            threading.Event().wait(0.7)
+            assert (len(server.requests), progress(settings).paused) == (20, True)
+            gate.most = 0
+            tell(settings, paused=False)
+            wait_until(lambda: len(server.requests) > 30)
+            gate.open.clear()
+            tell(settings, draining=True)
+            gate.open.set()
+            end = outcome()
+        assert gate.most <= 3  # the server sees a reply's end later than the client
+        assert (end.complete, end.n_done, end.stopped) == (False, len(server.requests), "drained by `harness status`")
+        assert run(settings, question_set(tmp_path, 10)).complete
+    assert (facts.done, facts.total, facts.concurrency, facts.endpoints[0].base_url) == (0, 100, 8, server.base_url)
+    assert [e["concurrency"] for e in events(settings, "control")] == [20, 2, 2, 2]
+    assert not [name for name in ("status.json", "control.json") if (settings.out / name).exists()]
+
+
+def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text('{"draining": true}', encoding="utf-8")
+    gate = Gate()
+    with FakeServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        settings.out.mkdir()
+        (settings.out / "control.json").write_text('{"draining": true}', encoding="utf-8")
+        with going(settings, question_set(tmp_path, 4)) as outcome:
+            for content in (b"\xff\xfe", b"[" * 5000, b'{"concurrency": "many"}'):
+                (settings.out / "control.json").write_bytes(content)
+                threading.Event().wait(0.1)
+            (settings.out / "control.json").unlink()
+            (settings.out / "control.json").symlink_to(tmp_path / "elsewhere")
+            threading.Event().wait(0.2)
+            gate.open.set()
+            assert outcome().complete
+    assert (tmp_path / "elsewhere").exists()
+
+
+def test_a_run_that_is_not_going_is_one_sentence(tmp_path: Path) -> None:
+    settings = run_settings(tmp_path / "run")
+    settings.out.mkdir()
+    (settings.out / "status.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"no run is going on in .*run, so there is nothing to steer"):
+        order(RunFolder(settings.out), paused=True)
+
+
+# ---- the file of endpoints
+
+
+def listing(path: Path, *lines: str) -> EndpointsFile:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return EndpointsFile(path)
+
+
+def test_endpoints_join_and_leave_as_the_file_changes(tmp_path: Path) -> None:
+    gates = [Gate() for _ in range(3)]
+    with FakeServer(gates[0]) as one, FakeServer(gates[1]) as two, FakeServer(gates[2]) as three:
+        file = listing(tmp_path / "nodes", f"{one.base_url}  # the first", "", two.base_url)
+        settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
+        with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:
+            wait_until(lambda: [g.working for g in gates] == [4, 4, 0])
+            listing(tmp_path / "nodes", two.base_url, three.base_url)
+            wait_until(lambda: bool(events(settings, "endpoints_changed")))
+            n_asked = len(one.requests)
+            for gate in gates:
+                gate.open.set()
+            assert outcome().complete
+    assert len(one.requests) == n_asked == 4
+    assert one.aborted == 0, "what was in flight ends"
+    by_endpoint = Counter(s.endpoint for s in samples_of(settings))
+    assert by_endpoint[one.base_url] == 4
+    assert by_endpoint[three.base_url] > 0 < by_endpoint[two.base_url]
+
+
+def test_servers_register_in_a_folder_and_sign_off(tmp_path: Path) -> None:
+    file = EndpointsFile(tmp_path)
+    with pytest.raises(UsageError, match="no server has registered"):
+        file.read()
+    (tmp_path / "server-1.log").write_text("no address")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.url").write_text(f"http://{name}:1\n")
+    assert [one.base_url for one in file.changed() or ()] == ["http://a:1/v1", "http://b:1/v1"]
+    assert file.changed() is None
+    (tmp_path / "a.url").unlink()
+    assert [one.base_url for one in file.changed() or ()] == ["http://b:1/v1"]
+
+
+def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
+    gate = Gate()
+    with FakeServer(gate) as server:
+        file = listing(tmp_path / "nodes", server.base_url)
+        settings = run_settings(tmp_path / "run", endpoints=file.read())
+        with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
+            wait_until(lambda: gate.working == 8)
+            listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=2")
+            wait_until(lambda: bool(events(settings, "endpoints_not_changed")))
+            assert "line 2: expected one address a line" in events(settings, "endpoints_not_changed")[0]["reason"]
+            (tmp_path / "nodes").unlink()
+            gate.open.set()
+            assert outcome().complete
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("nodes", "", "0 addresses; expected 1"),
+        ("nodes", "ftp://a\n", "line 1: .*expected http"),
+        ("nodes", "http://a\n# b\nhttp://a/v1\n", "line 3: http://a/v1 is listed twice"),
+        ("7.url", "http://a\nftp://b\n", r"7\.url, line 2: .*expected http"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        EndpointsFile(tmp_path if name == "7.url" else tmp_path / name).read()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "the model `test-model` does not exist"), (400, "This model's maximum context length is 8 tokens.")],
+)
+def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
+    tmp_path: Path, status: int, message: str
+) -> None:
+    gate = Gate(closes_at=10)
+    wrong = http(status, {"error": {"message": message}})
+    with FakeServer(gate) as server, FakeServer(lambda _: [wrong]) as wrong_server:
+        file = listing(tmp_path / "nodes", server.base_url)
+        settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
+        with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
+            wait_until(lambda: gate.working == 8)
+            listing(tmp_path / "nodes", server.base_url, wrong_server.base_url)
+            wait_until(lambda: bool(events(settings, "endpoints_changed")))
+            gate.open.set()
+            end = outcome()
+    assert end.complete
+    failures = {(one["endpoint"], message in one["message"]) for one in events(settings, "request_failed")}
+    assert failures == {(wrong_server.base_url, True)}
+
+
+# ---- open files
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="another process's limits are changed on Linux only")
+def test_descriptors_that_run_out_on_the_way_lose_no_sample(tmp_path: Path) -> None:
+    gate = Gate(closes_at=60)
+    with FakeServer(gate) as server:
+        child = start(tmp_path, 12, 40, server.base_url)
+        settings = run_settings(tmp_path / "run")
+        try:
+            manifest = RunFolder(settings.out).manifest
+            wait_until(lambda: manifest.exists() and b"server_model" in manifest.read_bytes())
+            wait_until(lambda: gate.working == 8)
+            threading.Event().wait(0.2)  # the manifest is synced, too
+            tell(settings, paused=True, concurrency=40)
+            in_use = len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
+            resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (in_use + 4, in_use + 4))
+            tell(settings, paused=False)
+            wait_until(lambda: bool(events(settings, "request_failed")))
+            gate.open.set()
+            code, stderr = ended(child)
+        finally:
+            child.send_signal(signal.SIGKILL)
+    assert (code, stderr) == (0, "")
+    assert keys_of(settings) == expected_keys(12, 40)
+    assert {e["kind"] for e in events(settings, "request_failed")} == {"connect"}
+    assert all("ulimit -n" in e["message"] for e in events(settings, "request_failed"))
+    with RunLock(RunFolder(settings.out)):
+        pass

@@ -36,17 +36,12 @@ def test_a_whole_file_is_scored_in_any_order_of_its_lines(settings: RunSettings,
     assert harness(tmp_path, "doctor", "run").code == 0
 
 
-@pytest.mark.parametrize("lines", [7, 19])
-def test_a_file_cut_at_a_line_border_is_refused_and_can_be_rebuilt(
-    settings: RunSettings, tmp_path: Path, lines: int
-) -> None:
+def test_a_file_cut_at_a_line_border_is_refused_and_can_be_rebuilt(settings: RunSettings, tmp_path: Path) -> None:
     folder = RunFolder(settings.out)
     path = folder.benchmark("sums").questions
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
-    with pytest.raises(StoreError, match=rf"its {lines} questions are not those of the manifest\. Remove the file"):
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:19]))
+    with pytest.raises(StoreError, match=r"its 19 questions are not those of the manifest\. Remove the file"):
         score_run(folder, GradingOptions(workers=1))
-    done = harness(tmp_path, "doctor", "run")
-    assert (done.code, "changed after the run wrote it" in done.out) == (3, True)
     path.unlink()
     assert run(settings, question_set(tmp_path, 20)).complete
     assert score_run(folder, GradingOptions(workers=1))[0].n_questions == 20

@@ -29,15 +29,6 @@ def plan(questions: int, samples: int) -> list[Owed]:
     return missing_samples("b", [f"q{i}" for i in range(questions)], samples, set())
 
 
-def hand_out(scheduler: Scheduler) -> list[Task]:
-    """Everything, each sample finished at once."""
-    out = []
-    while (work := scheduler.next(endpoint())) is not None:
-        out.append(work.task)
-        scheduler.finish(work, 100)
-    return out
-
-
 rows = st.lists(st.sets(st.integers(0, 5), min_size=1), max_size=6).map(
     lambda indices: [Owed(f"b{i % 2}", f"q{i}", tuple(sorted(s))) for i, s in enumerate(indices)]
 )
@@ -107,33 +98,6 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
 
 
-def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> None:
-    scheduler = Scheduler(plan(3, 3))
-    work = scheduler.next(endpoint())
-    assert work is not None
-    task = work.task
-    waiting = scheduler.drop_question("b", task.question_id)
-    assert {t.sample_index for t in waiting} == {0, 1, 2} - {task.sample_index}
-    assert scheduler.n_waiting == 6
-    assert {t.question_id for t in hand_out(scheduler)} == {"q0", "q1", "q2"} - {task.question_id}
-
-
-def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:
-    indices: list[int] = []
-
-    def may_start(number: int) -> bool:
-        indices.append(number)
-        return number < last
-
-    last = 2
-    scheduler = Scheduler(plan(4, 5), order="rounds", may_start_round=may_start)
-    assert {t.sample_index for t in hand_out(scheduler)} == {0, 1}
-    assert scheduler.n_waiting == 12
-    last = 3
-    assert {t.sample_index for t in hand_out(scheduler)} == {2}
-    assert indices == [0, 1, 2, 2, 3]
-
-
 def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:
     """A fast endpoint of 100 tokens/s, which works on a sample, and a slow one of 20."""
     scheduler = Scheduler(rows)
@@ -143,16 +107,6 @@ def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:
         if tokens is not None:
             scheduler.finish(work, tokens)
     return scheduler, endpoint(10, 1000, n=1), endpoint(10, 200)
-
-
-def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
-    scheduler, fast, slow = two_speeds(plan(1, 5))
-    assert scheduler.n_waiting == 2
-    assert scheduler.next(slow, [fast, slow]) is None, "it would need 30 s or more for what the fast one does in 12"
-    assert scheduler.next(slow, [slow]) is not None, "the fast one is away"
-    assert scheduler.next(fast, [fast, slow]) is not None
-    scheduler, fast, slow = two_speeds(plan(1, 50))
-    assert scheduler.next(slow, [fast, slow]) is not None
 
 
 @pytest.mark.parametrize(

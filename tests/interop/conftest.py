@@ -26,12 +26,8 @@ def ask(python: Path) -> Asking:
     """What a program of theirs prints, which reads the path in its first argument."""
 
     def asked(program: str, path: str) -> str:
-        done = subprocess.run(
-            [python, "-c", f"import sys\nPATH = sys.argv[1]\n{program}", path],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = [python, "-c", f"import sys\nPATH = sys.argv[1]\n{program}", path]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 

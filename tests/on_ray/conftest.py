@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,15 +28,9 @@ class Nodes:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = int(free.getsockname()[1])
         self.client_address = f"ray://127.0.0.1:{port}"
-        self._process = subprocess.Popen(
-            [python, "-m", "tests.on_ray.nodes", str(NODES), str(port)],
-            cwd=CHECKOUT,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        words = [python, "-m", "tests.on_ray.nodes", str(NODES), str(port)]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(words, cwd=CHECKOUT, env=self.environment, text=True, **pipes)
         self.environment["RAY_ADDRESS"] = self._answer()
 
     def tell(self, command: str) -> int:

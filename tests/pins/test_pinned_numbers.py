@@ -2,13 +2,197 @@
 
 from __future__ import annotations
 
+import json
+import tarfile
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+import harness
 from tests.pins.held import TO_WRITE, hold, read
-from tests.pins.numbers import pinned
 from tests.pins.stage import alone
+
+HERE = Path(__file__).parent / "numbers"
+ARCHIVE, NUMBERS = HERE / "runs.tar.xz", HERE / "numbers.jsonl"
+
+JUDGE = "http://127.0.0.1:8000/v1"
+"""The judge's address in the stored runs; it is asked nothing, for its replies are stored."""
+
+Numbers = dict[str, Any]
+
+COUNTS = (
+    "n_questions n_samples n_missing n_truncated n_undecided n_correct n_no_answer n_unextracted n_imputed n_clusters"
+    " rounds samples_per_question partial n_tokens_known n_overridden mean_completion_tokens sampling_error"
+    " sampling_error_bound question_error bounds.low bounds.high near_misses"
+    " copies.n_equal copies.n_excess copies.independent anomalies.by_sign"
+    " judge_errors.n_judged judge_errors.n_both judge_errors.n_differing"
+    " audited.n_population audited.n_audited audited.n_differing"
+    " speed.first_token_p50 speed.tokens_per_s workload.busy_s workload.requests workload.prompt_tokens"
+    " workload.completion_tokens"
+)
+COMPARED = (
+    "verdict kind_verdict p_sampling p_question detectable n_owed"
+    " paired.n_questions paired.n_missing paired.first_accuracy paired.second_accuracy"
+    " difference=paired.difference.value sampling_interval=paired.difference.sampling"
+    " question_interval=paired.difference.question at_most=paired.difference.at_most paired.better paired.worse"
+    " paired.unpaired mean.verdict mean.p_sampling mean.detectable"
+    " mean.compared.difference=mean.compared.difference.value"
+    " mean.compared.sampling_interval=mean.compared.difference.sampling margin.verdict margin.p"
+)
+PUBLISHED = "published.value ours difference error p detectable verdict differing"
+PLANNED = (
+    "n_questions accuracy deviation samples basis given_samples smallest_difference"
+    " forecast.n_samples forecast.tokens forecast.prompt_tokens"
+)
+
+
+def numbers_of(score: Mapping[str, Any]) -> Numbers:
+    """The numbers of a benchmark's score, the content of its `scores.json`. This alone knows the form of that file.
+
+    An accuracy stands as [value, both ends for the same questions, both ends for new questions], and "at most" where
+    the first interval is the widest possible.
+    """
+    numbers = picked(score, COUNTS) | {"n_warnings": len(score["warnings"])}
+    for name in ("accuracy", "accuracy_finished", "accuracy_overridden"):
+        numbers[name] = estimate(score[name])[: 5 if name == "accuracy" else 6]
+    for name, sign in (("pass_at", "pass@"), ("pass_hat", "pass^"), ("maj_at", "maj@")):
+        for k in [k for k in score[name] if k in ("2", [*score[name]][-1]) and k != "1"]:
+            numbers[f"{sign}{k}"] = estimate(score[name][k])
+    for tokens, budget in score["budgets"].items():
+        numbers[f"within {tokens}"] = [*estimate(budget["accuracy"])[:5], budget["cut"]]
+    for field, groups in score["breakdowns"].items():
+        for value, group in groups.items():
+            numbers[f"{field} {value}"] = [*estimate(group["accuracy"])[:5], group["n_questions"], group["n_samples"]]
+    for name, counts in (score["tokens"] or {}).items():
+        numbers[f"tokens {name}"] = counts and [
+            counts["n"], counts["mean"]["value"], counts["p50"], counts["p99"],
+        ]  # fmt: skip
+    for url, endpoint in score["endpoints"].items():
+        numbers[url] = [*estimate(endpoint["accuracy"]), endpoint["truncated"]]
+    for name, measure in score["measures"].items():
+        numbers[name] = estimate(measure)
+    if audited := score["audited"]:
+        numbers["audited"] = estimate(audited["accuracy"])
+    if twins := score["twins"]:
+        numbers["twins"] = [*estimate(twins["drop"]), twins["p_sampling"], twins["n_twins"], twins["n_missing"]]
+    return {name: value for name, value in numbers.items() if value not in (None, [None])}
+
+
+def estimate(stored: Mapping[str, Any] | None) -> list[Any]:
+    """[value, low, high, low, high] of an estimate; [None] without one."""
+    if stored is None:
+        return [None]
+    ends = [end for name in ("sampling", "question") for end in stored[name] or (None, None)]
+    return [stored["value"], *ends, *(["at most"] if stored["at_most"] else [])]
+
+
+def picked(record: Any, paths: str) -> Numbers:
+    """Name → value, of those that the record has; `p=paired.p` is named p, a field of a field."""
+    numbers = {}
+    for named in paths.split():
+        path, _, place = named.partition("=")
+        value = record
+        for name in (place or path).split("."):
+            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        if value is not None and value != {}:
+            numbers[path.removeprefix("paired.")] = sorted(value) if path == "differing" else value
+    return numbers
+
+
+def scored(run: Path, **options: Any) -> Numbers:
+    """Benchmark → the numbers of its score."""
+    source = run if run.is_dir() else run.with_name(f"{run.name}.scored")
+    if not run.is_dir():
+        options = {"response_key": "gen", "answer_key": "answer", "question_key": "question"}
+    harness.score(run, workers=1, **options)
+    return {
+        path.parent.name: numbers_of(json.loads(path.read_text("utf-8")))
+        for path in sorted(source.glob("*/scores.json"))
+    }
+
+
+def compared(*runs: Path, **options: Any) -> list[Numbers]:
+    """The numbers of each comparison with the first run."""
+    return [
+        {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"} | picked(pair.decision, COMPARED)
+        | {"n_settings": len(pair.settings), "n_warnings": len(pair.decision.warnings)}
+        for pair in harness.compare(runs, **options)
+    ]  # fmt: skip
+
+
+def verified(run: Path) -> list[Numbers]:
+    """The numbers of a run beside the published scores of its model."""
+    return [
+        {
+            "of": one.benchmark,
+            "verdict": one.standing,
+            "scores": [picked(score, PUBLISHED) for score in one.comparisons],
+        }
+        for one in harness.verify(run, published=run.with_name(f"{run.name}.yaml"))
+    ]
+
+
+def planned(run: Path, detect: float | None = 5, **options: Any) -> list[Numbers]:
+    """What a comparison with a run needs."""
+    return [picked(needed, PLANNED) for needed in harness.plan(run, detect, **options)]
+
+
+def families() -> list[str]:
+    """The names of the families of runs: two digits."""
+    with tarfile.open(ARCHIVE) as packed:
+        return sorted({name[:2] for name in packed.getnames() if name[:2].isdigit()})
+
+
+def family(line: str) -> str:
+    """The family of a line's name, such as "score 07w"."""
+    return line.split()[1][:2]
+
+
+def opened(folder: Path, wanted: Collection[str]) -> None:
+    """Unpack the runs of some families into a folder; the published scores of a run's model stand beside the run."""
+    with tarfile.open(ARCHIVE) as packed:
+        for member in packed:
+            family = member.name[:2]
+            if not family.isdigit() or family in wanted:
+                packed.extract(member, folder, filter="data")
+    published = yaml.load((folder / "published.yaml").read_text("utf-8"), yaml.CSafeLoader)  # noqa: TID251 - the safe loader in C
+    for family in wanted:
+        scores = [score for score in published["scores"] if score["model"] == f"{family}w"]
+        (folder / f"{family}w.yaml").write_text(yaml.safe_dump(published | {"scores": scores}), "utf-8")
+
+
+def lines(folder: Path) -> Iterator[tuple[str, Any]]:
+    """(what was asked, numbers), as JSON, of all the runs in a folder: scores first, for the others read them."""
+    runs = sorted(path for path in folder.iterdir() if path.suffix in ("", ".jsonl"))
+    for run in runs:
+        yield f"score {run.name}", answer(scored, run)
+        if (run / "judge").is_dir():
+            yield f"judge {run.name}", answer(scored, run, judge=harness.Judge(model="judge", base_url=[JUDGE]))
+    for family in sorted({run.name[:2] for run in runs if run.is_dir()}):
+        w, x, y, z = (folder / f"{family}{model}" for model in "wxyz")
+        yield f"verify {w.name}", answer(verified, w)
+        match int(family) % 3:
+            case 0:
+                yield f"compare {family} w x by 3", answer(compared, w, x, margin=3)
+                yield f"plan {w.name}", answer(planned, w)
+            case 1:
+                yield f"compare {family} w y z", answer(compared, w, y, z)
+                yield f"plan {x.name}", answer(planned, x)
+            case _:
+                yield f"compare {family} y z", answer(compared, y, z)
+                yield f"plan {y.name} not worse by 3", answer(planned, y, None, margin=3)
+
+
+def answer(ask: Callable[..., Any], *runs: Path, **options: Any) -> Any:
+    """The numbers, or the class of a refusal."""
+    try:
+        return json.loads(json.dumps(ask(*runs, **options)))
+    except harness.HarnessError as error:
+        return f"refused: {type(error).__name__}"
+
 
 COVERING = {"00", "01", "04", "06", "12", "15", "21", "22", "29", "36", "41", "43", "44", "46", "47", "49"}
 """Families that together reach each branch of `harness` that all 50 reach."""
@@ -17,8 +201,8 @@ COVERING = {"00", "01", "04", "06", "12", "15", "21", "22", "29", "36", "41", "4
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.wide)], ids=["covering", "all"])
 def test_every_number_of_the_stored_runs_is_as_pinned(every: bool, tmp_path: Path) -> None:
-    families = pinned.families() if every or pinned.NUMBERS.stem in TO_WRITE else COVERING
+    played = families() if every or NUMBERS.stem in TO_WRITE else COVERING
     with alone(tmp_path):
-        pinned.opened(tmp_path, families)
-        of_others = {name for name in read(pinned.NUMBERS) if pinned.family(name) not in families}
-        hold(pinned.NUMBERS, dict(pinned.lines(tmp_path)), but=of_others)
+        opened(tmp_path, played)
+        of_others = {name for name in read(NUMBERS) if family(name) not in played}
+        hold(NUMBERS, dict(lines(tmp_path)), but=of_others)

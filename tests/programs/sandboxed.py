@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -42,30 +43,23 @@ def script(
     cell: SandboxCell, code: str, *cases: tuple[str, str], seconds: float = 2.0, memory_mb: int = 1024
 ) -> ProgramDecision:
     """The verdict on a whole program."""
-    tests = QuestionTests(
-        style="stdin", cases=tuple(Case(*case) for case in cases), limits=ProgramLimits(seconds, memory_mb)
-    )
-    return decide(cell, tests, code)
+    return _decided(cell, code, ProgramLimits(seconds, memory_mb), style="stdin", cases=_cases(cases))
 
 
-def called(
-    cell: SandboxCell, code: str, *cases: tuple[str, str], function: str = "f", seconds: float = 2.0
-) -> ProgramDecision:
-    """The verdict on a function by its results."""
-    tests = QuestionTests(
-        style="calls",
-        cases=tuple(Case(*case) for case in cases),
-        function=function,
-        limits=ProgramLimits(seconds, 1024),
-    )
-    return decide(cell, tests, code)
+def _decided(cell: SandboxCell, code: str, limits: ProgramLimits, **tests: Any) -> ProgramDecision:
+    return decide(cell, QuestionTests(limits=limits, **tests), code)
 
 
-def checked(
-    cell: SandboxCell, code: str, *checks: str, function: str = "f", setup: str = "", seconds: float = 2.0
-) -> ProgramDecision:
-    """The verdict on a function by test code."""
-    tests = QuestionTests(
-        style="checks", checks=checks, function=function, setup=setup, limits=ProgramLimits(seconds, 1024)
-    )
-    return decide(cell, tests, code)
+def _cases(pairs: tuple[tuple[str, str], ...]) -> tuple[Case, ...]:
+    return tuple(Case(*pair) for pair in pairs)
+
+
+def called(cell: SandboxCell, code: str, *cases: tuple[str, str], seconds: float = 2.0) -> ProgramDecision:
+    """The verdict on a function `f` by its results."""
+    return _decided(cell, code, ProgramLimits(seconds, 1024), style="calls", function="f", cases=_cases(cases))
+
+
+def checked(cell: SandboxCell, code: str, *checks: str, setup: str = "", seconds: float = 2.0) -> ProgramDecision:
+    """The verdict on a function `f` by test code."""
+    limits = ProgramLimits(seconds, 1024)
+    return _decided(cell, code, limits, style="checks", function="f", checks=checks, setup=setup)

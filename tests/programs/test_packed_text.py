@@ -35,13 +35,12 @@ def test_any_other_pickle_is_refused(value: object, capsys: pytest.CaptureFixtur
 
 def test_what_is_cut_off_or_goes_on_is_refused() -> None:
     data = pickle.dumps("text" * 100)
-    for size in range(len(data)):
-        with pytest.raises(ValueError, match="is a pickle that"):
-            pickled_text(data[:size])
-    with pytest.raises(ValueError, match="holds more than a text"):
-        pickled_text(data + b".")
-    packed = zlib.compress(data)
-    with pytest.raises(ValueError, match="is cut off"):
-        unpacked_text(base64.b64encode(packed[:-4]).decode())
-    with pytest.raises(ValueError, match="neither JSON nor base64"):
-        unpacked_text("not base64!")
+    for part, message in [(data[:size], "is a pickle that") for size in range(len(data))] + [
+        (data + b".", "more than")
+    ]:
+        with pytest.raises(ValueError, match=message):
+            pickled_text(part)
+    cut = base64.b64encode(zlib.compress(data)[:-4]).decode()
+    for text, message in ((cut, "is cut off"), ("not base64!", "neither JSON nor base64")):
+        with pytest.raises(ValueError, match=message):
+            unpacked_text(text)

@@ -26,34 +26,25 @@ Answer = Callable[[int, dict[str, Any]], None]
 """What a sandbox does with a job, over the descriptor of its end."""
 
 
-def good(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"begun": job["style"]})
-    frames.send(fd, {"report": frames.receive(fd)})
-    frames.send(fd, {"over": 0})
+def speaks(*messages: object, reports: bool = True) -> Answer:
+    """A sandbox that begins and reports what its work is, and sends these messages, or only these."""
+
+    def answer(fd: int, job: dict[str, Any]) -> None:
+        if reports:
+            frames.send(fd, {"begun": job["style"]})
+            frames.send(fd, {"report": frames.receive(fd)})
+        for message in messages:
+            if isinstance(message, Exception):
+                raise message
+            frames.send(fd, message)
+
+    return answer
 
 
-def messy(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"begun": job["style"]})
-    frames.send(fd, {"report": frames.receive(fd)})
-    frames.send(fd, {"noise": 1})
-    frames.send(fd, {"over": 0, "used": True})
-
-
-def ended_early(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"end": job["style"]})
-    frames.send(fd, {"over": 0})
-
-
-def dead(fd: int, job: dict[str, Any]) -> None:
-    raise ConnectionError(str(job))
-
-
-def over_too_soon(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"over": 9, "of": job["style"]})
-
-
-def listing(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, [job])
+good, messy = speaks({"over": 0}), speaks({"noise": 1}, {"over": 0, "used": True})
+ended_early = speaks({"end": "python"}, {"over": 0}, reports=False)
+reports_and_dies, dead = speaks(ConnectionError()), speaks(ConnectionError(), reports=False)
+over_too_soon, listing = speaks({"over": 9}, reports=False), speaks([1], reports=False)
 
 
 class Maker:
@@ -130,28 +121,22 @@ def test_a_sandbox_with_files_left_in_it_is_not_used_again(cell_of: CellOf) -> N
 
 
 def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
-    for failing in (dead, over_too_soon, listing):
-        maker = Maker(failing, good)
-        assert cell_of(maker).do(JOB, WORK) == {"report": WORK}
+    for failing, message in (
+        (dead, "the sandbox ended: "),
+        (over_too_soon, "the job ended without a report, with the wait status 9"),
+        (listing, "the sandbox sent a message that is no JSON object"),
+    ):
+        maker = Maker(failing, good, failing, failing, good)
+        cell = cell_of(maker)
+        assert cell.do(JOB, WORK) == {"report": WORK}
         assert len(maker.processes) == 2
-    maker = Maker(over_too_soon, over_too_soon, good)
-    cell = cell_of(maker)
-    with pytest.raises(SandboxFailedError, match="the job ended without a report, with the wait status 9"):
-        cell.do(JOB, WORK)
-    assert (len(maker.processes), maker.n_ended) == (2, 2)
-    assert cell.do(JOB, WORK) == {"report": WORK}, "the failed ones left nothing"
-    with pytest.raises(SandboxFailedError, match="the sandbox sent a message that is no JSON object"):
-        cell_of(Maker(listing, listing)).do(JOB, WORK)
-    with pytest.raises(SandboxFailedError, match="the sandbox ended: "):
-        cell_of(Maker(dead, dead)).do(JOB, WORK)
+        with pytest.raises(SandboxFailedError, match=message):
+            cell.do(JOB, WORK)
+        assert (len(maker.processes), maker.n_ended) == (3, 3)
+        assert cell.do(JOB, WORK) == {"report": WORK}, "the failed ones left nothing"
 
 
 def test_a_sandbox_that_dies_behind_its_report_is_replaced(cell_of: CellOf) -> None:
-    def reports_and_dies(fd: int, job: dict[str, Any]) -> None:
-        frames.send(fd, {"begun": job["style"]})
-        frames.send(fd, {"report": frames.receive(fd)})
-        raise ConnectionError(str(job))
-
     maker = Maker(reports_and_dies, good, good)
     cell = cell_of(maker)
     assert cell.do(JOB, WORK) == {"report": WORK}

@@ -82,7 +82,9 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
     [
         ("docker", True, "docker does not answer: Cannot connect to the Docker daemon"),
         ("docker", False, f"docker has no image {IMAGE}: `docker pull {IMAGE}`"),
-        ("docker:own/image", False, "docker has no image own/image: `docker pull own/image`"),
+        ("docker:own/image-2", False, "docker has no image own/image-2: `docker pull own/image-2`"),
+        ("docker:--privileged", False, "a name cannot begin with `-`"),
+        ("podman", False, "podman is not installed"),
     ],
 )
 def test_where_no_container_can_be_started_nothing_is_executed(
@@ -90,28 +92,14 @@ def test_where_no_container_can_be_started_nothing_is_executed(
 ) -> None:
     run, _ = a_run(tmp_path)
     record = a_fake(tmp_path, monkeypatch, image="another", silent=silent)
+    record.touch()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     done = harness(tmp_path, "score", "run", "--sandbox", kind)
     assert done.code == UsageError.exit_code
-    assert message in done.err
-    assert "nothing was executed" in done.err
+    assert [part for part in (message, "nothing was executed") if part not in done.err] == []
     assert "Traceback" not in done.err
     assert not run.benchmark("sums").grades.exists()
-    assert not [line for line in record.read_text().splitlines() if '"run"' in line]
-
-
-def test_an_image_that_the_engine_would_read_as_an_option_is_refused(tmp_path: Path) -> None:
-    a_run(tmp_path)
-    done = harness(tmp_path, "score", "run", "--sandbox", "docker:--privileged")
-    assert done.code == UsageError.exit_code
-    assert "docker:--privileged" in done.err
-    assert "a name cannot begin with `-`; nothing was executed" in done.err
-    assert ContainerEngine("docker", "own/image-2").image == "own/image-2"
-
-
-def test_an_engine_that_is_not_installed_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UsageError, match="podman is not installed; nothing was executed"):
-        _ = ContainerEngine("podman").path
+    assert '"run"' not in record.read_text()
 
 
 @pytest.mark.skipif(not REAL, reason="HARNESS_CONTAINER names no engine and image")

@@ -52,8 +52,8 @@ def test_a_whole_program(cell: SandboxCell, code: str, rule: str) -> None:
 
 
 def test_sleeping_ends_a_program_and_waiting_a_little_does_not(cell: SandboxCell) -> None:
-    assert script(cell, "import time\ntime.sleep(0.3)\nprint(42)", DOUBLE).outcome == "correct"
-    assert script(cell, "import time\ntime.sleep(60)\nprint(42)", DOUBLE).rule == "sleep limit"
+    for seconds, rule in ((0.3, "all tests"), (60, "sleep limit")):
+        assert script(cell, f"import time\ntime.sleep({seconds})\nprint(42)", DOUBLE).rule == rule
 
 
 def test_the_first_failing_test_is_told_with_what_came(cell: SandboxCell) -> None:
@@ -209,10 +209,9 @@ def test_ordinary_values_cross_as_they_are(cell: SandboxCell, value: str) -> Non
 
 
 def test_blank_lines_are_no_arguments(cell: SandboxCell) -> None:
-    assert called(cell, "def f(): return 1", ("", "1")).outcome == "correct"
-    assert called(cell, "def f(): return 2", ("", "1")).outcome == "wrong"
-    assert called(cell, "def f(a, b): return a + b", ("1\n2\n", "3")).outcome == "correct"
-    assert called(cell, "def f(a, b): return a - b", ("1\n2\n", "3")).outcome == "wrong"
+    for result, outcome in (("1", "correct"), ("2", "wrong")):
+        assert called(cell, f"def f(): return {result}", ("", "1")).outcome == outcome
+        assert called(cell, f"def f(a, b): return a + b + {result} - 1", ("1\n2\n", "3")).outcome == outcome
 
 
 def test_tests_that_end_their_process_are_undecided_at_once(cell: SandboxCell) -> None:

@@ -22,8 +22,7 @@ from harness.core.records import Key
 from harness.runs import Journal, RunFolder, RunLock, RunLog, read_samples
 from tests.budget import rounds
 from tests.conftest import CHECKOUT, TESTS
-from tests.runs.appended_files import FILES
-from tests.runs.recorded import BENCHMARK, sample
+from tests.runs.recorded import BENCHMARK, FILES, sample
 
 pytestmark = pytest.mark.slow
 

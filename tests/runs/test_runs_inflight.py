@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.client.interface import Arriving
+from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.written import SoFar
 from harness.core.errors import StoreError
 from harness.core.records import SCHEMA_VERSION, Seam
+from harness.generation.network.keeping import Keeper
 from harness.runs import inflight, record
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
-from harness.runs.record import Task
+from harness.runs.record import Owed, Task
 
 
 def at(text: str, reasoning: str | None = None) -> Partial:
@@ -95,8 +99,6 @@ class Streams:
     """A keeper's log, its clock, and the text of a reply under way."""
 
     def __init__(self, folder: Path) -> None:
-        from harness.generation.network.keeping import Keeper
-        from harness.runs.record import Owed
 
         self.now, self.events = 0.0, list[str]()
         self.folder = RunFolder(folder)
@@ -108,8 +110,6 @@ class Streams:
         self.events.append(event)
 
     def begin(self, index: int, text: str) -> None:
-        from harness.client.interface import Arriving
-        from harness.client.protocol.written import SoFar
 
         arriving = Arriving()
         so_far = SoFar(text=text, reasoning=None, ids=None, prompt_ids=None, n_events=len(text), server_model=None)
@@ -153,7 +153,6 @@ def test_once_all_samples_are_stored_the_file_is_removed(tmp_path: Path) -> None
 def test_a_sample_is_asked_whole_after_two_failed_continuations_or_eight_of_a_server_that_is_down(
     tmp_path: Path, kind: Any, n: int, may: bool
 ) -> None:
-    from harness.client.protocol.reply import RequestFailed
 
     streams, task = Streams(tmp_path), Task("b", "q", 0)
     streams.begin(0, "So")

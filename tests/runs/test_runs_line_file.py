@@ -1,18 +1,22 @@
 """Every file of ours that lines are appended to: cut anywhere, on any disk, nothing is glued and nothing half stored.
 
+The log: one event one line, inert.
+
 For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches.
 """
 
 from __future__ import annotations
 
-import ast
 import errno
 import fcntl
+import json
 import os
 import re
 import shutil
 import stat
+import unicodedata
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,7 +25,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import RunFolder, line_file, overrides
+from harness.runs import RunFolder, RunLog, line_file, overrides
 from harness.runs.batches import BatchLedger
 from harness.runs.line_file import (
     LineFile,
@@ -31,8 +35,7 @@ from harness.runs.line_file import (
 )
 from tests.budget import examples
 from tests.conftest import CHECKOUT
-from tests.runs.appended_files import FILES, Appended, correct, plan, planned
-from tests.runs.recorded import BENCHMARK
+from tests.runs.recorded import BENCHMARK, FILES, Appended, correct
 from tests.runs.test_runs_lock import descriptors_of
 
 
@@ -87,23 +90,6 @@ def test_a_disk_that_fills_at_any_byte_refuses_the_line_whole(
         assert path.read_bytes() == before, room
     file.append(run, 2)
     assert file.read(run) == [0, 2]
-
-
-def test_a_sync_that_fails_acknowledges_nothing(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.create()
-    correct(run, 0)
-    before = run.benchmark(BENCHMARK).overrides.read_bytes()
-
-    def fail(_: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", fail)
-    for number, act in enumerate((correct, plan)):
-        with pytest.raises(StoreError, match="Input/output error"):
-            act(run, number + 1)
-    monkeypatch.undo()
-    assert run.benchmark(BENCHMARK).overrides.read_bytes() == before
-    assert planned(run) == []
 
 
 def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFolder) -> None:
@@ -196,37 +182,19 @@ def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run: RunFolder) 
 # ---- nothing appends beside it
 
 
-def appends(source: str) -> bool:
-    """Whether a module opens a file for appending, by a flag or by a mode."""
-    if not re.search(r"\bopen\b|O_APPEND", source):
-        return False  # at once: most files open nothing
-    return any(
-        (isinstance(node, ast.Attribute) and node.attr == "O_APPEND")
-        or (isinstance(node, ast.Call) and _is_open(node.func) and any(map(_is_mode, ast.iter_child_nodes(node))))
-        for node in ast.walk(ast.parse(source))
-    )
-
-
-def _is_open(function: ast.expr) -> bool:
-    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == "open"
-
-
-def _is_mode(given: ast.AST) -> bool:
-    value = given.value if isinstance(given, ast.keyword) else given
-    return isinstance(value, ast.Constant) and value.value in {"a", "ab", "a+", "a+b", "ab+"}
+APPENDS = re.compile(r"""O_APPEND|\bopen\((?:[^()]*,\s*)?(?:mode=)?["'](?:a|ab|a\+|ab\+|a\+b)["']""")
+"""A file is opened for appending, by a flag or by a mode."""
 
 
 def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
     files = {
         str(path.relative_to(CHECKOUT))
         for path in (CHECKOUT / "harness").rglob("*.py")
-        if appends(path.read_text("utf-8"))
+        if APPENDS.search(path.read_text("utf-8"))
     }
     assert files == {"harness/runs/line_file.py"}
-    assert appends("path.open('ab')")
-    assert appends("open(path, mode='a')")
-    assert appends("os.open(path, os.O_WRONLY | os.O_APPEND)")
-    assert not appends("x = 'a'; path.open('wb')")
+    assert all(map(APPENDS.search, ("path.open('ab')", "open(path, mode='a')", "os.open(path, os.O_APPEND)")))
+    assert not APPENDS.search("x = 'a'; path.open('wb')")
 
 
 def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,3 +290,35 @@ def test_whole_files_are_not_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a symbolic link"):
         write_lines(path, [1, 2])
     assert (victim.read_bytes(), path.is_symlink()) == (b"kept", True)
+
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_an_event_is_one_line_with_its_time(run: RunFolder) -> None:
+    with RunLog(run, now=lambda: MOMENT) as log:
+        log.write("started", samples=3, endpoints=["a", "b"], model=None)
+        log.write("ended")
+    assert run.log.read_text().splitlines() == [
+        '{"time":"2026-01-02T03:04:05.000+00:00","event":"started","samples":3,"endpoints":["a","b"],"model":null}',
+        '{"time":"2026-01-02T03:04:05.000+00:00","event":"ended"}',
+    ]
+
+
+@given(text=st.text(st.characters(exclude_categories=())), name=st.text())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_starts_a_line_or_drives_a_terminal(run: RunFolder, text: str, name: str) -> None:
+    run.log.unlink(missing_ok=True)
+    with RunLog(run) as log:
+        log.write("server", **{"message": text, "nested": {name: [text]}})
+    data = run.log.read_bytes()
+    assert data.count(b"\n") == 1
+    assert all(0x20 <= byte < 0x7F for byte in data[:-1])
+    hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert not any(unicodedata.category(c) in hidden for c in json.loads(data)["message"])
+
+
+def test_a_long_text_is_clipped(run: RunFolder) -> None:
+    with RunLog(run) as log:
+        log.write("server", message="x" * 1_000_000)
+    assert run.log.stat().st_size < 3000

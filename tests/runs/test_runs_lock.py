@@ -1,4 +1,7 @@
-"""One writer a run, whoever dies and wherever it stands."""
+"""One writer a run, whoever dies and wherever it stands; where a run's files stand, whatever it is called.
+
+For: harness.runs.layout.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import errno
 import fcntl
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,10 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
-from harness.runs import RunFolder, RunLock
+from harness.core.files import replacing
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, RunLog
 from harness.runs.lock import hold, holder_of
+from tests.runs.recorded import BENCHMARK
 
 HOLD = """
 import sys
@@ -48,33 +54,27 @@ def holder(run: RunFolder) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_second_process_is_refused_at_once_and_told_who_holds_the_run(run: RunFolder) -> None:
-    with holder(run) as first:
-        second = subprocess.run(
-            [sys.executable, "-c", HOLD, str(run.path)], stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-        assert second.returncode == 3
-        assert f"in use by process {first.pid} on {socket.gethostname()} since 20" in second.stdout
-
-
-def test_a_second_lock_in_one_process_is_refused_too(run: RunFolder) -> None:
-    with RunLock(run), pytest.raises(StoreError, match=f"process {os.getpid()} on"):
-        RunLock(run).acquire()
-
-
-def test_the_holder_is_told_while_it_holds_the_run_and_a_killed_one_holds_nothing(run: RunFolder) -> None:
     assert holder_of(run) is None
     with holder(run) as first:
         told = holder_of(run)
         assert told is not None
         assert (told.pid, told.host) == (first.pid, socket.gethostname())
-        first.send_signal(signal.SIGKILL)
+        second = subprocess.run(
+            [sys.executable, "-c", HOLD, str(run.path)], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        assert second.returncode == 3
+        assert f"in use by process {first.pid} on {socket.gethostname()} since 20" in second.stdout
+        first.kill()
         first.wait()
-        assert holder_of(run) is None
-        with RunLock(run):
-            pass
+        assert holder_of(run) is None, "a killed one holds nothing"
     run.lock.write_text("no holder")
     with RunLock(run), run.lock.open("w"):
         assert holder_of(run) is None
+
+
+def test_a_second_lock_in_one_process_is_refused_too(run: RunFolder) -> None:
+    with RunLock(run), pytest.raises(StoreError, match=f"process {os.getpid()} on"):
+        RunLock(run).acquire()
 
 
 def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,3 +160,102 @@ def test_a_held_run_has_its_folder_and_another_purposes_folder_is_refused(run: R
     (other.path / "cat.jpg").write_text("")
     with pytest.raises(StoreError, match=r"cat\.jpg"), hold(other):
         pass
+
+
+HOSTILE = ["../../x", "/etc/passwd", "-rf", "CON", "x" * 300, "a\0b", "..", ".", "", "a/b", "\n", "‮"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_below_its_folder(run: RunFolder, name: str) -> None:
+    folder = run.benchmark(name)
+    assert folder.path.parent == run.path
+    assert folder.path.resolve().parent == run.path.resolve()
+    assert RunFolder.default(name, Path("results")).path.parent == Path("results").absolute()
+    with Journal.open(folder):
+        assert folder.samples.is_file()
+    assert [p.name for p in run.path.iterdir()] == [folder.path.name]
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_name_stays_below_its_folder(name: str) -> None:
+    run = RunFolder("/r")
+    assert Path(os.path.normpath(run.benchmark(name).path)).parent == Path("/r")
+
+
+def test_the_folder_of_a_benchmark_keeps_its_letters(run: RunFolder) -> None:
+    assert run.benchmark("练习50").path == run.path / "练习50"
+    assert RunFolder.default("模型", run.path).path == run.path / "模型"
+
+
+def test_a_relative_folder_is_resolved_once(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(quick_path)
+    run = RunFolder("somewhere")
+    monkeypatch.chdir("/")
+    assert run.path == quick_path / "somewhere"
+
+
+def test_a_run_is_opened_by_its_folder_and_what_is_none_is_said_to_be_none(run: RunFolder) -> None:
+    run.create()
+    with pytest.raises(StoreError, match=r"holds no manifest\.json"):
+        RunFolder.open(run.path)
+    Manifest(harness_version="1", created="now", model="m").save(run)
+    assert RunFolder.open(str(run.path)).path == run.path
+    with pytest.raises(StoreError, match=r"there is no run at .*/rnu\. Did you mean run\?"):
+        RunFolder.open(run.path.with_name("rnu"))
+
+
+def test_a_run_of_outputs_is_called_by_their_name_and_another_run_by_its_own(run: RunFolder) -> None:
+    scored = RunFolder(run.path.with_name("rows.csv.scored"))
+    assert scored.source == scored.path
+    rows = run.path.with_name("rows.csv")
+    rows.write_text("id,response")
+    assert scored.source == rows
+    rows.unlink()
+    other = RunFolder(rows)
+    other.create()
+    Manifest(harness_version="1", created="now", model="m").save(other)
+    assert scored.source == scored.path
+
+
+def test_names_are_kept_in_the_manifest(run: RunFolder) -> None:
+    manifest = Manifest(harness_version="1", created="now", model="m")
+    for name in [BENCHMARK, "../x", "aime 2024"]:
+        manifest = manifest.extend(name, BenchmarkRecord(identity={}, plan=Plan(samples=1)))
+    manifest.save(run)
+    assert list(Manifest.load(run).benchmarks) == [BENCHMARK, "../x", "aime 2024"]
+    assert len({run.benchmark(name).path.name.lower() for name in Manifest.load(run).benchmarks}) == 3
+
+
+def test_what_interrupted_writes_left_is_removed_at_the_next_start(run: RunFolder) -> None:
+    folder = run.benchmark(BENCHMARK)
+    folder.create()
+    left = [run.path / f".manifest.json.{'a' * 16}.tmp", folder.path / f".grades.jsonl.{'b' * 16}.tmp"]
+    for path in left:
+        path.write_text("x")
+    files = [folder.path / "grades.jsonl", folder.path / ".notes.tmp"]
+    for path in files:
+        path.write_text("x")
+    with replacing(folder.scores) as scores:
+        scores.write(b"new")
+        with RunLock(run):
+            assert not any(path.exists() for path in left)
+            assert all(path.exists() for path in files)
+    assert folder.scores.read_bytes() == b"new", "a scorer was writing it, and no lock was its own"
+
+
+def test_the_run_folder_itself_may_be_a_link_to_another_disk(quick_path: Path) -> None:
+    (quick_path / "elsewhere").mkdir()
+    (quick_path / "run").symlink_to(quick_path / "elsewhere")
+    run = RunFolder(quick_path / "run")
+    with RunLock(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log):
+        Manifest(harness_version="1", created="now", model="m").save(run)
+    assert Manifest.load(RunFolder.open(quick_path / "elsewhere")).benchmarks == {}
+
+
+def test_nothing_is_removed_through_a_planted_link(run: RunFolder, tmp_path: Path) -> None:
+    precious = tmp_path / f".manifest.json.{'a' * 16}.tmp"
+    precious.write_text("x")
+    run.create()
+    (run.path / "link").symlink_to(tmp_path)
+    with RunLock(run):
+        assert precious.exists()

@@ -22,7 +22,7 @@ from harness.runs.lock import RunLock
 from harness.runs.manifest import Fingerprint, Provenance, Session
 from harness.runs.merging import join_shards, joined_manifest, merge
 from harness.verbs.merge import merge as merge_runs
-from tests.runs.parts import IDENTITY, NAME, asked, sampled, write
+from tests.runs.recorded import IDENTITY, NAME, asked, sampled, write
 
 pytestmark = pytest.mark.slow
 
@@ -50,32 +50,13 @@ def stored(folder: RunFolder) -> dict[Key, str | None]:
     return {record.key: record.text for record in read_samples(folder.benchmark(NAME))}
 
 
-def test_shards_become_the_run_that_they_are_parts_of(quick_path: Path) -> None:
-    out = RunFolder(quick_path / "all")
-    merged = merge(shards(quick_path, 2), out)
-    assert merged.complete
-    assert stored(out) == {sampled(q, i).key: sampled(q, i).text for q, i in ALL}
-    record = Manifest.load(out).benchmarks[NAME]
-    assert record.identity == IDENTITY, "a run that is whole has no shard"
-    assert record.plan.question_ids is None
-    assert list(merged.benchmarks[0].notes()) == []
-
-
 def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> None:
     out = RunFolder(quick_path / "all")
     merged = merge(shards(quick_path, 3, without=2), out)
     (joined,) = merged.benchmarks
     assert not merged.complete
     assert (joined.n_samples, joined.n_owed, joined.n_expected) == (9, 6, 15)
-    late = write(
-        quick_path / "late",
-        [sampled(q, i) for q, i in ALL if q % 3 == 1],
-        n_questions=N,
-        planned=M,
-        shard="2/3",
-        question_ids=["q1", "q4"],
-    )
-    again = merge([late], out)
+    again = merge(shards(quick_path / "late", 3)[1:2], out)
     assert again.complete
     assert again.benchmarks[0].n_added == 6
 
@@ -199,18 +180,6 @@ def test_a_merge_that_ended_at_any_step_is_made_good_by_the_same_call(
         assert list(again.benchmarks[0].notes()) == []
         for name in ("manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", "log.shard1.jsonl"):
             assert (out.path / name).read_bytes() == (quiet.path / name).read_bytes(), name
-
-
-def test_cut_at_any_byte_of_the_joined_samples_the_same_call_gives_the_same(quick_path: Path) -> None:
-    parts = shards(quick_path, 2)
-    out = RunFolder(quick_path / "all")
-    merge(parts, out)
-    files = out.benchmark(NAME)
-    whole = files.samples.read_bytes()
-    for cut in range(0, len(whole), 97):
-        files.samples.write_bytes(whole[:cut])
-        merge(parts, out)
-        assert files.samples.read_bytes() == whole, cut
 
 
 # ---- the manifest of several folders, each folder's part of it

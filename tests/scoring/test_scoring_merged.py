@@ -18,7 +18,7 @@ from harness.runs import RunFolder
 from harness.runs.merging import merge
 from harness.scoring.pipeline import score_run
 from tests.budget import examples
-from tests.runs.parts import NAME, sampled, write
+from tests.runs.recorded import NAME, sampled, write
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """A disk in memory, where a sync costs nothing."""

@@ -1,4 +1,9 @@
-"""Runs of the harness while a server dies, and a server while its harness dies. Real processes throughout."""
+"""Runs of the harness while a server dies, a server while its harness dies, and signals while a server starts.
+
+Real processes throughout.
+
+For: harness.asking.servers.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,11 @@ import pytest
 
 from server_launchers.keeping import servers
 from server_launchers.machine import processes
+from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
 
 pytestmark = pytest.mark.timeout(600)
-LIMIT_SECONDS = PATIENCE_SECONDS
 ROOT = Path(__file__).parents[2]
 
 
@@ -64,7 +69,7 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     member = recorded.members[0]
     assert member.pid is not None
     os.kill(member.pid if victim == "server" else recorded.guard_pid, signal.SIGKILL)
-    _, err = running.communicate(timeout=LIMIT_SECONDS)
+    _, err = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 2, err
     cause = "killed by signal 9" if victim == "server" else "its guard, the process that watches it, was killed"
     stored = len(samples(tmp_path))
@@ -74,3 +79,41 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     assert f" {stored} of " in last
     assert "Resume with: harness run demo:500" in last
     assert harness(tmp_path, "run", "demo:1", *words).code == 0
+
+
+SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
+"""A server that never gets ready."""
+
+SERVE = ("--health-path", "/health", "--served-name", "m")
+OPTIONS = ("--serve-option", "health-path=/health", "--serve-option", "served-name=m")
+FLAGS = tuple(word for part in SLEEPS for word in ("--serve-option", f"engine-flag={part}"))
+COMMANDS = {
+    "run": ("run", "demo:1", "--out", "r", "--serve", "command", "--model", "m", *OPTIONS, *FLAGS),
+    "serve": ("serve", "command", "m", *SERVE, "--", *SLEEPS),
+    "detached": ("serve", "command", "m", "--detach", *SERVE, "--", *SLEEPS),
+}
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+# One function catches the signals for all three (`harness.asking.servers.launched`); `serve` has handlers besides.
+CASES = [
+    *((name, number) for name in ("run", "serve") for number in SIGNALS),
+    ("detached", SIGNALS[1]),
+]
+
+
+@pytest.mark.parametrize(("name", "number"), thinned(CASES))
+def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
+    name: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    child = start(tmp_path, list(COMMANDS[name]), cold=True)
+    until(lambda: bool(recorded := servers.status()) and recorded[0].members[0].pid is not None, "the start to begin")
+    (recorded,) = servers.status()
+    child.send_signal(number)
+    out, err = child.communicate(timeout=PATIENCE_SECONDS)
+    assert child.returncode == 128 + number, err
+    assert f"harness: stopped by {number.name} while the server of m was starting. Nothing is left" in err
+    assert "Traceback" not in out + err
+    assert not processes.find_marked(f"{recorded.mark}:0")
+    assert servers.status() == []

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,30 +25,31 @@ from tests.patience import PATIENCE_SECONDS
 pytestmark = pytest.mark.server
 
 
-def ask(server: RunningServer, content: str, **fields: object) -> dict[str, object]:
-    body = {"model": server.model, "messages": [{"role": "user", "content": content}], "temperature": 0} | fields
-    answer = httpx.post(f"{server.base_urls[0]}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS)
+def post(server: RunningServer, **fields: object) -> httpx.Response:
+    body = {"model": server.model, "temperature": 0} | fields
+    return httpx.post(f"{server.base_urls[0]}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS)
+
+
+def ask(server: RunningServer, content: str, **fields: object) -> dict[str, Any]:
+    answer = post(server, messages=[{"role": "user", "content": content}], **fields)
     assert answer.status_code == 200, answer.text
-    choice: dict[str, object] = answer.json()["choices"][0]
-    return choice
+    message: dict[str, Any] = answer.json()["choices"][0]["message"]
+    return message
 
 
 def test_an_embedded_server_lists_its_model_and_answers(embedded_server: RunningServer) -> None:
     listed = httpx.get(f"{embedded_server.base_urls[0]}/v1/models").json()["data"][0]
-    choice = ask(embedded_server, "Write one sentence about the sea.", max_tokens=20)
-    assert listed["id"] == MODEL == embedded_server.model
-    assert listed["meta"]["n_ctx"] == CONTEXT
-    assert choice["message"]["content"]  # type: ignore[index]
-    body = {"model": MODEL, "messages": [{"role": "user", "content": "word " * (CONTEXT + 1)}]}
-    answer = httpx.post(f"{embedded_server.base_urls[0]}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS)
+    assert (listed["id"], embedded_server.model, listed["meta"]["n_ctx"]) == (MODEL, MODEL, CONTEXT)
+    assert ask(embedded_server, "Write one sentence about the sea.", max_tokens=20)["content"]
+    answer = post(embedded_server, messages=[{"role": "user", "content": "word " * (CONTEXT + 1)}])
     assert (answer.status_code, answer.json()["error"]["n_ctx"]) == (400, CONTEXT), "a slot has the whole context"
 
 
 def test_a_thinking_server_keeps_reasoning_apart_from_the_answer(thinking_server: RunningServer) -> None:
-    message = ask(thinking_server, "What is 2+2?", max_tokens=200, grammar=THINKING_GRAMMAR)["message"]
-    assert message["reasoning_content"]  # type: ignore[index]
-    assert message["content"]  # type: ignore[index]
-    assert "</think>" not in message["content"]  # type: ignore[index]
+    message = ask(thinking_server, "What is 2+2?", max_tokens=200, grammar=THINKING_GRAMMAR)
+    assert message["reasoning_content"]
+    assert message["content"]
+    assert "</think>" not in message["content"]
 
 
 def stream_forever(url: str, started: threading.Event) -> None:

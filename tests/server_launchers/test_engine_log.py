@@ -13,46 +13,34 @@ from server_launchers.embedded import openmp
 from server_launchers.keeping import engine_log, servers
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
-WORDED = [
-    (
+WORDED = {
+    "devices ran out of memory": (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has …",
-        "devices ran out of memory",
-    ),
-    (
         "RuntimeError: NPU out of memory. Tried to allocate 40.00 MiB (NPU 0; 60.97 GiB total)",
-        "devices ran out of memory",
     ),
-    (
+    "too little memory for the cache": (
         "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when …",
-        "too little memory for the cache",
     ),
-    (
+    "other programs hold the devices' memory": (
         "ValueError: Free memory on device cuda:0 (3.1/79.1 GiB) on startup is less than desired GPU memory "
         "utilization (0.9, 71.2 GiB). Decrease GPU memory utilization",
-        "other programs hold the devices' memory",
     ),
-    (
+    "the machine has fewer devices than requested": (
         "World size (8) is larger than the number of available GPUs (4) in this node.",
-        "the machine has fewer devices than requested",
+        "RuntimeError: CUDA error: invalid device ordinal",
     ),
-    ("RuntimeError: CUDA error: invalid device ordinal", "the machine has fewer devices than requested"),
-    (
-        "RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update it",
-        "driver is too old",
+    "driver is too old": ("RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please …",),
+    "the engine sees no device": (
+        "RuntimeError: Found no NVIDIA driver on your system.",
+        "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+        "RuntimeError: Failed to infer device type, please set the environment variable",
     ),
-    ("RuntimeError: Found no NVIDIA driver on your system.", "the engine sees no device"),
-    ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "the engine sees no device"),
-    ("RuntimeError: Failed to infer device type, please set the environment variable", "the engine sees no device"),
-    (
-        "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url …",
-        "the model is gated",
-    ),
-    (
+    "the model is gated": ("huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for …",),
+    "the model was not found": (
         "OSError: org/nothing is not a local folder and is not a valid model identifier listed on …",
-        "the model was not found",
     ),
-    ("No such option: --cb-block", "does not know the option --cb-block"),
-]
+    "does not know the option --cb-block": ("No such option: --cb-block",),
+}
 
 
 # Ends of logs of real engines, each of a start that went wrong in this way.
@@ -92,7 +80,7 @@ def cause_of(tmp_path: Path, text: str, code: int | None = 1) -> str:
     return engine_log.cause(servers.log_tail(log), code)
 
 
-@pytest.mark.parametrize(("line", "cause"), WORDED)
+@pytest.mark.parametrize(("line", "cause"), [(line, cause) for cause in WORDED for line in WORDED[cause]])
 def test_an_engines_words_give_the_cause_and_what_to_do(line: str, cause: str, tmp_path: Path) -> None:
     text = (
         f"INFO starting, trust_remote_code=False\n{line}\nRuntimeError: Engine core initialization failed. See above.\n"

@@ -64,7 +64,6 @@ def test_an_engine_is_whole(name: str) -> None:
     assert engine.summary
     assert engine.takes <= set(OPTIONS), "a field that no spec has"
     assert set(engine.file_flags) <= set(engine.model_flags)
-    assert "sampling_defaults" not in engine.takes or engine.neutral_words
     if (dialect := engine.dialect) is not None:
         assert dialect.owned_by or dialect.marks or dialect.hides_behind, "its servers are known by nothing"
         assert dialect.source or not dialect.facts

@@ -21,13 +21,23 @@ def started(folder: Path, *habits: str) -> subprocess.Popen[str]:
     return start(folder, [*words, "--", sys.executable, PROGRAM, "{port}", *habits])
 
 
+def until_said(server: subprocess.Popen[str], words: str) -> str:
+    """What stands behind the words in the first line that has them."""
+    assert server.stderr is not None
+    line = next((line for line in server.stderr if words in line), None)
+    assert line is not None, f"it ended without a word of {words!r}"
+    return line.partition(words)[2]
+
+
 def address(server: subprocess.Popen[str]) -> str:
     """The URL in the line that says where the server answers."""
+    return until_said(server, " answers at ").split()[0]
+
+
+def end(server: subprocess.Popen[str]) -> tuple[str, int]:
+    """What else it says, and its exit status."""
     assert server.stderr is not None
-    for line in server.stderr:
-        if " answers at " in line:
-            return line.partition(" answers at ")[2].split()[0]
-    pytest.fail("it ended without a word of where it answers")
+    return server.stderr.read(), server.wait(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -35,8 +45,7 @@ def test_a_signal_ends_the_server_and_the_command(number: signal.Signals, tmp_pa
     with started(tmp_path) as server:
         url = address(server)
         assert httpx.get(f"{url}/health").status_code == 200
-        assert server.stderr is not None
-        assert "Ctrl-C stops it." in next(line for line in server.stderr if "Ctrl-C" in line)
+        assert until_said(server, "Ctrl-C stops it.") == "\n"
         server.send_signal(number)
         assert server.wait(PATIENCE_SECONDS) == 130
     with pytest.raises(httpx.ConnectError):
@@ -55,25 +64,21 @@ def test_a_stop_in_another_terminal_ends_the_command(goes_on: bool, tmp_path: Pa
                 address(second)
                 assert server.wait(PATIENCE_SECONDS) == 0
                 harness(tmp_path, "serve", "stop")
-        assert server.stderr is not None
-        assert "harness: the server faulty was stopped." in server.stderr.read()
-        assert server.wait(PATIENCE_SECONDS) == 0
+        text, status = end(server)
+        assert ("harness: the server faulty was stopped." in text, status) == (True, 0)
 
 
 def test_a_server_that_ends_by_itself_is_told_with_its_log(tmp_path: Path) -> None:
     with started(tmp_path) as server:
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"{address(server)}/die")
-        assert server.stderr is not None
-        text = server.stderr.read()
-        assert "harness: the server faulty ended by itself: it ended with exit status 7; its log is " in text
-        assert server.wait(PATIENCE_SECONDS) == 2
+        text, status = end(server)
+    assert "harness: the server faulty ended by itself: it ended with exit status 7; its log is " in text
+    assert status == 2
 
 
 def test_a_start_that_fails_is_one_cause_and_status_2(tmp_path: Path) -> None:
     with started(tmp_path, "dies") as server:
-        assert server.stderr is not None
-        text = server.stderr.read()
-        assert server.wait(PATIENCE_SECONDS) == 2
+        text, status = end(server)
     assert "command did not start: the engine's environment lacks the Python module flash_attn" in text
-    assert "Traceback" not in text.partition("last lines of")[0]
+    assert ("Traceback" in text.partition("last lines of")[0], status) == (False, 2)

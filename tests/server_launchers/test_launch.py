@@ -5,6 +5,7 @@ For: server_launchers.keeping.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -22,12 +23,12 @@ import pytest
 
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch, servers
-from server_launchers.keeping.launch import StartProgress
 from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
 from tests.patience import until
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
@@ -57,43 +58,55 @@ def tag(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def tagged(tag: str) -> list[int]:
     """Living processes but ourselves that carry the tag."""
-    processes_of_mark = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                variables = (entry / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if f"TEST_TAG={tag}".encode() in variables and processes.start_of(int(entry.name)):
-                processes_of_mark.append(int(entry.name))
-    return processes_of_mark
+    found = []
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        with contextlib.suppress(OSError):
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            if f"TEST_TAG={tag}".encode() in variables and pid != os.getpid() and processes.start_of(pid):
+                found.append(pid)
+    return found
+
+
+def answers(server: Any) -> bool:
+    """Whether each of its processes answers."""
+    try:
+        return all(httpx.get(f"{url}/health").status_code == 200 for url in server.base_urls)
+    except httpx.HTTPError:
+        return False
+
+
+def die(server: launch.RunningServer) -> None:
+    """Have the server end by itself, and wait for its end to be known."""
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"{server.base_urls[0]}/die")
+    until(lambda: recorded(server).status == "exited", "the server ended")
+
+
+def recorded(server: launch.RunningServer) -> servers.ServerState:
+    """What its file says."""
+    assert server.state is not None
+    return server.state
 
 
 def launched_by(code: str) -> subprocess.Popen[str]:
-    """Another Python process that launches servers; it prints a line when it is done."""
+    """Another Python process that launches servers, once it has printed a line."""
     program = "from tests.server_launchers.test_launch import *\n" + textwrap.dedent(code)
-    root = str(Path(__file__).resolve().parents[2])
-    return subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": root},
-    )
+    variables = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=variables)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "now\n"
+    return child
 
 
 def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) -> None:
-    seen: list[StartProgress] = []
-    with launch.launch(faulty(), on_progress=seen.append) as server:
-        assert httpx.get(f"{server.base_urls[0]}/health").status_code == 200
-        assert [server.status for server in servers.status()] == ["ready"]
-        assert [listed.base_urls for listed in servers.status()] == [list(server.base_urls)]
+    with launch.launch(faulty()) as server:
+        assert answers(server)
+        assert [(one.status, one.base_urls) for one in servers.status()] == [("ready", list(server.base_urls))]
     assert servers.status() == []
     assert not tagged(tag)
 
 
-def test_machines_that_share_a_home_folder_leave_each_others_servers_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_machines_that_share_a_home_folder_leave_each_others_servers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with launch.launch(faulty()) as first:
         with monkeypatch.context() as other_machine:
             other_machine.setattr(socket, "gethostname", lambda: "other")
@@ -101,7 +114,7 @@ def test_machines_that_share_a_home_folder_leave_each_others_servers_alone(
             with launch.launch(faulty()) as second:
                 assert [server.base_urls for server in servers.status()] == [list(second.base_urls)]
                 assert servers.stop(all=True) == ([second.name], [])
-        assert httpx.get(f"{first.base_urls[0]}/health").status_code == 200
+        assert answers(first)
         assert [server.status for server in servers.status()] == ["ready"]
 
 
@@ -115,7 +128,7 @@ def test_nothing_survives_a_stop_whatever_the_engine_does(habits: tuple[str, ...
 @pytest.mark.parametrize("victim", ["engine", "guard"])
 def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
     with launch.launch(faulty("forks", "hides-child")) as server:
-        member = server.state.members[0]  # type: ignore[union-attr]
+        member = recorded(server).members[0]
         os.kill(member.pid if victim == "engine" else server.pid, signal.SIGKILL)  # type: ignore[arg-type]
         if victim == "guard":
             # Its engine dies with it; what the engine had started is found by its mark.
@@ -125,42 +138,34 @@ def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_nothing_survives_the_end_of_the_harness(number: signal.Signals, tag: str) -> None:
-    child = launched_by("""
+    with launched_by("""
         with launch.launch(faulty("forks", "hides-child", "ignores-term")):
-            print("ready", flush=True)
+            print("now", flush=True)
             time.sleep(600)
-    """)
-    assert child.stdout is not None
-    with child:
-        assert child.stdout.readline() == "ready\n"
+    """) as child:
         child.send_signal(number)
-        child.wait()
     until(lambda: not tagged(tag), f"left after {number.name}")
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("_round", range(rounds(5)))
 def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, tag: str) -> None:
-    child = launched_by("""
-        print("go", flush=True)
+    with launched_by("""
+        print("now", flush=True)
         with launch.launch(faulty("forks", "hides-child", "ignores-term")):
             time.sleep(600)
-    """)
-    assert child.stdout is not None
-    with child:
-        assert child.stdout.readline() == "go\n"
+    """) as child:
         time.sleep(int.from_bytes(os.urandom(2)) / 65535 * 0.8)
         child.kill()
     until(lambda: not tagged(tag), "left after a kill")
 
 
 def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -> None:
-    child = launched_by("launch.launch(faulty('hides-child', name='mine'), detach=True)")
-    with child:
+    with launched_by("launch.launch(faulty('hides-child', name='mine'), detach=True); print('now')") as child:
         assert child.wait() == 0
     (listed,) = servers.status()
     assert (listed.name, listed.status, listed.model) == ("mine", "ready", "faulty")
-    assert httpx.get(f"{listed.base_urls[0]}/health").status_code == 200
+    assert answers(listed)
     assert servers.stop("mine") == (["mine"], [])
     assert servers.status() == []
     assert not tagged(tag)
@@ -170,9 +175,7 @@ def test_commands_are_told_without_the_values_of_keys() -> None:
     words = ["HF_TOKEN=h", "--api-key", "sk-a b", "k2", "--hf-token=hf_x", "--tokenizer", "t", "-hft", "-x"]
     words += ["--max-tokens", "3", "--extra", '{"aws_secret": "abc", "n": 1}', "--url", "http://u:p@host/x"]
     with launch.launch(faulty(*words, "--api-key=a'b c")) as server:
-        recorded = server.state
-    assert recorded is not None
-    (line,) = recorded.commands
+        (line,) = recorded(server).commands
     assert line.endswith(
         "HF_TOKEN=HIDDEN --api-key HIDDEN HIDDEN --hf-token=HIDDEN --tokenizer t -hft HIDDEN "
         """--max-tokens 3 --extra '{"aws_secret": "HIDDEN", "n": 1}' --url http://host/x --api-key=HIDDEN"""
@@ -181,20 +184,16 @@ def test_commands_are_told_without_the_values_of_keys() -> None:
 
 def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
     with launch.launch(faulty(name="mine")) as server:
-        recorded = server.state
-        assert recorded is not None
-        member = recorded.members[0]
-    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
-    try:
-        recycled = msgspec.structs.replace(member, pid=stranger.pid)
-        forged = msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x")
+        state = recorded(server)
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0) as stranger:
+        recycled = msgspec.structs.replace(state.members[0], pid=stranger.pid)
+        forged = msgspec.structs.replace(state, guard_pid=stranger.pid, members=[recycled], mark="x")
         servers.write(servers.path_of("mine"), forged)
         assert [state.status for state in servers.status()] == ["exited"]
         assert servers.stop("mine") == (["mine"], [])
-        assert stranger.poll() is None
-    finally:
+        alive = stranger.poll() is None
         stranger.kill()
-        stranger.wait()
+    assert alive
 
 
 def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -> None:
@@ -288,69 +287,47 @@ def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: 
     given = {"HF_TOKEN": "hidden-too", "LEVEL": "level-is-plain"}
     with launch.launch(faulty("chatty", api_key_env="SOME_KEY", environment=given)) as server:
         assert server.log is not None
-        logs = list(server.log.parent.glob(f"{server.log.name}*"))
-        text = b"".join(path.read_bytes() for path in logs)
+        text = b"".join(path.read_bytes() for path in server.log.parent.glob(f"{server.log.name}*"))
         assert len(text) < 40 << 20
         assert not set(text) & (set(range(32)) - {10})
-        assert "\x9b" not in text.decode()
-        assert "\u202e" not in text.decode()
-        assert b"s3cret-key" not in text
+        assert not [word for word in ("\x9b", "\u202e", "s3cret-key") if word.encode() in text]
         assert b"key=*** *** level-is-plain" in text
 
 
 def test_a_start_waits_for_each_replica_and_one_that_dies_is_restarted_as_often_as_allowed() -> None:
     with launch.launch(faulty("second-late", dp=2, restarts=1)) as server:
-        assert [httpx.get(f"{url}/health").status_code for url in server.base_urls] == [200, 200]
-        assert server.state is not None
-        for member in server.state.members:
+        assert answers(server)
+        for member in recorded(server).members:
             assert member.pid is not None
             os.kill(member.pid, signal.SIGKILL)
-
-        def restarted() -> bool:
-            recorded = server.state
-            return recorded is not None and [m.restarts for m in recorded.members] == [1, 1]
-
-        until(restarted, "both replicas were restarted")
-
-        def answers() -> bool:
-            try:
-                return all(httpx.get(f"{url}/health").status_code == 200 for url in server.base_urls)
-            except httpx.HTTPError:
-                return False
-
-        until(answers, "both replicas answer again")
+        until(lambda: [m.restarts for m in recorded(server).members] == [1, 1], "both replicas were restarted")
+        until(lambda: answers(server), "both replicas answer again")
 
 
 def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
     with launch.launch(faulty(name="mine")) as server:
-        with pytest.raises(httpx.RemoteProtocolError):
-            httpx.get(f"{server.base_urls[0]}/die")
-        until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
+        die(server)
         (listed,) = servers.status()
         assert listed.members[0].exit_code == 7
         assert "exit status 7" in servers.logs("mine")[0].read_text()
 
 
-def test_stop_and_logs_name_the_servers_there_are() -> None:
-    with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")):
-        with pytest.raises(LaunchError, match="no server is called three; known: one, two"):
-            servers.stop("three")
-        with pytest.raises(LaunchError, match="say which server to stop, or --all; known: one, two"):
-            servers.stop()
-        with pytest.raises(LaunchError, match="say whose log to show; known: one, two"):
-            servers.logs()
-        assert servers.stop(all=True) == (["one", "two"], [])
-        assert servers.status() == []
-
-
-def test_stop_without_a_name_ends_the_only_server_that_runs() -> None:
-    with launch.launch(faulty(name="ended")) as ended, launch.launch(faulty(name="runs")):
-        with pytest.raises(httpx.RemoteProtocolError):
-            httpx.get(f"{ended.base_urls[0]}/die")
-        until(lambda: ended.state is not None and ended.state.status == "exited", "the server ended")
-        assert servers.stop() == (["runs"], [])
+def test_stop_and_logs_name_the_servers_there_are_and_stop_needs_no_name_of_the_only_one() -> None:
+    with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")) as two:
+        for ask, names, message in (
+            (servers.stop, ["three"], "no server is called three; known: one, two"),
+            (servers.stop, [], "say which server to stop, or --all; known: one, two"),
+            (servers.logs, [], "say whose log to show; known: one, two"),
+        ):
+            with pytest.raises(LaunchError, match=message):
+                ask(*names)
+        die(two)
+        assert servers.stop() == (["one"], [])
     with pytest.raises(LaunchError, match="or --all; known: none, since no server runs here"):
         servers.stop()
+    with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")):
+        assert servers.stop(all=True) == (["one", "two"], [])
+        assert servers.status() == []
 
 
 def installed_engine(folder: Path, version: str, plugin: str | None = None) -> Path:
@@ -378,12 +355,9 @@ def test_an_engine_of_another_environment_is_asked_for_its_version_and_started(
 ) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     python = installed_engine(tmp_path / "env", "0.32.0")
-    base = {"engine": "vllm", "model": "faulty", "python": python, "stop_grace": 0.5}
-    with launch.launch(ServerSpec(**base)) as server:
-        recorded = server.state
-        assert recorded is not None
-        assert recorded.versions["vllm"] == "0.32.0"
-        assert recorded.log.read_text().splitlines()[0].endswith(str(own_state / "empty"))
+    with launch.launch(ServerSpec(engine="vllm", model="faulty", python=python, stop_grace=0.5)) as server:
+        assert recorded(server).versions["vllm"] == "0.32.0"
+        assert recorded(server).log.read_text().splitlines()[0].endswith(str(own_state / "empty"))
 
 
 def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(

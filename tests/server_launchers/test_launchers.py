@@ -24,16 +24,16 @@ from server_launchers.spec import EngineName, ServerSpec
 from tests.system.command import harness
 
 
-def engines_with(field: str) -> list[str]:
+def engines_with(field: str) -> list[EngineName]:
     """The engines that are Python packages and take this field."""
     return [name for name, engine in table.every().items() if engine.assumed_version and field in engine.takes]
 
 
-def spec(engine: str, model: str = "org/model", **fields: Any) -> ServerSpec:
+def spec(engine: EngineName, model: str = "org/model", **fields: Any) -> ServerSpec:
     return ServerSpec(**({"engine": engine, "model": model, "port": 8000} | fields))
 
 
-def dry(engine: str, **fields: object) -> list[str]:
+def dry(engine: EngineName, **fields: Any) -> list[str]:
     """The commands on a machine of which nothing is known."""
     described = spec(engine, **fields)
     ports = range(8000, 8000 + replicas.ports_needed(described))
@@ -114,8 +114,8 @@ def test_no_command_line_of_an_engine_holds_a_key(engine: str, monkeypatch: pyte
 
 
 def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "s3cret")
-    monkeypatch.setenv("HF_TOKEN", "hf_s3cret")
+    for name in ("MY_KEY", "HF_TOKEN"):
+        monkeypatch.setenv(name, "s3cret")
     line = dry("vllm", model=str(tmp_path), docker="image", api_key_env="MY_KEY")[0]
     assert "s3cret" not in line
     assert "-e HF_TOKEN -e REASONING_HARNESS_SERVER -e VLLM_API_KEY" in line
@@ -125,87 +125,81 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("fields", "field", "message"),
     [
-        ({"engine": "vlm", "model": "m"}, "engine", "expected 'llama_cpp', 'vllm', .*"),
-        ({"engine": "vllm", "model": ""}, "model", "needs a model"),
-        ({"engine": "command"}, "extra_flags", "needs the command line after"),
-        ({"engine": "vllm", "model": "m", "tp": 0}, "tp", "tp=0: expected a number greater than or equal to 1"),
-        ({"engine": "vllm", "model": "m", "tp": True}, "tp", "expected a valid integer"),
-        ({"engine": "vllm", "model": "m", "port": 65536}, "port", "expected a number less than or equal to 65535"),
-        ({"engine": "vllm", "model": "m", "memory_fraction": float("nan")}, "memory_fraction", "a finite number"),
-        ({"engine": "vllm", "model": "m", "dp_mode": "ray"}, "dp_mode", "expected 'client', 'engine' or 'router'"),
-        ({"engine": "vllm", "model": "m", "environment": {"A": b"sk-123"}}, "environment", "expected NAME=VALUE"),
-        ({"engine": "vllm", "model": "m", "nodes": 2}, "head_address", "several nodes need the address of node 0"),
-        ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "docker", "give one"),
-        ({"engine": "vllm", "model": "m", "api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
-        ({"engine": "vllm", "model": "m", "name": "../x"}, "name", "server's name is"),
-        ({"engine": "vllm", "model": "m", "nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "at most 1"),
+        ({"engine": "vlm"}, "engine", "expected 'llama_cpp', 'vllm', .*"),
+        ({"model": ""}, "model", "needs a model"),
+        ({"engine": "command", "model": ""}, "extra_flags", "needs the command line after"),
+        ({"tp": 0}, "tp", "tp=0: expected a number greater than or equal to 1"),
+        ({"tp": True}, "tp", "expected a valid integer"),
+        ({"port": 65536}, "port", "expected a number less than or equal to 65535"),
+        ({"memory_fraction": float("nan")}, "memory_fraction", "a finite number"),
+        ({"dp_mode": "ray"}, "dp_mode", "expected 'client', 'engine' or 'router'"),
+        ({"environment": {"A": b"sk-123"}}, "environment", "expected NAME=VALUE"),
+        ({"nodes": 2}, "head_address", "several nodes need the address of node 0"),
+        ({"python": "p", "docker": "d"}, "docker", "give one"),
+        ({"api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
+        ({"name": "../x"}, "name", "server's name is"),
+        ({"nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "at most 1"),
+        ({"devices": ("0", "0", "1", "1")}, "devices", "0, 1 is named more than once"),
     ],
 )
 def test_an_impossible_spec_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        table.check(ServerSpec(**fields))
+        table.check(ServerSpec(**({"engine": "vllm", "model": "m"} | fields)))
     assert caught.value.field == field
     assert "sk-123" not in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", engines_with("engine_version"))
 def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: EngineName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    program = table.by_name(engine).program(spec(engine))
-    assert program is not None
-    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{program.package}"):
+    plain, versioned = (
+        table.by_name(engine).program(one) for one in (spec(engine), spec(engine, engine_version="0.7.3"))
+    )
+    assert plain is not None
+    assert versioned is not None
+    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{plain.package}"):
         launch.launch(spec(engine))
-    program = table.by_name(engine).program(spec(engine, engine_version="0.7.3.post1"))
-    assert program is not None
-    assert "0.7.3.post1" in program.install
-    assert ("vllm==0.7.3 " in program.install) == (engine == "vllm_ascend")
+    assert "==0.7.3" in versioned.install
+    assert ("vllm==0.7.3 " in versioned.install) == (engine == "vllm_ascend")
 
 
-def asked(*words: str) -> tuple[int, str, str]:
-    """Exit code, output and error of `harness serve`."""
-    done = harness(Path.cwd(), "serve", *words)
-    return done.code, done.out, done.err
-
-
-def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed() -> None:
-    for words, message in (
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         ("vlm m", "no engine or action 'vlm'; there are fetch, llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
         ("vllm m --tp 0", "tp=0: expected a number greater than or equal to 1"),
         ("vllm m --memory-fraction 0", "memory_fraction=0.0: expected a number greater than 0"),
         ("vllm m stray", "unexpected argument stray"),
         ("command ./server", "engine command needs the command line after `--`"),
-    ):
-        code, out, error = asked(*words.split(), "--dry-run")
-        assert (code, out, message in error) == (2, "", True), error
+    ],
+)
+def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(tmp_path: Path, words: str, message: str) -> None:
+    done = harness(tmp_path, "serve", *words.split(), "--dry-run")
+    assert (done.code, done.out, message in done.err) == (2, "", True), done.err
 
 
-def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_line_describes_a_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServerSpec] = []
     monkeypatch.setattr(replicas, "dry_run", lambda given: seen.append(given) or ["line"])
     monkeypatch.setattr(replicas, "remarks", lambda _given: ["idle"])
-    own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run"
-    words = [*own.split(), "--", "--x", "1"]
-    assert asked(*words) == (0, "line\n", "idle\n")
-    assert seen == [
-        ServerSpec(
-            engine="vllm",
-            model="org/m",
-            tp=8,
-            prefix_caching=False,
-            eager=True,
-            environment={"A": "b=c", "D": ""},
-            devices=("0", "1"),
-            extra_flags=("--x", "1"),
-        )
-    ]  # fmt: skip
+    own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run -- --x 1"
+    done = harness(tmp_path, "serve", *own.split())
+    assert (done.code, done.out, done.err) == (0, "line\n", "idle\n")
+    fields: dict[str, Any] = {"tp": 8, "prefix_caching": False, "eager": True, "environment": {"A": "b=c", "D": ""}}
+    given = ServerSpec(engine="vllm", model="org/m", devices=("0", "1"), extra_flags=("--x", "1"), **fields)
+    assert seen == [given]
 
 
 @pytest.mark.parametrize(
     ("engine", "neutral"),
-    [(name, " ".join(engine.neutral_words)) for name, engine in table.every().items() if engine.neutral_words],
+    [
+        ("vllm", "--generation-config vllm"),
+        ("vllm_ascend", "--generation-config vllm"),
+        ("sglang", "--sampling-defaults openai"),
+    ],
 )
 def test_an_engine_starts_without_the_models_own_sampling_unless_told(engine: str, neutral: str) -> None:
     assert neutral in dry(engine)[0]
@@ -220,42 +214,51 @@ def test_an_engine_starts_without_the_models_own_sampling_unless_told(engine: st
     [
         ("0,1", {"tp": 2}, [None], "2 x H100"),
         ("5,GPU-1f", {"dp": 2}, ["5", "GPU-1f"], "2 x H100"),
-        (None, {"dp": 2, "devices": ("6", "7")}, ["6", "7"], "2 x H100"),
-        (None, {"dp": 2}, ["0", "1"], "8 x H100"),
+        ("", {"dp": 2, "devices": ("6", "7")}, ["6", "7"], "2 x H100"),
+        ("", {"dp": 2}, ["0", "1"], "8 x H100"),
     ],
 )
 def test_the_devices_of_a_run_are_those_that_it_may_use(
-    variable: str | None,
-    fields: dict[str, Any],
-    devices: list[str | None],
-    recorded: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    variable: str, fields: Any, devices: list[Any], recorded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text("#!/bin/sh\nfor i in 0 1 2 3 4 5 6 7; do echo $i, 550.1, H100; done\n")
-    tool.chmod(0o755)
+    for name, text in (("nvidia-smi", "for i in 0 1 2 3 4 5 6 7; do echo $i, 550.1, H100; done"), ("docker", "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    if variable is not None:
+    if variable:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
-    spec = ServerSpec(engine="vllm", model="m", docker="vllm/vllm-openai:v0.33.0", **fields)
-    (tmp_path / "docker").touch(0o755)
-    facts = table.inspect(spec)
+    described = spec("vllm", docker="vllm/vllm-openai:v0.33.0", **fields)
+    facts = table.inspect(described)
     assert facts.versions["devices"] == recorded
-    planned = replicas.deploy(spec.but(docker=None), range(8000, 8002)[: len(devices)], facts)
+    planned = replicas.deploy(described.but(docker=None), range(8000, 8002)[: len(devices)], facts)
     given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in planned.processes]
     assert given == devices
 
 
-@pytest.mark.parametrize(("engine", "variable"), [("vllm", "CUDA"), ("vllm_ascend", "ASCEND_RT")])
+@pytest.mark.parametrize(
+    ("engine", "dp", "begins"),
+    [
+        ("vllm", 2, ["CUDA_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=6"]),
+        ("vllm_ascend", 2, ["ASCEND_RT_VISIBLE_DEVICES=5", "ASCEND_RT_VISIBLE_DEVICES=6"]),
+        ("vllm", 3, []),
+        ("vllm_ascend", 3, []),
+        # Replicas of any program get a device each where there are enough.
+        ("command", 2, ["CUDA_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=6"]),
+        ("command", 1, ["sh"]),
+        ("command", 3, ["sh", "sh", "sh"]),
+    ],
+)
 def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
-    engine: EngineName, variable: str, monkeypatch: pytest.MonkeyPatch
+    engine: EngineName, dp: int, begins: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(f"{variable}_VISIBLE_DEVICES", "5,6")
-    lines = replicas.dry_run(ServerSpec(engine=engine, model="m", dp=2))
-    assert [line.split()[0] for line in lines] == [f"{variable}_VISIBLE_DEVICES={number}" for number in (5, 6)]
-    with pytest.raises(LaunchError, match="there are 2"):
-        replicas.dry_run(ServerSpec(engine=engine, model="m", dp=3))
+    for kind in ("CUDA", "ASCEND_RT"):
+        monkeypatch.setenv(f"{kind}_VISIBLE_DEVICES", "5,6")
+    described = spec(engine, dp=dp, extra_flags=("sh", "{port}") if engine == "command" else ())
+    if begins:
+        assert [line.split()[0] for line in replicas.dry_run(described)] == begins
+    else:
+        with pytest.raises(LaunchError, match="there are 2"):
+            replicas.dry_run(described)
 
 
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
@@ -280,32 +283,17 @@ def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
 
 def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
     for port in (8000, 20_000, 29_990, 45_950):
-        spec = ServerSpec(engine="vllm", model="m", dp=60, port=port)
-        planned = replicas.deploy(spec, range(port, port + 60), table.assumed_facts(spec)).processes
+        many = spec("vllm", dp=60, port=port)
+        planned = replicas.deploy(many, range(port, port + 60), table.assumed_facts(many)).processes
         begins = sorted(int(process.command.environment["VLLM_PORT"]) for process in planned)
         assert all(later - earlier >= 100 for earlier, later in pairwise(begins)), begins
         assert not any(begin <= number < begin + 100 for begin in begins for number in range(port, port + 60))
-    for alone in (spec.but(dp=1), spec.but(dp_mode="engine")):
-        assert "VLLM_PORT" not in dry("vllm", dp=alone.dp, dp_mode=alone.dp_mode)[0]
+    for alone in ({"dp": 1}, {"dp": 60, "dp_mode": "engine"}):
+        assert "VLLM_PORT" not in dry("vllm", **alone)[0]
     assert all(line.split()[1] == "VLLM_PORT=3000" for line in dry("vllm", dp=2, environment={"VLLM_PORT": "3000"}))
 
 
-@pytest.mark.parametrize(
-    ("replicas_asked", "given"),
-    [(2, ["CUDA_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=6"]), (1, ["sh"]), (3, ["sh", "sh", "sh"])],
-)
-def test_replicas_of_any_program_get_a_device_each_where_there_are_enough(
-    replicas_asked: int, given: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
-    lines = replicas.dry_run(ServerSpec(engine="command", extra_flags=("sh", "{port}"), dp=replicas_asked))
-    assert [line.split()[0] for line in lines] == given
-
-
-def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
-    spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
+def test_ports_that_cannot_be_are_one_sentence() -> None:
     for begin in (replicas.dry_run, launch.launch):
         with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
-            begin(spec.but(engine="command", extra_flags=("true", "{port}")))
-    with pytest.raises(UsageError, match="0, 1 is named more than once"):
-        ServerSpec(engine="vllm", model="m", devices=("0", "0", "1", "1"))
+            begin(spec("command", port=65535, dp=2, extra_flags=("true", "{port}")))

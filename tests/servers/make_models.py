@@ -73,21 +73,10 @@ def write_script(tokenizer: AutoTokenizer, template: Path, thought: str, said: s
     successor |= dict(pairwise(script))
 
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=size,
-        hidden_size=HIDDEN,
-        intermediate_size=2 * HIDDEN,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=HIDDEN // 4,
-        max_position_embeddings=CONTEXT,
-        tie_word_embeddings=False,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=end,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    model = LlamaForCausalLM(config)
+    sizes = {"vocab_size": size, "hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "head_dim": HIDDEN // 4}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": end, "pad_token_id": tokenizer.pad_token_id}
+    model = LlamaForCausalLM(LlamaConfig(**sizes, **heads, **ids, max_position_embeddings=CONTEXT))
     # Entries of ±1 have a root mean square of 1: the last norm leaves them as they are, and bfloat16 is exact.
     embeddings = torch.randint(0, 2, (size, HIDDEN)).float() * 2 - 1
     head = torch.zeros(size, HIDDEN)

@@ -99,15 +99,8 @@ RUN = ("run", "demo:2", "--limit", "10", "--out", "run", "--no-canary")
 
 def harness(folder: Path, *words: str, extra: dict[str, str] | None = None) -> Result:
     """Run `harness WORDS` in `folder` to its end."""
-    done = subprocess.run(
-        argv(*words),
-        cwd=folder,
-        env=environment(folder, extra),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    limits: dict[str, Any] = {"timeout": LIMIT_SECONDS, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run(argv(*words), cwd=folder, env=environment(folder, extra), **limits)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

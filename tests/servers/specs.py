@@ -23,38 +23,27 @@ VLLM_BOTH_CORES = {**VLLM_ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": "0|1", "VLLM
 # Threads of several servers that wait for each other in turn make two cores crawl.
 SGLANG_ENVIRONMENT = {**OFFLINE, "OMP_NUM_THREADS": "1"}
 
-_SHARED = {"served_name": MODEL, "device": "cpu", "context": CONTEXT, "max_sequences": 8, "dtype": "bfloat16"}
+_SHARED: dict[str, Any] = {
+    "served_name": MODEL,
+    "device": "cpu",
+    "context": CONTEXT,
+    "max_sequences": 8,
+    "dtype": "bfloat16",
+}
 
 
 def vllm_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
     """vLLM without compilation, its cache bounded to 1 GiB."""
-    return ServerSpec(
-        **{
-            "engine": "vllm",
-            "model": str(models / MODEL),
-            "python": python,
-            "eager": True,
-            "environment": VLLM_ENVIRONMENT,
-            **_SHARED,
-            **changes,
-        }
-    )
+    own = {"model": str(models / MODEL), "python": python, "eager": True, "environment": VLLM_ENVIRONMENT}
+    return ServerSpec(**({"engine": "vllm"} | _SHARED | own | changes))
 
 
 def sglang_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
-    """SGLang with torch's own attention."""
-    return ServerSpec(
-        **{
-            "engine": "sglang",
-            "model": str(models / MODEL),
-            "python": python,
-            "attention_backend": "torch_native",
-            # A share of what is free at the moment: small ones fail when other programs take and give memory.
-            "memory_fraction": 0.5,
-            # A scheduler without work spins otherwise, and takes the cores from the servers under test.
-            "extra_flags": ("--max-total-tokens", "65536", "--sleep-on-idle"),
-            "environment": SGLANG_ENVIRONMENT,
-            **_SHARED,
-            **changes,
-        }
-    )
+    """SGLang with torch's own attention.
+
+    Its memory is half of what is free: smaller shares fail when other programs take and give memory. A scheduler
+    without work would spin and take the cores from the servers under test.
+    """
+    own = {"model": str(models / MODEL), "python": python, "environment": SGLANG_ENVIRONMENT, "memory_fraction": 0.5}
+    flags = {"attention_backend": "torch_native", "extra_flags": ("--max-total-tokens", "65536", "--sleep-on-idle")}
+    return ServerSpec(**({"engine": "sglang"} | _SHARED | own | flags | changes))

@@ -77,13 +77,8 @@ class Stream:
 
 def request(server: RunningServer, prompt: str = "What is 40 + 2?", **fields: Any) -> dict[str, Any]:
     """The body of a streamed request with usage."""
-    return {
-        "model": server.model,
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": 64,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    } | fields
+    streamed = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": 64}
+    return {"model": server.model, "messages": [{"role": "user", "content": prompt}]} | streamed | fields
 
 
 def ask(server: RunningServer, prompt: str = "What is 40 + 2?", *, key: str | None = None, **fields: Any) -> Stream:

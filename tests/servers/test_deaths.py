@@ -12,16 +12,7 @@ import pytest
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
-from tests.servers.running import (
-    engine,
-    health,
-    kill,
-    known,
-    launched,
-    named,
-    wait_for_restart,
-    wait_until,
-)
+from tests.servers.running import engine, health, kill, known, launched, named, wait_for_restart, wait_until
 from tests.servers.specs import sglang_spec, vllm_spec
 from tests.servers.streams import ask, begin
 

@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.presets import preset as presets
 from server_launchers import replicas
 from server_launchers.machine.inspection import Facts
@@ -103,15 +105,20 @@ def answers(python: Path, code: str, lines: list[tuple[str, ...]], tmp_path: Pat
     return answered
 
 
-def test_vllms_parser_takes_every_command_line(vllm: Path, tmp_path: Path) -> None:
-    lines = command_lines("vllm", "0.32.0")
-    assert len(lines) > 60
-    parsed = answers(vllm, READ_VLLM, [line[1:] for line in lines], tmp_path)
-    assert set(parsed) == {"2", "8"}
-
-
-def test_sglangs_parser_takes_every_command_line(sglang: Path, tmp_path: Path) -> None:
-    lines = command_lines("sglang", "0.5.23")
-    assert len(lines) > 240
-    parsed = answers(sglang, READ_SGLANG, [line[3:] for line in lines], tmp_path)
+@pytest.mark.parametrize(
+    ("engine", "version", "code", "words_of_program", "n_lines"),
+    [("vllm", "0.32.0", READ_VLLM, 1, 60), ("sglang", "0.5.23", READ_SGLANG, 3, 240)],
+)
+def test_the_engines_parser_takes_every_command_line(
+    engine: str,
+    version: str,
+    code: str,
+    words_of_program: int,
+    n_lines: int,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    lines = command_lines(engine, version)
+    assert len(lines) > n_lines
+    parsed = answers(request.getfixturevalue(engine), code, [line[words_of_program:] for line in lines], tmp_path)
     assert set(parsed) == {"2", "8"}

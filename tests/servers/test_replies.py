@@ -27,17 +27,13 @@ class Says(NamedTuple):
     other_model: int
 
 
+TOKENS = f"({CONTEXT} tokens)"
 ENGINES = {
     "vllm": Says(
         vllm_spec, "0.32.0+cpu", "reasoning", "reasoning_content", f"maximum context length is {CONTEXT} tokens", 404
     ),
     "sglang": Says(
-        sglang_spec,
-        "0.5.23",
-        "reasoning_content",
-        "reasoning",
-        f"longer than the model's context length ({CONTEXT} tokens)",
-        200,
+        sglang_spec, "0.5.23", "reasoning_content", "reasoning", f"longer than the model's context length {TOKENS}", 200
     ),
 }
 

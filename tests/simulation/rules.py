@@ -10,7 +10,6 @@ speaks only where every permitted behaviour is broken.
 | backoff | a sample that failed by chance waits; in seeds whose jitter is always the longest, for all of its backoff |
 | probes | an endpoint that failed often gets one request at a time, after pauses that grow |
 | requests a minute | no window holds more than the limit |
-| weights | while nothing is known of the endpoints, the least loaded gets the next request |
 | elsewhere | an open endpoint gets a sample before the one that just failed it; none, once its attempts are used up |
 | turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
 | order | rounds in their order; one sample of each question first |
@@ -97,12 +96,11 @@ class Endpoint(msgspec.Struct, eq=False):
 
 
 class Request(msgspec.Struct, eq=False):
-    """One in flight. n_events: token events seen so far."""
+    """One in flight."""
 
     url: str
     endpoint: Endpoint
     sent_at: float
-    n_events: int = 0
 
 
 class Asked(msgspec.Struct, eq=False):
@@ -171,7 +169,7 @@ class Rules:
 
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
-        "any_probe", "anybody_answered", "bill", "calm", "concurrency", "dispatcher",
+        "any_probe", "anybody_answered", "bill", "concurrency", "dispatcher",
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "limited",
         "longest_stated", "max_tokens", "model", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at",
@@ -190,7 +188,6 @@ class Rules:
         self.endpoints = {e.base_url: Endpoint() for e in settings.endpoints}
         assert self.endpoints.keys() == present
         self.ever_one = len(present) == 1
-        self.calm = True  # nothing has failed, finished or been changed
         self.reshared = False
         self.sums = Sums()
         self.hope_at = self.sign_at = now
@@ -224,8 +221,6 @@ class Rules:
         if task in self.unasked:
             self._look_at_order(task, endpoint)
             self.unasked.discard(task)
-        if self.calm and len(self.endpoints) > 1:
-            self._look_at_weights(url)
         if self.limited:
             self._look_at_budget(task, flight.attempt)
         self._charge(now)
@@ -236,7 +231,6 @@ class Rules:
     def answered(self, task: Task, sample: Sample, length: int) -> None:
         """After the dispatcher was told. length: the reply's true tokens if the server states none."""
         request = self._over(task)
-        self.calm = False
         self.hope_at = self.sign_at = self.world.now
         self.anybody_answered = True
         kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
@@ -273,7 +267,6 @@ class Rules:
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Before the dispatcher is told."""
         request, now = self._over(task), self.world.now
-        self.calm = False
         self.sums.failures += 1
         # A server bills whatever it has generated; it has generated nothing where nobody reached it, and where it
         # refused with its first word.
@@ -311,23 +304,17 @@ class Rules:
 
     def broke(self, task: Task) -> None:
         """A request met a mistake of ours: its sample is given up."""
-        request = self._over(task)
-        self._unstated(task, request.n_events)
-        self.calm = False
-
-    def arrived(self, events: dict[Task, int]) -> None:
-        """So many token events of the requests in flight are seen."""
-        for task, n in events.items():
-            self.in_flight[task].n_events = max(n, self.in_flight[task].n_events)
+        self._over(task)
+        self._unstated(task, 0)
 
     def cancelled(self, task: Task) -> None:
         """A request was ended by us: its tokens stay charged."""
-        self._unstated(task, self._over(task).n_events)
-        self.calm = False
+        self._over(task)
+        self._unstated(task, 0)
 
     def endpoints_are(self, urls: set[str]) -> None:
         """The list of endpoints was changed."""
-        self.calm = self.ever_one = False
+        self.ever_one = False
         self.reshared = True
         for url in self.endpoints.keys() - urls:
             self.left(url)
@@ -337,13 +324,13 @@ class Rules:
 
     def left(self, url: str) -> None:
         """Nothing more may be sent there."""
-        self.calm, self.reshared = False, True
+        self.reshared = True
         self.endpoints.pop(url, None)
         for sample in self.samples.values():
             sample.failed_by -= {url}
 
     def concurrency_is(self, number: int) -> None:
-        self.calm, self.reshared = False, True
+        self.reshared = True
         self.concurrency = number
 
     def resumed(self) -> None:
@@ -465,14 +452,6 @@ class Rules:
         unknown = [t for t in self.unasked if t[:2] in untouched]
         if unknown and (unknown := self._not_given_up(unknown)):
             raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
-
-    def _look_at_weights(self, url: str) -> None:
-        load = self.endpoints[url].in_flight
-        if load >= self._share():
-            raise Broken("weights", f"{url} gets more than its share")
-        for other, endpoint in self.endpoints.items():
-            if endpoint.in_flight < load and endpoint.in_flight < self._share():
-                raise Broken("weights", f"{url} is asked at load {load}, and {other} has {endpoint.in_flight}")
 
     def _look_at_budget(self, task: Task, attempt: int) -> None:
         n = len(self.in_flight) + 1

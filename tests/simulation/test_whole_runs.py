@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.budget import examples
-from tests.simulation.run import broken, told
+from tests.simulation.session import broken, told
 
 SEEDS = examples(1_000)
-
-"""Sessions in which nothing fails."""
 
 
 @pytest.mark.fuzz
@@ -27,7 +25,7 @@ def test_every_promise_is_kept_whatever_goes_wrong() -> None:
 
 
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:
-    code = "from tests.simulation.run import broken, told; print(*map(told, range(40)))"
+    code = "from tests.simulation.session import broken, told; print(*map(told, range(40)))"
     checkout = Path(__file__).parents[2]
     runs = [
         subprocess.run(

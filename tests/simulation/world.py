@@ -315,7 +315,6 @@ class World:
         self.trace = trace
         self.now = 0.0
         self.n_requests = 0
-        self.n_steps = 0
         self.disk = Disk(chance)
         self.servers = {e.base_url: server(n, chance) for n, e in enumerate(ENDPOINTS)}
         self.model: str | None = None
@@ -324,10 +323,6 @@ class World:
         self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
         self.longest_jitter = seed % 5 == 1
-        self.odd = seed % 13 == 4
-        """Many samples, servers that are dead for good, mistakes of ours that the usual seeds leave out."""
-        self.manners = random.Random(f"manners of {seed}") if self.odd else chance
-        """Draws what only odd seeds draw."""
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
         budget = chance.choice(BUDGETS)
         if budget and chance.random() < 0.06:
@@ -351,8 +346,6 @@ class World:
             **budget,
             requests_per_minute=chance.choice((None, None, None, 30.0)),
         )
-        if self.odd:
-            self._make_odd()
         self.total = self.of_each(self.keys)
         # Drawn apart, so that the other seeds play what they have always played.
         prompts = random.Random(f"prompts of {seed}")
@@ -361,26 +354,6 @@ class World:
         """Draws the true lengths of replies that state none."""
         self.attempts = chance.randint(1, 5)
         self.settings = replace(self.settings, patience=replace(self.settings.patience, attempts=self.attempts))
-
-    def _make_odd(self) -> None:
-        chance = self.manners
-        for one in self.servers.values():
-            if chance.random() < 0.08:
-                one.moods = [(float("inf"), "dead")]
-        n_samples = chance.choice((2, 8, 8))
-        self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
-        temperature = chance.choice((0.0, 0.6))
-        self.settings = replace(
-            self.settings,
-            benchmarks={
-                name: replace(
-                    each,
-                    samples=n_samples,
-                    sampling=Sampling(temperature=temperature, max_tokens=each.sampling.max_tokens),
-                )
-                for name, each in self.settings.benchmarks.items()
-            },
-        )
 
     def jitter(self, low: float, high: float) -> float:
         """A random number between two bounds; the upper one in seeds in which every pause is as long as it may be."""

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from tests.storms import storm
 
@@ -29,34 +28,36 @@ def main() -> int:
     seeds = (
         itertools.count(arguments.first)
         if arguments.hours
-        else iter(range(arguments.first, arguments.first + arguments.seeds))
+        else itertools.islice(itertools.count(arguments.first), arguments.seeds)
     )
-    counts, broken, n = Counter[str](), list[str](), 0
-    stopped = threading.Event()
+    counts, lock, stopped = Counter[str](), threading.Lock(), threading.Event()
     signal.signal(signal.SIGINT, lambda *_: stopped.set())
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        running: set[Future[Counter[str]]] = set()
-        while True:
-            over = stopped.is_set() or (
-                arguments.hours is not None and time.monotonic() - begun > arguments.hours * 3600
-            )
-            while not over and len(running) < arguments.jobs and (seed := next(seeds, None)) is not None:
-                running.add(pool.submit(storm.play, seed))
-            if not running:
-                break
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for result in done:
-                n += 1
-                if (error := result.exception()) is None:
-                    counts += result.result()
-                else:
-                    broken.append(f"{type(error).__name__}: {error}")
-                    sys.stdout.write(broken[-1] + "\n")
-                    sys.stdout.flush()
-    sys.stdout.write(f"{n} storms, {len(broken)} broken, {(time.monotonic() - begun) / 60:.0f} minutes\n")
+
+    def one_after_another() -> None:
+        while not stopped.is_set() and (not arguments.hours or time.monotonic() - begun < arguments.hours * 3600):
+            with lock:
+                seed = next(seeds, None)
+            if seed is None:
+                return
+            try:
+                ended = storm.play(seed)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+                ended = Counter({"broken": 1})
+                sys.stdout.write(f"{type(error).__name__}: {error}\n")
+                sys.stdout.flush()
+            with lock:
+                counts.update(ended)
+                counts["storms"] += 1
+
+    threads = [threading.Thread(target=one_after_another) for _ in range(arguments.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.stdout.write(f"{(time.monotonic() - begun) / 60:.0f} minutes\n")
     for name, count in sorted(counts.items()):
         sys.stdout.write(f"  {name:28} {count:6}\n")
-    return 1 if broken else 0
+    return 1 if counts["broken"] else 0
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from harness.asking.verbs import VERBS
 from tests import warm
 from tests.budget import thinned
 from tests.storms import storm
-from tests.storms.campaigns import CAMPAIGNS, OFTEN, commands_of
-from tests.storms.storm import name_of
+from tests.storms.storm import CAMPAIGNS, OFTEN, commands_of, name_of
 
 KEPT = ("run", "gateway", "score file", "export trl", "grade")
 """Campaigns that are always played, by the first seed that draws them."""

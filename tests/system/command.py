@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from unittest import mock
 
 from harness.cli.main import main
 from tests import warm
@@ -59,14 +60,16 @@ def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None, s
     """
     assert not [name for name in extra or {} if name.startswith(_READ_AT_START)], "read when Python starts: `process`"
     threads, handlers = set(threading.enumerate()), _handlers()
-    with _standing_in(folder, environment(folder, extra)), _streams(stdout) as written:
-        before, sys.argv = sys.argv, ["harness", *words]
+    with (
+        mock.patch.dict(os.environ, environment(folder, extra), clear=True),
+        mock.patch.object(sys, "argv", ["harness", *words]),
+        contextlib.chdir(folder),
+        _streams(stdout) as written,
+    ):
         try:
             main()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        finally:
-            sys.argv = before
         result = Result(code, *written())
     left = [thread.name for thread in threading.enumerate() if thread not in threads and not thread.daemon]
     assert left == [], f"`harness {' '.join(words)}` left threads that keep a process from ending: {left}"
@@ -89,14 +92,9 @@ def interrupted(run: subprocess.Popen[str]) -> str:
 def process(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
     """Run `harness WORDS` in `folder` to its end, in a process of its own."""
     done = subprocess.run(
-        argv(*words),
-        cwd=folder,
-        env=environment(folder, extra),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
+        argv(*words), cwd=folder, env=environment(folder, extra), capture_output=True, text=True,
+        timeout=TIMEOUT_SECONDS, check=False,
+    )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     return _held(words, Result(done.returncode, done.stdout, done.stderr))
 
@@ -104,14 +102,8 @@ def process(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -
 def start(folder: Path, words: Sequence[str], *, cold: bool = False) -> subprocess.Popen[str]:
     """Start `harness WORDS` in `folder`, in a process and a session of its own."""
     begin = warm.started_cold if cold else warm.started
-    return begin(
-        ["harness", *words],
-        cwd=folder,
-        env=environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return begin(["harness", *words], cwd=folder, env=environment(folder), start_new_session=True, **pipes)
 
 
 def _held(words: Sequence[str], result: Result) -> Result:
@@ -122,27 +114,6 @@ def _held(words: Sequence[str], result: Result) -> Result:
 
 def _handlers() -> dict[int, object]:
     return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-
-
-@contextlib.contextmanager
-def _standing_in(folder: Path, variables: Mapping[str, str]) -> Iterator[None]:
-    """The working directory and the environment of a process; both as they were afterwards."""
-    here, before = Path.cwd(), dict(os.environ)
-    os.chdir(folder)
-    _become(variables)
-    try:
-        yield
-    finally:
-        os.chdir(here)
-        _become(before)
-
-
-def _become(variables: Mapping[str, str]) -> None:
-    for name in set(os.environ) - set(variables):
-        del os.environ[name]
-    for name, value in variables.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
 """How a command ends where its surroundings fail: closed streams, no room for messages, a closed terminal, few
-descriptors, a signal at any time. It is an exit code and a sentence, never a traceback.
+descriptors, a signal at any time, an odd folder or none. It is an exit code and a sentence, never a traceback.
 
 For: harness.__main__, harness.cli.main.
 """
@@ -7,9 +7,11 @@ For: harness.__main__, harness.cli.main.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import pty
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.testing import STALL, FakeServer, Request, Step, completion, http
+from harness.testing import STALL, FakeServer, Request, Step, completion, http, models
 from harness.verbs.graded import GradedRounds
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
@@ -88,16 +90,12 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
 def test_a_warning_about_a_setting_stands_among_the_last_lines_of_the_run(tmp_path: Path) -> None:
     words = "harness: warning: q: 2 samples at temperature 0 are all the same on most servers"
     with FakeServer(well) as server:
-        asked = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--temperature"]
-        lines = harness(tmp_path, *asked, "0").err.splitlines()
-        warned = [number for number, line in enumerate(lines) if line.startswith(words)]
-        (summed,) = (number for number, line in enumerate(lines) if "2 samples in" in line)
-        assert (len(warned), warned[-1]) == (2, summed - 1), lines
-        again = harness(tmp_path, *asked, "0").err
-        assert again.count(words) == 1, "a command that asks nothing has few lines"
-        (tmp_path / "usual").mkdir()
-        usual = [*ask(tmp_path / "usual", server.base_url), "--no-fingerprint", "--temperature", "2"]
-        assert "harness: warning" not in harness(tmp_path / "usual", *usual).err
+        asked = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--temperature", "0"]
+        lines, again = (harness(tmp_path, *asked).err.splitlines() for _ in range(2))
+    warned = [number for number, line in enumerate(lines) if line.startswith(words)]
+    (summed,) = (number for number, line in enumerate(lines) if "2 samples in" in line)
+    assert (len(warned), warned[-1]) == (2, summed - 1), lines
+    assert sum(line.startswith(words) for line in again) == 1, "a command that asks nothing has few lines"
 
 
 def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None:
@@ -143,13 +141,8 @@ def of_verb(verb: str, folder: Path, url: str) -> list[str]:
     return [verb, *words, "--no-fingerprint", *(("--candidate", "a", "--candidate", "b") if verb == "race" else ())]
 
 
-@pytest.mark.parametrize(
-    ("verb", "signum", "moment"),
-    [
-        *(("run", signal.SIGINT, moment) for moment in ("start", "imports", "connecting")),
-        *(("race", signal.SIGTERM, moment) for moment in ("start", "imports", "connecting")),
-    ],
-)
+@pytest.mark.parametrize(("verb", "signum"), [("run", signal.SIGINT), ("race", signal.SIGTERM)])
+@pytest.mark.parametrize("moment", ["start", "imports", "connecting"])
 def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
     tmp_path: Path, verb: str, signum: signal.Signals, moment: str
 ) -> None:
@@ -248,3 +241,40 @@ def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: i
         )  # fmt: skip
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "the limit of open files (ulimit -n)" in done.stderr
+
+
+@pytest.mark.wide
+def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
+    folder = tmp_path / "a b" / "größe – 評価 %s {x}" / ("long-" * 30)
+    folder.mkdir(parents=True)
+    plain = {"LC_ALL": "C", "LANG": "C"}
+    rows = [{"id": f"é{i}", "problem": f"Was ist {i} – 0?", "answer": str(i)} for i in range(3)]
+    (folder / "sätze.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("ja: \\boxed{1} ≤ 😀")) as server:
+        words = ["run", "--data", "sätze.jsonl", "--id-key", "id", "--base-url", server.base_url, "--samples", "2"]
+        for _ in range(2):
+            done = process(folder, *words, "--out", "läufe/ein lauf", "--no-canary", extra=plain)
+            assert done.code == 0, done.err
+    scored = process(folder, "score", "läufe/ein lauf", "--json", extra=plain)
+    assert scored.code == 0, scored.err
+    (journal,) = folder.glob("läufe/ein lauf/*/samples.jsonl")
+    texts = [json.loads(line)["text"] for line in journal.read_bytes().splitlines()]
+    assert texts == ["ja: \\boxed{1} ≤ 😀"] * 6
+    (scores,) = folder.glob("läufe/ein lauf/*/scores.json")
+    assert json.loads(scores.read_bytes())["n_correct"] == 2
+    assert process(folder, "report", "läufe/ein lauf", extra=plain).code == 0
+
+
+@pytest.mark.parametrize("line", ["run --data rows.jsonl --base-url http://127.0.0.1:9/v1 --out run", "score run",
+                                  "report run", "serve transformers model"])  # fmt: skip
+def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, line: str) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"rmdir {shlex.quote(str(gone))} && exec {shlex.join(argv(*line.split()))}"
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=gone, env=environment(tmp_path), capture_output=True, text=True,
+        timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode in {2, 3}, done.stderr
+    assert done.stderr.startswith("harness: "), done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -146,12 +146,8 @@ def test_no_child_of_any_command_imports_from_the_current_folder(
         start(self, argv, *more, **given)
 
     monkeypatch.setattr(subprocess.Popen, "__init__", noting)
-    for name, value in {
-        "PYTHONPATH": str(libraries),
-        "PIP_INDEX_URL": "http://127.0.0.1:9",
-        "PIP_RETRIES": "0",
-    }.items():
-        monkeypatch.setenv(name, value)
+    for name, value in (("PYTHONPATH", libraries), ("PIP_INDEX_URL", "http://127.0.0.1:9"), ("PIP_RETRIES", "0")):
+        monkeypatch.setenv(name, str(value))
     with FakeServer(judge) as judging, FakeServer(able(0.9)) as server:
         play(folder, judging.base_url, server.base_url)
     monkeypatch.chdir(folder)
@@ -181,9 +177,8 @@ def test_python_is_started_by_one_place() -> None:
             nodes = [*ast.walk(ast.parse(source))]
             if any(isinstance(one, ast.Attribute) and one.attr in ("executable", "orig_argv") for one in nodes):
                 speak.add(name)
-            if any(
-                isinstance(one, ast.Import | ast.ImportFrom) and "multiprocessing" in ast.dump(one) for one in nodes
-            ):
+            imports = [ast.dump(one) for one in nodes if isinstance(one, ast.Import | ast.ImportFrom)]
+            if any("multiprocessing" in one for one in imports):
                 starts.add(f"{name}: multiprocessing")
             words = [word for one in nodes if isinstance(one, ast.List | ast.Tuple) for word in one.elts]
             if any(isinstance(word, ast.Constant) and word.value in ("-m", "-c") for word in words):
@@ -254,31 +249,24 @@ def test_a_seeded_child_has_its_seed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert len(hashes) == 1
 
 
-@pytest.mark.parametrize("words", [("harness", "score", "theirs.jsonl", *COLUMNS)])
-def test_a_module_that_is_run_imports_nothing_from_the_current_folder(words: tuple[str, ...], tmp_path: Path) -> None:
-    """But what `python -m` itself imports there before any module of ours is."""
+def test_a_command_imports_nothing_from_the_current_folder_by_the_ways_that_security_md_gives(tmp_path: Path) -> None:
+    """The installed command and a safe path import not even what Python looks for first; `python -m` imports there what
+    it needs itself before any module of ours is."""
     (tmp_path / "nothing.py").write_text("import sys\nprint(*sys.modules)")
-    before = subprocess.check_output([sys.executable, "-m", "nothing"], cwd=tmp_path, text=True)
-    decoys(tmp_path / "decoy", importable() - {*before.split()}, tmp_path / "marks")
-    (tmp_path / "decoy" / f"{words[0]}.py").unlink()
-    write_theirs(tmp_path / "decoy")
-    done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=tmp_path / "decoy", capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, [*(tmp_path / "marks").iterdir()]) == (0, []), done.stderr
-
-
-def test_the_installed_command_and_a_safe_path_import_not_even_what_python_looks_for_first(tmp_path: Path) -> None:
-    """The two ways that SECURITY.md gives for a stranger's folder, and that the third one is as it says."""
-    decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
-    marks, script = tmp_path / "marks", str(Path(sys.executable).with_name("harness"))
-    for words in ([script], [sys.executable, "-P", "-m", "harness"]):
-        done = subprocess.run(
-            [*words, "--version"], cwd=tmp_path / "decoy", capture_output=True, text=True, check=False
-        )
+    before = {*subprocess.check_output([sys.executable, "-m", "nothing"], cwd=tmp_path, text=True).split()}
+    script = str(Path(sys.executable).with_name("harness"))
+    ways = ([script], [sys.executable, "-P", "-m", "harness"], [sys.executable, "-m", "harness"])
+    for n, way in enumerate(ways):
+        folder, marks = tmp_path / f"decoy{n}", tmp_path / f"marks{n}"
+        decoys(folder, importable() - (before if n == 2 else set()), marks)
+        if n == 2:
+            (folder / "harness.py").unlink()
+        write_theirs(folder)
+        words = ["score", "theirs.jsonl", *COLUMNS] if n == 2 else ["--version"]
+        done = subprocess.run([*way, *words], cwd=folder, capture_output=True, text=True, check=False)
         assert (done.returncode, [*marks.iterdir()]) == (0, []), done.stderr
-    subprocess.run([sys.executable, "-m", "harness"], cwd=tmp_path / "decoy", capture_output=True, check=False)
-    assert [*marks.iterdir()], "python -m harness looks into the current folder no more: say so in SECURITY.md"
+    subprocess.run(ways[2], cwd=tmp_path / "decoy0", capture_output=True, check=False)
+    assert [*(tmp_path / "marks0").iterdir()], "python -m harness looks there no more: say so in SECURITY.md"
 
 
 @pytest.mark.server

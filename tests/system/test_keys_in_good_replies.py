@@ -11,9 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.client.address.endpoint import without_repeats
-from harness.core.secret import HIDDEN, Secret, looks_like_a_key, reveal_secrets, seal_secrets
+from harness.core.errors import UsageError
+from harness.core.secret import (
+    HIDDEN,
+    Secret,
+    command_words,
+    looks_like_a_key,
+    reveal_secrets,
+    seal_secrets,
+    without_secrets,
+)
 from server_launchers import shown
 from tests.system.command import harness
 
@@ -97,3 +108,34 @@ def test_a_key_shaped_value_of_a_variable_is_hidden_and_a_path_is_not() -> None:
     assert shown.is_secret("X", KEY)
     assert not shown.is_secret("X", "/opt/model-0123456789-abcdef")
     assert shown.secrets_of({"A_KEY": "abc", "B_KEY": "abcd"}) == ["abcd"]
+
+
+TYPED = "canary5up3rs3cr3t"
+
+
+@given(st.lists(st.text()))
+def test_any_command_line_keeps_its_number_of_words(words: list[str]) -> None:
+    assert len(command_words(words)) == len(words)
+
+
+VALUES: list[tuple[Any, Any]] = [
+    ({"api_key": TYPED, "top_k": 1}, {"api_key": HIDDEN, "top_k": 1}),
+    ({"a": [{"token": TYPED}]}, {"a": [{"token": HIDDEN}]}),
+    ({"max_tokens": 5, "token": 7}, {"max_tokens": 5, "token": 7}),
+    ({"tokens": "all", "stop": ("x",)}, {"tokens": "all", "stop": ("x",)}),
+    ({"user": f"sk-{TYPED}0123456789"}, {"user": HIDDEN}),
+    ({"judge_extra_body": {"byok": TYPED}}, {"judge_extra_body": {"byok": HIDDEN}}),
+    (f"http://u:{TYPED}@h/v1", "http://h/v1"),
+]
+
+
+@pytest.mark.parametrize(("given_value", "shown"), VALUES)
+def test_a_value_is_shown_without_the_secrets_in_it(given_value: Any, shown: Any) -> None:
+    assert without_secrets(given_value) == shown
+
+
+def test_a_refused_option_quotes_no_password() -> None:
+    error = UsageError("expected http", field="base_url", value=f"ftp://user:{TYPED}@host/v1")
+    assert TYPED not in str(error)
+    assert "ftp://host/v1" in str(error)
+    assert error.value == "ftp://host/v1"

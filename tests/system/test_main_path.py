@@ -1,66 +1,30 @@
-"""Serve → run → score → report on a real model, and what survives when it is killed or interrupted."""
+"""Serve → run → score → report on a real model, and a server that is started and stopped."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
-import signal
-import time
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from harness.testing import FakeServer, Pause, Request, Step, completion, models
+from harness.runs import RunFolder, RunLock
+from harness.testing import FakeServer, completion, models
 from server_launchers.keeping.launch import RunningServer
 from tests.embedded import THINKING_GRAMMAR
-from tests.system.command import Result, harness, start
+from tests.system.command import harness
 
 pytestmark = pytest.mark.server
 
 
 SHORT = ("--max-tokens", "12", "--no-canary", "--no-fingerprint")
-"""Most tests here are about what is stored, not about what the model says; a fingerprint is 128 tokens more."""
+"""The tests are about what is stored, not about what the model says; a fingerprint is 128 tokens more."""
 
 
 def samples(run: Path, benchmark: str) -> list[dict[str, Any]]:
     """The records of a run's journal, as a stranger would read them."""
     return [json.loads(line) for line in (run / benchmark / "samples.jsonl").read_bytes().split(b"\n") if line]
-
-
-def keys(run: Path, benchmark: str) -> Counter[tuple[str, int]]:
-    """How often each key stands in the journal."""
-    return Counter((s["question_id"], s["sample_index"]) for s in samples(run, benchmark))
-
-
-class ToyServer(NamedTuple):
-    """A server whose replies cost nothing, for what does not depend on what a model says. Fields as `RunningServer`."""
-
-    base_urls: tuple[str, ...]
-    model: str
-
-
-@pytest.fixture
-def toy_server() -> Iterator[ToyServer]:
-    """It states a context of 2,048 tokens; each reply takes a tenth of a second."""
-
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            yield models("toy", max_model_len=2048)
-        else:
-            yield Pause(0.1)
-            yield from completion(rf"So \boxed{{{request.number}}}", tokens=5)
-
-    with FakeServer(answer) as server:
-        yield ToyServer((server.base_url,), "toy")
-
-
-def run_demo(folder: Path, server: RunningServer | ToyServer, *words: str) -> Result:
-    """Run the demo benchmark into `folder`/run, with short replies where `words` ask for no others."""
-    return harness(folder, "run", "demo", "--base-url", server.base_urls[0], "--out", "run", *SHORT, *words)
 
 
 def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: RunningServer) -> None:
@@ -70,7 +34,7 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
     assert "complete: 4 of 4 samples" in done.err
 
     stored = samples(tmp_path / "run", "demo")
-    assert len(keys(tmp_path / "run", "demo")) == len(stored) == 4
+    assert len({(s["question_id"], s["sample_index"]) for s in stored}) == len(stored) == 4
     first = stored[0]
     assert first["finish_reason"] in ("stop", "length")
     assert first["usage"]["completion_tokens"] > 0
@@ -93,88 +57,6 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
     assert f"{100 * score['accuracy']['value']:.1f}" in reported.out
     assert "<script" not in (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "demo" in (tmp_path / "run" / "report.md").read_text("utf-8")
-
-
-def test_the_same_command_owes_nothing_and_more_samples_extend(tmp_path: Path, toy_server: ToyServer) -> None:
-    assert run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1").code == 0
-    before = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes()
-    again = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1")
-    assert again.code == 0
-    assert "no sample is missing" in again.err
-    more = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "3")
-    assert more.code == 0
-    after = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes()
-    assert after.startswith(before)
-    assert sorted(keys(tmp_path / "run", "demo").values()) == [1] * 9
-
-
-@pytest.mark.parametrize(
-    ("flag", "value", "shown"),
-    [
-        ("--temperature", "0.9", "sampling.temperature: 0.6 → 0.9"),
-        ("--max-tokens", "32", "sampling.max_tokens: 12 → 32"),
-        ("--seed", "7", "seed: 0 → 7"),
-        ("--system-prompt", "Be brief.", "system_prompt"),
-        ("--prompt", "boxed", "prompt"),
-    ],
-)
-def test_changed_settings_are_refused_and_the_difference_is_shown(
-    tmp_path_factory: pytest.TempPathFactory, toy_server: ToyServer, flag: str, value: str, shown: str
-) -> None:
-    folder = tmp_path_factory.getbasetemp() / "refused"
-    folder.mkdir(exist_ok=True)
-    if not (folder / "run").exists():
-        assert run_demo(folder, toy_server, "--limit", "1", "--samples", "1").code == 0
-    done = run_demo(folder, toy_server, "--limit", "1", "--samples", "1", flag, value)
-    assert done.code == 3
-    assert shown in done.err
-
-
-def test_killed_three_times_it_ends_with_each_key_once(tmp_path: Path, toy_server: ToyServer) -> None:
-    words = [
-        "run",
-        "demo",
-        "--base-url",
-        toy_server.base_urls[0],
-        "--out",
-        "run",
-        "--limit",
-        "8",
-        "--samples",
-        "2",
-        *SHORT,
-    ]
-    chance = random.Random()  # a new moment each time the suite runs
-    kept: set[tuple[str, int]] = set()
-    for _ in range(3):
-        child = start(tmp_path, words)
-        time.sleep(chance.uniform(0.3, 2.0))
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-        if (tmp_path / "run" / "demo" / "samples.jsonl").exists():
-            whole = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes().split(b"\n")[:-1]
-            found = {(s["question_id"], s["sample_index"]) for s in map(json.loads, whole)}
-            assert kept <= found
-            kept = found
-    done = harness(tmp_path, *words)
-    assert done.code == 0, done.err
-    counted = keys(tmp_path / "run", "demo")
-    assert counted == Counter({(f"demo-{q:02d}", i): 1 for q in range(1, 9) for i in range(2)})
-
-
-def test_a_second_client_on_one_run_is_refused_by_name(tmp_path: Path, toy_server: ToyServer) -> None:
-    words = ["run", "demo", "--base-url", toy_server.base_urls[0], "--out", "run", "--samples", "20", *SHORT]
-    child = start(tmp_path, words)
-    try:
-        while not (tmp_path / "run" / "demo" / "samples.jsonl").exists():
-            assert child.poll() is None
-            time.sleep(0.05)
-        second = harness(tmp_path, *words)
-        assert second.code == 3
-        assert str(child.pid) in second.err
-    finally:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
 
 
 def test_thinking_is_kept_apart_from_the_answer(tmp_path: Path, thinking_server: RunningServer) -> None:
@@ -204,12 +86,15 @@ def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) 
     assert "no server is running" in harness(tmp_path, "serve", "status").out
 
 
-def test_fewer_samples_than_are_stored_are_said_at_once(tmp_path: Path, toy_server: ToyServer) -> None:
-    assert run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "3").code == 0
-    fewer = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1")
+def test_fewer_samples_than_are_stored_are_said_at_once_and_a_second_client_is_refused(tmp_path: Path) -> None:
+    with FakeServer(lambda r: [models("toy")] if r.method == "GET" else completion("2", tokens=5)) as server:
+        words = ["run", "demo", "--base-url", server.base_url, "--out", "run", *SHORT]
+        assert harness(tmp_path, *words, "--limit", "2", "--samples", "3").code == 0
+        with RunLock(RunFolder(tmp_path / "run")):
+            refused = harness(tmp_path, *words, "--limit", "3", "--samples", "1")
+        fewer = harness(tmp_path, *words, "--limit", "3", "--samples", "1")
+        as_many = harness(tmp_path, *words, "--limit", "2", "--samples", "3")
+    assert (refused.code, f"in use by process {os.getpid()} on " in refused.err) == (3, True)
     said = "warning: demo: the score will use 1 sample a question and leave out 4 stored ones beyond them"
-    assert said in fewer.err
     assert fewer.err.index(said) < fewer.err.index("complete: 3 of 3 samples")
-    assert "ask for 3 to use all" in fewer.err
-    as_many = run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "3")
-    assert "leave out" not in as_many.err
+    assert ["ask for 3 to use all" in fewer.err, "leave out" in as_many.err] == [True, False]

@@ -29,7 +29,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts import page
 from harness.core.errors import ServerError
 from harness.presets import preset as presets
-from harness.testing import CLOSE, FakeServer, completion, http, models
+from harness.testing import FakeServer, completion, models
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines import table as engines
 from tests.reports.run_folders import write_run
@@ -73,6 +73,8 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
     (folder / "workers.yaml").write_text(SWEEP + "run: {workers: 2}\n")
     (folder / "several.yaml").write_text("model: m\nbenchmark: demo\ntemperature: 0.5\nbenchmarks: [demo]\n")
     (folder / "several").mkdir()
+    (folder / "taken").mkdir()
+    (folder / "taken" / "notes.txt").write_text("of another purpose")
     (folder / "broken.jsonl").write_text(f'{ROW}{{"problem": "1+2?", "ans\n')
     for name in ("set", "several/one", "several/two"):
         (folder / f"{name}.jsonl").write_text(ROW)
@@ -99,6 +101,8 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run demo --ca-file nowhere.pem", "SSL_CERT_FILE=FILE"),
         ("run demo --out=", "the path is empty"),
         ("run demo --base-url=", "base_url is empty"),
+        ("run demo --base-url http://a:1,weight=2", "without a comma; repeat it for several"),
+        ("run demo --model m --serve sglang_router", "router is sglang with the server's option dp_mode=router"),
         ("grade 5 5 --relative-tolerance nan", "relative_tolerance=nan: expected a finite number"),
         ("score set.jsonl --follow", "`follow` is for run folders"),
         ("score set.jsonl --deadline 1e9", "deadline=1000000000.0: expected a number less than 3600"),
@@ -123,10 +127,9 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
             "-- --cache-reuse 0: a flag of the engine is given by --serve-option engine-flag=--cache-reuse "
             "--serve-option engine-flag=0",
         ),
-        (
-            "sweep several.yaml --dry-run",
-            "several.yaml:1: unknown key 'model'. Did you mean models?",
-        ),
+        ("sweep several.yaml --dry-run", "several.yaml:1: unknown key 'model'. Did you mean models?"),
+        ("run demo --out taken", "taken is no run folder and not empty (it holds notes.txt): give a new"),
+        ("report A --out right.csv/below", "Name another folder for the report by `out`"),
         ("merge A", "Missing option '-o' / '--out'. For example: `harness merge "),
         ("export A", "Missing option '--to'. For example: `harness export "),
         ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. The keys there are layout, shown, columns, base, k."),
@@ -151,25 +154,7 @@ def test_a_wrong_word_is_answered_with_what_to_do(
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code in (2, 3)
     assert sentence in done.err
-
-
-def test_without_a_server_the_option_that_names_it_is_said(laid_out: Path) -> None:
-    assert "no server is known: give --base-url" in harness(laid_out, "run", "demo").err
-
-
-def test_a_folder_that_cannot_be_made_is_refused_before_the_run_is_announced(
-    laid_out: Path, server: FakeServer
-) -> None:
-    extra = {"OPENAI_BASE_URL": server.base_url}
-    refused = harness(laid_out, "run", "demo", "--out", "/proc/x", extra=extra)
-    assert (refused.code, refused.out, "run folder" in refused.err) == (3, "", False), refused.err
-    (laid_out / "other").mkdir()
-    (laid_out / "other" / "notes.txt").write_text("of another purpose")
-    foreign = harness(laid_out, "run", "demo", "--out", "other", extra=extra)
-    assert foreign.code == 3
-    assert "demo" not in foreign.err
-    made = harness(laid_out, "run", "demo", "--out", "new", extra=extra)
-    assert "run folder" in made.err
+    assert " · run folder " not in done.err, "it is refused before the run is announced"
 
 
 def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FakeServer) -> None:
@@ -180,13 +165,6 @@ def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, se
     assert "none of the runs is scored" in done.err
     beside = harness(laid_out, "report", "A", "U", "--out", "both", extra=extra)
     assert (beside.code, "none of the runs" in beside.err) == (0, False)
-
-
-def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_out: Path, server: FakeServer) -> None:
-    (laid_out / "taken").write_text("x")
-    done = harness(laid_out, "report", "A", "--out", "taken/below", extra={"OPENAI_BASE_URL": server.base_url})
-    assert done.code == 3
-    assert "Name another folder for the report by `out`" in done.err
 
 
 @pytest.mark.parametrize(
@@ -238,22 +216,15 @@ def test_the_name_of_a_run_in_results_is_answered_with_its_path(tmp_path: Path) 
     assert "Did you mean" not in harness(tmp_path, "score", "other").err
 
 
-@pytest.mark.parametrize(
-    ("package", "benchmark", "extra"),
-    [
-        ("reasoning_gym", "gym:basic_arithmetic", "reasoning-gym"),
-    ],
-)
 def test_a_missing_package_is_named_with_a_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, benchmark: str, extra: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    done = harness(tmp_path, "run", benchmark)
-    assert (done.code, extra in done.err) == (2, True)
-    line = done.err.partition(f"{extra}: ")[2]
-    command, *words = shlex.split(line.partition(", or")[0])
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    done = harness(tmp_path, "run", "gym:basic_arithmetic")
+    assert (done.code, "reasoning-gym: " in done.err) == (2, True)
+    command, *words = shlex.split(done.err.partition("reasoning-gym: ")[2].partition(", or")[0])
     assert "install" in words
-    declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
+    declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["reasoning-gym"]
     assert {re.split(r"[<>=]", word)[0] for word in words} >= {re.split(r"[<>=]", one)[0] for one in declared}
     assert not any("reasoning-harness" in word for word in words), "it is on no index"
     assert command in (sys.executable, "uv")
@@ -284,17 +255,15 @@ def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path
     assert "the verifier raised KeyError (mine.py:2) on 1 sample" in " ".join((done.out + done.err).split())
 
 
-@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", CLOSE])
-def test_https_at_a_port_of_plain_http(reply: object, tmp_path: Path) -> None:
-    # A server that reads a handshake as a request line answers in plain text, or hangs up.
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
+def test_https_at_a_port_of_plain_http(answer: bytes, tmp_path: Path) -> None:
+    """A server that reads a handshake as a request line answers in plain text, or hangs up."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
-        connection, _ = listener.accept()
-        connection.recv(4096)
-        if isinstance(reply, bytes):
-            connection.sendall(reply)
-        connection.close()
+        with listener.accept()[0] as connection:
+            connection.recv(4096)
+            connection.sendall(answer)
 
     threading.Thread(target=serve, daemon=True).start()
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
@@ -330,11 +299,3 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
     known_engine = engines.by_name(spec.engine)
     takes = "reasoning_parser" in known_engine.takes
     assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
-
-
-def test_a_missing_page_is_no_tls_matter(tmp_path: Path) -> None:
-    with (
-        FakeServer(lambda _: [http(404, {})]) as server,
-        pytest.raises(ServerError, match=r"HTTP 404.*usually ends in /v1"),
-    ):
-        product.run("demo", base_url=server.base_url, model="m", out=tmp_path / "run")

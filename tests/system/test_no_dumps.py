@@ -6,7 +6,6 @@ For: server_launchers.isolated, harness.cli.main.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import signal
@@ -15,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +21,7 @@ from harness.testing import STALL, FakeServer, Request, Step, models
 from server_launchers.machine import processes
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
-from tests.server_launchers.test_signals_at_a_start import SLEEPS
+from tests.server_launchers.test_deaths_during_runs import SLEEPS
 from tests.system.command import argv, environment
 
 KEY = "sk-canary-of-a-core-file-0123456789"
@@ -70,12 +68,6 @@ def is_dump(path: Path) -> bool:
 
 
 RUN = ["run", "--data", "q.jsonl", "--samples", "1", "--out", "r", "--no-canary", "--no-fingerprint", "--model", "m"]
-WAYS: dict[str, dict[str, Any]] = {
-    "environment": {"extra": {"OPENAI_API_KEY": KEY}},
-    "header": {"words": ["--header", f"X-Key: {KEY}"]},
-    "body": {"words": ["--extra-body", json.dumps({"api_key": KEY})]},
-}
-"""Ways in which a key comes into the command's memory."""
 
 
 def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> None:
@@ -104,13 +96,11 @@ def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> No
 
 
 @pytest.mark.parametrize("number", thinned([signal.SIGSEGV, signal.SIGABRT]))
-@pytest.mark.parametrize("way", WAYS)
-def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_a_run_that_crashes_leaves_no_core_file(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
-    (tmp_path / "key").write_text(KEY)
     with FakeServer(never_answers) as server:
-        words = [*RUN, "--base-url", server.base_url, *WAYS[way].get("words", ())]
-        child = start(tmp_path, argv(*words), WAYS[way].get("extra", {}))
+        words = [*RUN, "--base-url", server.base_url, "--header", f"X-Key: {KEY}"]
+        child = start(tmp_path, argv(*words), {"OPENAI_API_KEY": KEY})
         try:
             assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
             assert limit_of(child.pid) in ("0", "1")

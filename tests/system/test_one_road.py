@@ -122,17 +122,6 @@ def recorded(run: harness.Run, name: str = "sums") -> dict[str, Any]:
     return dict(json.loads((run.path / "manifest.json").read_bytes())["benchmarks"][name]["settings"])
 
 
-@pytest.mark.parametrize("asked", ["http", "openai"])
-def test_the_transport_of_the_options_is_obeyed_and_recorded(questions: Path, asked: Any) -> None:
-    with FakeServer(as_llama_cpp) as server:
-        run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False, transport=asked)
-    said = recorded(run)
-    (endpoint,) = said["endpoints"]
-    assert (said["transport"], endpoint["transport"], endpoint["proxy"]) == (asked, asked, None)
-    by_sdk = {"x-stainless-lang" in r.headers for r in server.requests if r.method == "POST"}
-    assert by_sdk == {asked == "openai"}
-
-
 def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "sk-groq-0123456789")
     listed = lambda r: iter([models("qwen/qwen3-32b")]) if r.method == "GET" else completion("2", tokens=1)  # noqa: E731
@@ -171,3 +160,26 @@ def test_a_proxy_is_recorded_without_its_password(questions: Path, monkeypatch: 
     manifest = (run.path / "manifest.json").read_text("utf-8")
     assert "pa:ss" not in manifest
     assert "pa%3Ass" not in manifest
+
+
+# ---- what the model's card speaks against is a warning
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "warned"),
+    [
+        ("openai/gpt-oss-20b", {}, ("temperature 1 (not 0.6), top_p 1 (not 0.95)", "no effort is set")),
+        ("deepseek-ai/DeepSeek-V3.2", {}, ("no thinking: the model's template thinks only where it is told to",)),
+        ("deepseek-ai/DeepSeek-V3.2", {"extra_body": {"chat_template_kwargs": {"thinking": True}}}, ()),
+    ],
+)
+def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(
+    questions: Path, model: str, given: dict[str, Any], warned: tuple[str, ...]
+) -> None:
+    listed = lambda r: iter([models(model)]) if r.method == "GET" else completion("2", tokens=1)  # noqa: E731
+    with FakeServer(listed) as server:
+        run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False, **given)
+    assert {body["temperature"] for body in posted(server)} == {0.6}
+    warnings = " ".join(run.warnings)
+    assert (run.complete, [one for one in warned if one not in warnings]) == (True, [])
+    assert warned or "thinks only where" not in warnings

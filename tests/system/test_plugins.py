@@ -168,9 +168,7 @@ def test_what_a_plugin_gives_is_checked(
 
 
 def test_a_name_of_ours_stays_ours(tmp_path: Path) -> None:
-    points = (
-        "[harness.prompts]\nboxed = takes:P\n[harness.exporters]\ntrl = takes:P\n[harness.launchers]\nvllm = takes:P\n"
-    )
+    points = "[harness.prompts]\nboxed = takes:P\n[harness.launchers]\nvllm = takes:P\n"
     site = package(tmp_path / "site", "takes", points, "P = {'template': 'SPOILT {question}'}\n")
     done = harness(tmp_path, site, "run", "demo", "--model", "m", "--base-url", "http://127.0.0.1:9", "--dry-run")
     assert "SPOILT" not in done.out + done.err
@@ -190,9 +188,7 @@ def test_a_strangers_card_may_not_name_any_code(tmp_path: Path) -> None:
 
 def test_help_imports_no_plugin_and_looks_for_none(tmp_path: Path) -> None:
     code = "import sys; from click.testing import CliRunner; from harness.cli.main import cli\n"
-    code += "CliRunner().invoke(cli, ['--help']); print([m for m in sys.modules if 'metadata' in m or 'plugins' in m])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "harness.core.plugins" not in done.stdout
+    code += "CliRunner().invoke(cli, ['--help']); assert 'harness.core.plugins' not in sys.modules"
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, check=True
+    )

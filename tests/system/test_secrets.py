@@ -8,9 +8,11 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from harness.asking.verbs import VERBS
 from harness.testing import FakeServer, Request, Step, completion, delta, event, event_stream, http, models
 from server_launchers.machine import processes
 from tests.conftest import CHECKOUT
-from tests.system.command import Result, harness
+from tests.system.command import harness
 from tests.viewer.running import viewing
 
 PLACES = ("environment", "file", "header", "url", "body", "endpoints", "env-flag", "judge-url", "judge-key", "proxy")
@@ -38,26 +40,13 @@ def split(text: str) -> Iterator[bytes]:
     return event_stream(*(delta(character) for character in f"\\boxed{{0}} {text}"), delta(finish="stop"))
 
 
-def in_reasoning(text: str) -> Iterator[bytes]:
-    return event_stream(delta(reasoning_content=text), delta("\\boxed{0}", finish="stop"))
-
-
 def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
     def reply(text: str) -> Iterator[bytes]:
         choice = {"index": 0, "delta": {"content": "\\boxed{0}"}, "finish_reason": "stop"}
-        value = {
-            "id": "1",
-            "model": "test-model",
-            "choices": [choice],
-            "usage": {"prompt_tokens": 3, "completion_tokens": 3},
-        }
-        return event_stream(event(value | {name: text}))
+        value = {"id": "1", "choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 3}}
+        return event_stream(event(value | {"model": "test-model"} | {name: text}))
 
     return reply
-
-
-def as_finish_reason(text: str) -> Iterator[bytes]:
-    return event_stream(delta("\\boxed{0}", finish=text))
 
 
 def in_head(text: str) -> Iterator[bytes]:
@@ -67,16 +56,18 @@ def in_head(text: str) -> Iterator[bytes]:
 
 def whole(text: str) -> Iterator[bytes]:
     message = {"content": f"\\boxed{{0}} {text}", "reasoning_content": text}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     yield http(
-        200, {"id": text, "model": "test-model", "system_fingerprint": text, "provider": text, "choices": [choice]}
+        200,
+        {**dict.fromkeys(("id", "system_fingerprint", "provider"), text), "model": "test-model", "choices": choices},
     )
 
 
 WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
-    "text": in_text, "text, split": split, "reasoning": in_reasoning, "id": in_field("id"),
-    "fingerprint": in_field("system_fingerprint"), "provider": in_field("provider"),
-    "finish reason": as_finish_reason, "head": in_head, "whole": whole,
+    "text": in_text, "text, split": split, "id": in_field("id"), "fingerprint": in_field("system_fingerprint"),
+    "reasoning": lambda text: event_stream(delta(reasoning_content=text), delta("\\boxed{0}", finish="stop")),
+    "finish reason": lambda text: event_stream(delta("\\boxed{0}", finish=text)), "provider": in_field("provider"),
+    "head": in_head, "whole": whole,
 }  # fmt: skip
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "whole": lambda key: key,
@@ -139,19 +130,17 @@ class Commands:
 
     def __call__(self, *words: str, code: int | tuple[int, ...] = 0, **extra: str) -> bytes:
         watched = words[0] in START_PROCESSES or "--serve" in words
-        done = (self.watched if watched else self.run)(*words, extra=extra)
-        returned, output = done.code, (done.out + done.err).encode()
+        with self.watching() if watched else nullcontext():
+            done = harness(self.folder, *words, extra=extra)
+        output = (done.out + done.err).encode()
         self.printed.append((words[0], output))
-        assert returned in ((code,) if isinstance(code, int) else code), output.decode()
+        assert done.code in ((code,) if isinstance(code, int) else code), output.decode()
         assert b"Traceback" not in output
         return output
 
-    def run(self, *words: str, extra: dict[str, str]) -> Result:
-        """Run the command in this process."""
-        return harness(self.folder, *words, extra=extra)
-
-    def watched(self, *words: str, extra: dict[str, str]) -> Result:
-        """Run the command in this process, while a thread looks at what it starts."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Meanwhile a thread looks at what this process starts."""
         ended = threading.Event()
 
         def watch() -> None:
@@ -161,7 +150,7 @@ class Commands:
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
-            return self.run(*words, extra=extra)
+            yield
         finally:
             ended.set()
             watcher.join()
@@ -254,17 +243,8 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
 
 @pytest.mark.timeout(300)
 def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, commands: Commands) -> None:
-    program = [
-        sys.executable,
-        "-m",
-        ENGINE.decode(),
-        "--port",
-        "{port}",
-        "--served-model",
-        "m",
-        "--api-key",
-        ENGINE_FLAG,
-    ]
+    program = [sys.executable, "-m", ENGINE.decode(), "--port", "{port}", "--served-model", "m"]
+    program += ["--api-key", ENGINE_FLAG]
     flags = [part for word in program for part in ("--serve-option", f"engine-flag={word}")]
     keys = ("--serve-option", f"env=MY_API_KEY={CANARIES['env-flag']}", "--serve-option", f"env=PYTHONPATH={CHECKOUT}")
     named = ("--serve-option", "health-path=/health", "--serve-option", "served-name=m")
@@ -275,22 +255,13 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
     )
     commands("serve", "status")
     with FakeServer(answer) as server:
-        sweep = {
-            "models": ["m"],
-            "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
-            "sampling": [{"name": "cool", "temperature": 0.6}],
-            "run": {
-                "id_key": "id",
-                "canary": False,
-                "base_url": in_url(server.base_url, CANARIES["url"]),
-                "extra_body": {"api_key": CANARIES["body"]},
-                "attempts": 9,
-            },
-        }
+        run = {"id_key": "id", "canary": False, "attempts": 9, "extra_body": {"api_key": CANARIES["body"]}}
+        run["base_url"] = in_url(server.base_url, CANARIES["url"])
+        sweep = {"models": ["m"], "benchmarks": [{"data": "sums.jsonl", "samples": 2}], "run": run}
         (tmp_path / "sweep.yaml").write_text(json.dumps(sweep), encoding="utf-8")
         commands("sweep", "sweep.yaml", "--out", "swept", OPENAI_API_KEY=CANARIES["environment"])
         limits = {"floor": 50, "loss": 40, "max_samples": 2}
-        policy = {"name": "gate", "run": sweep["run"] | {"data": "sums.jsonl"}, "benchmarks": {"sums": limits}}
+        policy = {"name": "gate", "run": run | {"data": "sums.jsonl"}, "benchmarks": {"sums": limits}}
         (tmp_path / "gate.yaml").write_text(json.dumps(policy), encoding="utf-8")
         commands("gate", "gate.yaml", "--out", "gated", code=(0, 1, 4), OPENAI_API_KEY=CANARIES["environment"])
     assert commands.leaks() == []
@@ -344,3 +315,14 @@ def test_no_command_that_may_meet_a_key_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     tried = {"run", "view", "race", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
     assert VERBS.keys() - MEETS_NO_KEY - tried == set()
+
+
+def test_a_leak_of_any_kind_would_be_found(tmp_path: Path, commands: Commands) -> None:
+    for place, key in CANARIES.items():
+        for part in spellings(key):
+            (tmp_path / place).write_bytes(b"..." + part + b"...")
+            assert [held for name, held in leaking_files(tmp_path, set()) if name == place] == [[key]]
+    with subprocess.Popen([sys.executable, "-c", "input()", CANARIES["url"]], stdin=subprocess.PIPE) as child:
+        commands.look(os.getpid())
+        child.communicate(b"\n")
+    assert [held for _, held in commands.leaks()] == [[CANARIES["url"]]]

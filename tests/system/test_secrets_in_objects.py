@@ -47,39 +47,16 @@ def saying(request: Request) -> Iterator[Step]:
         yield from completion("4", tokens=3)
 
 
-def by_environment(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", KEY)
-    who["api_key_env"] = "MY_KEY"
-
-
-def by_provider(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key goes into a header of the provider's own."""
-    by_environment(who, folder, monkeypatch)
-    who["provider"] = "azure"
-
-
-def by_header(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    who["header"] = (f"X-Key: {KEY}",)
-
-
-def by_mapping(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    who["header"] = {"X-Key": f"Bearer {KEY}"}
-
-
-def by_user_info(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    who["base_url"] = who["base_url"].replace("://", f"://user:{KEY}@")
-
-
-def by_query(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    who["base_url"] += f"?key={KEY}"
-
-
-def by_body(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    who["extra_body"] = {"api_key": KEY, "nested": [{"access_token": KEY}]}
-
-
-WAYS_IN = (by_environment, by_provider, by_header, by_mapping, by_user_info, by_query, by_body)
-IN_THE_BODY = (by_body, by_query, by_user_info)
+WAYS_IN: dict[str, dict[str, Any]] = {
+    "environment": {"api_key_env": "MY_KEY"},
+    "provider": {"api_key_env": "MY_KEY", "provider": "azure"},  # into a header of the provider's own
+    "header": {"header": (f"X-Key: {KEY}",)},
+    "mapping": {"header": {"X-Key": f"Bearer {KEY}"}},
+    "user info": {"base_url": f"http://user:{KEY}@"},
+    "query": {"base_url": f"?key={KEY}"},
+    "body": {"extra_body": {"api_key": KEY, "nested": [{"access_token": KEY}]}},
+}
+IN_THE_BODY = ("user info", "query", "body")
 """Ways of which the options hold the text as it was typed: these are not pickled here, but by `for_worker`."""
 
 
@@ -126,11 +103,15 @@ def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str,
 
 
 @pytest.mark.parametrize("way", WAYS_IN)
-def test_no_object_shows_a_key(way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_object_shows_a_key(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("MY_KEY", KEY)
     with FakeServer(saying) as server, ExitStack() as stack:
-        who: dict[str, Any] = {"base_url": server.base_url, "model": "m"}
-        way(who, tmp_path, monkeypatch)
+        who: dict[str, Any] = {"base_url": server.base_url, "model": "m", **WAYS_IN[way]}
+        if way == "user info":
+            who["base_url"] += server.base_url.partition("://")[2]
+        elif way == "query":
+            who["base_url"] = server.base_url + who["base_url"]
         held = objects(who, tmp_path, stack)
         shown = dict(text for name, value in held.items() for text in texts(name, value))
         settings = held["settings"]

@@ -182,22 +182,6 @@ def test_shards_and_a_score_killed_side_by_side_lose_and_double_nothing(asked: d
     assert (len(joined), reader.report.n_duplicates, reader.report.damaged) == (N * 4, 0, [])
 
 
-def test_folders_of_other_machines_are_merged(asked: dict[str, Any], tmp_path: Path) -> None:
-    """Parts of two divisions and of two selections are joined as well: whatever they hold is of one run."""
-    one = harness.run(out=tmp_path / "one", shard="1/2", **asked)
-    done = command(tmp_path, "merge", "one", "--out", "joined")
-    assert done.code == 1, "samples are owed"
-    two = harness.run(out=tmp_path / "two", limit=4, **asked)
-    done = command(tmp_path, "merge", "one", "two", "--out", "joined")
-    assert " of them new" in done.err + done.out
-    merged = harness.merge(
-        [one, two, harness.run(out=tmp_path / "last", shard="2/2", **asked)], out=tmp_path / "joined"
-    )
-    assert merged.complete
-    scored = command(tmp_path, "score", "joined", "--workers", "1", "--json")
-    assert json.loads(scored.out)[0]["n_samples"] == N * 4
-
-
 def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(asked: dict[str, Any], tmp_path: Path) -> None:
     """Its manifest had the part in the identity, and the questions of the part as its plan."""
     part = harness.run(out=tmp_path / "run", shard="1/2", **asked)

@@ -1,7 +1,6 @@
 """A program that speaks the protocol and knows sums: the larger its `--budget`, the more often it is right.
 
-    python able_server.py --port PORT --budget PERCENT [--model NAME] [--starts SECONDS] [--thinks SECONDS] [--log FILE]
-                          [--ends TEXT]
+    python able_server.py --port PORT --budget PERCENT [--model NAME] [--starts SECONDS] [--log FILE]
 
 Right or wrong is decided by the request's seed and prompt alone, so the same question under the same seed is answered
 the same by every server of a budget, however often it is asked. `--log` gains a line for each completion.
@@ -24,9 +23,7 @@ parser.add_argument("--port", type=int)
 parser.add_argument("--budget", type=int, default=100)
 parser.add_argument("--model", default="able")
 parser.add_argument("--starts", type=float, default=0.0)
-parser.add_argument("--thinks", type=float, default=0.0)
 parser.add_argument("--log", type=pathlib.Path)
-parser.add_argument("--ends", default="", help="what each reply ends with, such as a verdict")
 given = parser.parse_args()
 
 
@@ -35,13 +32,12 @@ def answer(request: Request) -> Iterable[Step]:
         return [models(given.model) if request.path.endswith("/models") else http(404)]
     body = request.json
     question = body["messages"][-1]["content"]
-    time.sleep(given.thinks)
     first, _, second = question.partition(" + ")
     draw = hashlib.sha256(json.dumps([body.get("seed"), question, body.get("temperature")]).encode()).digest()
     right = int.from_bytes(draw[:2], "big") < 65536 * given.budget / 100
     words = second.split("?")[0].strip()
     result = int(first.split()[-1]) + int(words) if words.isdigit() else 0
-    text = rf"{draw.hex()[:8]}: \boxed{{{result if right else result + 1}}}{given.ends}"
+    text = rf"{draw.hex()[:8]}: \boxed{{{result if right else result + 1}}}"
     if given.log is not None and body.get("max_tokens", 0) > 4:  # not the launcher's own look
         with given.log.open("a") as log:
             log.write(f"{given.budget} {body.get('temperature')} {body.get('seed')} {question[-40:]!r}\n")

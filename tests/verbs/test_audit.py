@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 import harness as front
-from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
@@ -53,7 +52,6 @@ def judged(tmp_path: Path, judge: FakeServer) -> RunFolder:
 
 def score_of(folder: RunFolder) -> Score:
     score = Score.load(folder.benchmark("prose"))
-    assert score is not None
     return score
 
 
@@ -84,23 +82,6 @@ def making(row: dict[str, Any]) -> str:
     return "correct" if "making" in row["text"] else "wrong"
 
 
-def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None:
-    """A judge that overrides the rules and rejects what it was shown, also where the rules found no answer."""
-    rows = {**ROWS, "q3": ("4", ["I would say that it is four, since two and two make as much as that."] * 4)}
-    with FakeServer(ruling_by({"making sugar": True, "four": False, "sugar": False, "4": True, "5": False})) as server:
-        folder = write_run(tmp_path / "run", rows)
-        judge_run(folder, serve(server), scope="all", override=True)
-    assert "12 of 12 verdicts are a judge's" in warnings(folder)
-    (audit,) = front.audit(folder.path)
-    assert {item.question_id for item in audit.items} == {"q1", "q2", "q3"}
-    assert audit.n_drawn == 12
-    audit = by_hand(folder, lambda row: "wrong" if "burning" in row["text"] else "correct")
-    assert audit.estimate is not None
-    assert audit.estimate.accuracy.value == pytest.approx((1 / 2 + 1 + 1) / 3)
-    assert audit.estimate.n_differing == 5  # the four of q3, and the 5 of q2
-    assert "differs on 5 (0 of them the grader called correct, 5 it did not)" in audit.estimate.sentence
-
-
 # --- what the grader left undecided ---
 def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS)
@@ -129,7 +110,6 @@ def test_samples_without_an_answer_are_counted_beside_the_undecided_ones(tmp_pat
     score_run(folder, GradingOptions(workers=1))
     told = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
     found = re.search(r"\n  3 samples without an answer count as wrong and are not asked about: `harness (.*?)` ", told)
-    assert found is not None, told
     assert "prose: 3 samples" in harness(tmp_path, *shlex.split(found[1])).out
     for sample in (0, 2, 3):
         overrides.correct(folder.benchmark("prose"), Key("q3", sample), "wrong", graded="no_answer", who="A", why="-")
@@ -155,7 +135,6 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     with FakeServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge_run(folder, serve(server))
     audit = by_hand(folder, making)
-    assert audit.estimate is not None
     assert audit.n_drawn == 5
     assert "accuracy is 37.5 % if the 3 undecided samples are wrong (same questions " in audit.estimate.sentence
     assert ", and 75.0 % if they are right; the intervals" in audit.estimate.sentence
@@ -164,7 +143,6 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert by_hand(folder, lambda _: "wrong", undecided=True).items == []
     assert "the audited accuracy is 62.5 % (same" in warnings(folder)
     score = score_of(folder)
-    assert score.audited is not None
     assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
 
 
@@ -173,7 +151,6 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     folder = write_run(tmp_path / "run", {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)})
     judge_run(folder, serve(judge))
     audit = by_hand(folder, making)
-    assert audit.estimate is not None
     assert (audit.estimate.n_audited, audit.estimate.accuracy.value, audit.why) == (24, pytest.approx(0.4), "")
     score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
     (audit,) = front.audit(folder.path)
@@ -200,7 +177,6 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     stored = overrides.read(judged.benchmark("prose"))
     assert [(one.who, one.why, one.verdict) for one in stored] == [("Ann", "audit", "correct")] * 4
     score = score_of(judged)
-    assert score.audited is not None
     assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
     assert "leave its errors out" not in warnings(judged)
     assert "the audited accuracy is 87.5 %" in warnings(judged)
@@ -210,6 +186,9 @@ def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again
     tmp_path: Path, judged: RunFolder
 ) -> None:
     sentences = in_terminal(tmp_path, "y\nn\nb\nb\nn\ny\nq\n")
+    assert "Question q1?" in sentences
+    assert f"reference:    {PROSE}" in sentences
+    assert "judge" not in sentences.partition("Is the answer")[0]  # blind
     asked = [line for line in sentences.splitlines() if " · prose" in line or "prose · " in line]
     assert [line.split(" · ")[-1].strip().partition(" ")[0] for line in asked] == ["1", "2", "3", "2", "1", "2", "3"]
     assert [line.rsplit(" · ", 1)[0] for line in asked[:2]] == [asked[i].rsplit(" · ", 1)[0] for i in (4, 3)]
@@ -289,33 +268,20 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> No
     assert page["rubric"] == front.audit(folder.path)[0].rubric
 
 
-def correction(key: Key, verdict: Any, why: str) -> dict[str, Any]:
-    return {"key": key, "verdict": verdict, "graded": "wrong", "who": "Bob", "why": why}
-
-
-def test_only_what_an_audit_stored_counts(tmp_path: Path, judged: RunFolder) -> None:
+def test_only_what_an_audit_stored_counts_and_it_may_be_corrected_and_withdrawn(judged: RunFolder) -> None:
     """A sample that looked wrong and was corrected is no random draw; the audit still asks about it."""
     (audit,) = front.audit(judged.path)
-    folder = judged.benchmark("prose")
+    folder, key, who = judged.benchmark("prose"), audit.items[0].key, {"graded": "wrong", "who": "Bob", "why": "a slip"}
     for item in audit.items:
-        overrides.correct(folder, **correction(item.key, "correct", "it looked wrong"))
+        overrides.correct(folder, item.key, "correct", **who)
     (after,) = front.audit(judged.path)
     assert (len(after.items), after.estimate) == (4, None)
     last = by_hand(judged, lambda _: "correct")
-    assert last.estimate is not None
     assert last.estimate.n_audited == 4
-
-
-def test_an_audited_verdict_may_be_corrected_and_withdrawn(tmp_path: Path, judged: RunFolder) -> None:
-    (before,) = front.audit(judged.path)
-    audit = by_hand(judged, lambda _: "correct")
-    folder, key = judged.benchmark("prose"), before.items[0].key
-    overrides.correct(folder, **correction(key, "wrong", "a slip of mine"))
+    overrides.correct(folder, key, "wrong", **who)
     (corrected,) = front.audit(judged.path)
-    assert audit.estimate is not None
-    assert corrected.estimate is not None
-    assert corrected.estimate.accuracy.value == audit.estimate.accuracy.value - 1 / 8
-    overrides.correct(folder, **correction(key, None, "I do not know"))
+    assert corrected.estimate.accuracy.value == last.estimate.accuracy.value - 1 / 8
+    overrides.correct(folder, key, None, **who)
     (withdrawn,) = front.audit(judged.path)
     assert [item.key for item in withdrawn.items] == [key]
 
@@ -397,15 +363,6 @@ def test_without_a_terminal_the_files_are_named_and_without_scores_nothing_is_au
 
 
 # --- from Python ---
-def test_from_python(tmp_path: Path, judged: RunFolder) -> None:
-    (first,) = front.audit(judged.path, samples=3)
-    assert (first.n_drawn, len(first.items), first.estimate) == (3, 3, None)
-    second = by_hand(judged, lambda _: "correct", samples=3, who="Ann")
-    assert second.estimate is not None
-    assert second.estimate.n_audited == 3
-    assert second.estimate.accuracy.sampling is not None
-    with pytest.raises(UsageError, match="samples=1"):
-        front.audit(judged.path, samples=1)
 
 
 # --- in a terminal ---
@@ -429,15 +386,3 @@ def in_terminal(folder: Path, keys: str) -> str:
         assert person.wait(60) == 0
     os.close(leader)
     return shown.decode().replace("\r\n", "\n")
-
-
-def test_in_a_terminal_a_person_may_stop_and_go_on(tmp_path: Path, judged: RunFolder) -> None:
-    first = in_terminal(tmp_path, "y\nq\n")
-    assert "1 of 4" in first
-    assert "Question q1?" in first
-    assert f"reference:    {PROSE}" in first
-    assert "judge" not in first.partition("Is the answer")[0]  # blind
-    assert len(overrides.read(judged.benchmark("prose"))) == 1
-    second = in_terminal(tmp_path, "y\ny\nn\n")
-    assert "2 of 4" in second
-    assert "a person audited 4 of the judge's 4 verdicts" in second

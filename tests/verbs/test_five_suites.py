@@ -4,7 +4,6 @@ pinned (`HARNESS_WRITE_PINS=suites pytest tests/verbs/test_five_suites.py`).
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
@@ -117,18 +116,6 @@ def document(file: str, model: str, benchmark: str, metric: str, field: str, bud
     return next((cell.printed for cell in DOCUMENT if cell._replace(printed="") == wanted), "")
 
 
-class Tables(NamedTuple):
-    """Tables of a sweep, as `table.md` has them: title → rows, each by its columns. printed: what the command wrote."""
-
-    printed: str
-    by_title: dict[str, list[dict[str, str]]]
-
-    def row(self, title: str, first: str) -> dict[str, str]:
-        """The row that begins with `first`, of the table whose title begins with `title`."""
-        rows = next(rows for name, rows in self.by_title.items() if name.startswith(title))
-        return next(row for row in rows if next(iter(row.values())) == first)
-
-
 def read_tables(text: str) -> dict[str, list[dict[str, str]]]:
     """Title → rows of each Markdown table; a head that stands twice gets a number, footnotes are left out."""
     by_title: dict[str, list[dict[str, str]]] = {}
@@ -147,120 +134,36 @@ def read_tables(text: str) -> dict[str, list[dict[str, str]]]:
     return by_title
 
 
-class Stage:
-    """A folder, cards and a server, in which commands of the page are given."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.url = folder, url
-
-    def sweep(self, *words: str, out: str) -> Tables:
-        """`harness sweep WORDS`, on the server in place of one that it would start."""
-        done = harness(self.folder, "sweep", *words, "--out", out)
-        assert done.code == 0, done.err
-        return Tables(done.out, read_tables((self.folder / out / "table.md").read_text("utf-8")))
-
-    def budgets(self, page: str) -> None:
-        """The page's `budgets.yaml`; where it starts a server, this stage's answers under the budget's address."""
-        content = yaml.safe_load(page)
-        plain, *sparse = (server["name"] for server in content["servers"])
-        content["servers"] = [{"name": plain, "run": {"base_url": self.url}}]
-        content["servers"] += [{"name": name, "run": {"base_url": f"{self.url}/{name}"}} for name in sparse]
-        (self.folder / "budgets.yaml").write_text(yaml.safe_dump(content))
+def budgets(url: str) -> str:
+    """The `budgets.yaml` of the page with one budget; where it starts a server, this test's answers under its name."""
+    page = (CHECKOUT / "docs/moving.md").read_text("utf-8")
+    found = re.search(r"```yaml\n(# budgets\.yaml\n.*?)```", page, re.DOTALL)
+    content = yaml.safe_load(found[1])
+    plain = content["servers"][0]["name"]
+    servers = {plain: url, "b2048": f"{url}/b2048"}
+    content["servers"] = [{"name": name, "run": {"base_url": address}} for name, address in servers.items()]
+    return yaml.safe_dump(content)
 
 
-@contextlib.contextmanager
-def stage(folder: Path, questions: int) -> Iterator[Stage]:
-    """A stage whose server has the documents' abilities."""
-    stand_ins(folder / "cards", questions)
-    (folder / "cards" / "suites").symlink_to(CHECKOUT / "datasets" / "suites")
-    patch = pytest.MonkeyPatch()
-    with FakeServer(Able(document_abilities())) as server, patch.context() as patched:
-        # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.
-        patched.setattr(catalogue, "shipped_folder", lambda: folder / "cards")
-        yield Stage(folder, server.base_url)
+LIMO10 = "aime24 amc23 chmath math500 olympiadbench gaokao kaoyan gradeschool minerva gpqa_diamond"
+R1_32B = "DeepSeek-R1-Distill-Qwen-32B"
 
-
-class Shown(NamedTuple):
-    """One row of a document's table.
-
-    words: the command, without its server. title, first: the table that it prints, by the beginning of its title, and
-    the row of that table.
-    """
-
-    document: str
-    name: str
-    words: str
-    title: str
-    first: str
-
-    @property
-    def head(self) -> str:
-        """The row's first cell."""
-        return f"{self.document}, {self.name}"
-
-
-SEER, LLMEVAL, EFFICIENT, SGLANG, LIMO = (
-    "SeerAttention", "LLMEval", "efficient-reasoning", "SGLang's benchmark", "LIMO",
-)  # fmt: skip
-
-SHOWN = (
-    *(Shown(SEER, name, "budgets.yaml", name, "Qwen3-4B") for name in ("aime24", "aime25", "math500", "gpqa_diamond")),
-    *(
-        Shown(SGLANG, name, f"sglang --model {MODELS['DeepSeek-R1-Distill-Qwen-1.5B']}", "DeepSeek-R1", name)
-        for name in ("limo", "aime24", "aime25_i")
+SHOWN: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("SeerAttention, {}", "budgets.yaml"): ("aime24 aime25 math500 gpqa_diamond", "{}", "Qwen3-4B"),
+    ("SGLang's benchmark, {}", f"sglang --model {MODELS['DeepSeek-R1-Distill-Qwen-1.5B']}"): (
+        "limo aime24 aime25_i", "DeepSeek-R1", "{}"
     ),
-    *(
-        Shown(
-            EFFICIENT,
-            name,
-            f"efficient-reasoning --model {MODELS['Qwen2.5-1.5B-Instruct']}",
-            name,
-            "Qwen2.5-1.5B-Instruct",
-        )
-        for name in ("gsm8k", "aime24", "math500", "limo")
+    ("efficient-reasoning, {}", f"efficient-reasoning --model {MODELS['Qwen2.5-1.5B-Instruct']}"): (
+        "gsm8k aime24 math500 limo", "{}", "Qwen2.5-1.5B-Instruct"
     ),
-    *(
-        Shown(LLMEVAL, f"{model}, {name}", f"llmeval --model {MODELS[model]}", model, name)
-        for model, names in (
-            ("DeepSeek-R1-Distill-Qwen-32B", ("aime24", "aime25", "math500")),
-            ("QwQ-32B", ("aime24", "aime25")),
-        )
-        for name in names
-    ),
-    *(
-        Shown(LIMO, name, f"limo10 --model {MODELS['LIMO']}", "LIMO", name)
-        for name in (
-            "aime24", "amc23", "chmath", "math500", "olympiadbench", "gaokao", "kaoyan", "gradeschool", "minerva",
-            "gpqa_diamond",
-        )
-    ),
-    *(
-        Shown(LIMO, f"AIME-Preview, {name}", f"aime-preview --model {MODELS['LIMO']}", title, "LIMO")
-        for name, title in (("aime24", "aime24"), ("aime25_i", "Mean of"))
-    ),
-)  # fmt: skip
-"""Every table of the documents, one model of each."""
-
-
-def page_budgets() -> str:
-    """The `budgets.yaml` of the page."""
-    found = re.search(
-        r"```yaml\n(# budgets\.yaml\n.*?)```", (CHECKOUT / "docs/moving.md").read_text("utf-8"), re.DOTALL
-    )
-    assert found is not None
-    return found[1]
-
-
-def commands() -> list[str]:
-    """The commands of `SHOWN`, each once."""
-    return list(dict.fromkeys(shown.words for shown in SHOWN))
-
-
-def play(played: Stage, words: str, *more: str) -> Tables:
-    """The tables of one command of `SHOWN`; more: options that make it small."""
-    if words.startswith("budgets"):
-        return played.sweep(words, *more, out="budgets")
-    return played.sweep(*words.split(), "--base-url", played.url, *more, out=words.replace("/", "-").replace(" ", "-"))
+    (f"LLMEval, {R1_32B}, {{}}", f"llmeval --model {MODELS[R1_32B]}"): ("aime24 aime25 math500", R1_32B, "{}"),
+    ("LLMEval, QwQ-32B, {}", f"llmeval --model {MODELS['QwQ-32B']}"): ("aime24 aime25", "QwQ-32B", "{}"),
+    ("LIMO, {}", f"limo10 --model {MODELS['LIMO']}"): (LIMO10, "LIMO", "{}"),
+    ("LIMO, AIME-Preview, {}", f"aime-preview --model {MODELS['LIMO']}"): ("aime24 aime25_i", "{}", "LIMO"),
+}  # fmt: skip
+"""(name of a document's row, command without its server) → (benchmarks, beginning of the title of the table that it
+prints, first cell of the row): every table of the documents, one model of each.
+"""
 
 
 SUITES = CHECKOUT / "tests" / "pins" / "suites.jsonl"
@@ -280,14 +183,22 @@ def meaning(cell: str) -> Any:
 
 
 @pytest.mark.slow
-def test_the_tables_of_five_projects_hold_the_pinned_numbers(tmp_path: Path) -> None:
+def test_the_tables_of_five_projects_hold_the_pinned_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_ins(tmp_path / "cards", N_QUESTIONS)
+    (tmp_path / "cards" / "suites").symlink_to(CHECKOUT / "datasets" / "suites")
+    # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.
+    monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path / "cards")
     rows: dict[str, Any] = {}
-    with stage(tmp_path, N_QUESTIONS) as played:
-        played.budgets(re.sub(r"  - \{name: b(?!2048).*\n", "", page_budgets()))
-        for words in commands():
-            tables = play(played, words, *SMALL)
-            for shown in SHOWN:
-                if shown.words == words:
-                    cells = tables.row(shown.title, shown.first)
-                    rows[shown.head] = {head: meaning(cell) for head, cell in [*cells.items()][1:]}
+    with FakeServer(Able(document_abilities())) as server:
+        (tmp_path / "budgets.yaml").write_text(budgets(server.base_url))
+        for (head, words), (benchmarks, title, first) in SHOWN.items():
+            address = () if words.startswith("budgets") else ("--base-url", server.base_url)
+            done = harness(tmp_path, "sweep", *words.split(), *address, *SMALL, "--out", head)
+            assert done.code == 0, done.err
+            tables = read_tables((tmp_path / head / "table.md").read_text("utf-8"))
+            for name in benchmarks.split():
+                begins = "Mean of" if title == "{}" and name not in " ".join(tables) else title.format(name)
+                table = next(table for table_title, table in tables.items() if table_title.startswith(begins))
+                cells = next(row for row in table if next(iter(row.values())) == first.format(name))
+                rows[head.format(name)] = {column: meaning(cell) for column, cell in [*cells.items()][1:]}
     hold(SUITES, rows)

@@ -248,9 +248,8 @@ def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
     sums(tmp_path, 40)
     with FakeServer(able(0.4)) as server:
         for day, code in (("2999-01-01", 0), ("2001-01-01", 1)):
-            policy(
-                tmp_path, server.base_url, more=f"waivers: [{{benchmark: sums, reason: known, until: {day}}}]\n"
-            )  # fmt: skip
+            waiver = f"waivers: [{{benchmark: sums, reason: known, until: {day}}}]\n"
+            policy(tmp_path, server.base_url, more=waiver)
             assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code == code
 
 

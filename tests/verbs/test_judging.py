@@ -1,6 +1,6 @@
 """A run judged through real HTTP: what the judge is asked, what its verdicts change, what a second scoring costs.
 
-For: harness.cli.judge, harness.verbs.second_opinions.
+For: harness.cli.judge, harness.verbs.second_opinions, harness.scoring.judge_replies, harness.viewer.why.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import json
 import re
 import shlex
 import shutil
-import signal
 from collections.abc import Iterator
 from hashlib import sha256
 from html import unescape
@@ -29,12 +28,9 @@ from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.judging import JudgeCost
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from harness.testing import FakeServer, Pause, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 from harness.verbs.judge import JudgeSettings
-from server_launchers.keeping.launch import RunningServer
-from tests.conftest import CHECKOUT
-from tests.patience import PATIENCE_SECONDS
-from tests.system.command import harness, start
+from tests.system.command import harness
 from tests.verbs.judged_runs import (
     PROSE,
     asked_of,
@@ -47,8 +43,8 @@ from tests.verbs.judged_runs import (
     shown_to,
     write_run,
 )
+from tests.viewer.running import answering_here
 
-ABLE = CHECKOUT / "tests" / "verbs" / "able_server.py"
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
 ROWS = {
@@ -123,7 +119,6 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     assert by_command.code == (1 if error else 0)
     assert (found.n_correct, found.verifier_errors) == (1, (error,) if error else ())
     assert [warning for warning in found.sentences if warning.startswith("the verifier")] == [error] * bool(error)
-    assert error in " ".join(harness(tmp_path, "report", "own").out.split())
     named = {grade.grader for grade in graded(folder).values()}
     file_digest = sha256((tmp_path / "own_words.py").read_bytes()).hexdigest()[:12]
     assert named == {f"own_words:judge@{file_digest}+judge:judge@verdict"}, "who left it open, and then the judge"
@@ -178,7 +173,6 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     page = unescape((tmp_path / "reported" / "report.html").read_text("utf-8"))
     cells = dict(re.findall(r"<tr>\s*<t[hd][^>]*>([^<]*)</t[hd]>\s*<td[^>]*>([^<]*)</td>\s*</tr>", page))
     score = Score.load(run.benchmark("prose"))
-    assert score is not None
     assert cells["graders"] == f"{GRADER}+judge:judge@{with_rubric(rubric).name}", "in force, whoever decided"
     assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
     shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
@@ -187,21 +181,12 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
         "temperature": "0", "max_tokens": "4,096", "base_url": server.base_url,
     }  # fmt: skip
     (line,) = re.findall(r"harness (score run-again [^<]*)</code>", page)
-    assert ",api_key_env=JUDGE_KEY" in line
-    assert "sk-of-the-judge" not in page
+    assert (",api_key_env=JUDGE_KEY" in line, "sk-of-the-judge" in page) == (True, False)
     run.path.rename(tmp_path / "run-again")
     again = harness(tmp_path, *shlex.split(line))  # the judge's server is gone: every reply is stored
     assert again.code == 0, again.err
     repeated = Score.load(RunFolder(tmp_path / "run-again").benchmark("prose"))
-    assert repeated is not None
-    for name in ("accuracy", "n_correct", "graders", "judge_errors"):
-        assert getattr(repeated, name) == getattr(score, name), name
-
-
-def test_scope_wrong_shows_no_answer_that_the_rules_accept(run: RunFolder) -> None:
-    with FakeServer(ruling_by(RULING)) as server:
-        judge_run(run, serve(server), scope="wrong")
-        assert {answer for reference, answer in asked_of(server) if reference == "4"} == {"5"}
+    assert (repeated.accuracy, repeated.graders) == (score.accuracy, score.graders)
 
 
 @pytest.mark.parametrize(
@@ -264,19 +249,17 @@ INJECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("reply", ["{said}\nVERDICT: INCORRECT", "It says {said}. I cannot tell.", "I cannot tell.\n"])
+@pytest.mark.parametrize("reply", ["{said}\nVERDICT: INCORRECT", "It says {said}. I cannot tell."])
 def test_an_answer_that_states_a_verdict_is_not_read_as_one(tmp_path: Path, reply: str) -> None:
     texts = [rf"\boxed{{\text{{{text}}}}}" for text in INJECTIONS]
     run = write_run(tmp_path / "run", {"q": (PROSE, texts)})
     talked_to = judging(lambda request: completion(reply.replace("{said}", shown_to(request)[1])))
     with FakeServer(talked_to) as server:
         judge_run(run, serve(server))
-        assert len(asked_of(server)) == len(INJECTIONS)
-        for text in (r.json["messages"][-1]["content"] for r in server.requests if r.method == "POST"):
-            assert text.count("</answer-") == 1
-            assert not set("\x1b\u202e\u2028") & set(text)
-    expected = "wrong" if "INCORRECT" in reply else "undecided"
-    assert {g.verdict for g in graded(run).values()} == {expected}
+        asked = [request.json["messages"][-1]["content"] for request in server.requests if request.method == "POST"]
+    assert [text.count("</answer-") for text in asked] == [1] * len(INJECTIONS)
+    assert not set("\x1b\u202e\u2028") & set("".join(asked))
+    assert {g.verdict for g in graded(run).values()} == {"wrong" if "INCORRECT" in reply else "undecided"}
 
 
 def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_not_ended(
@@ -361,37 +344,6 @@ def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFold
     assert judged.folder != JudgeSettings(model="judge", prompt=VERDICT).folder(run).path
 
 
-def test_killed_again_and_again_the_judge_is_asked_only_for_what_is_missing(tmp_path: Path) -> None:
-    texts = [rf"\boxed{{\text{{plants, {'making' if i % 2 else 'burning'} sugar, {i} times}}}}" for i in range(40)]
-    run = write_run(tmp_path / "run", {"q": (PROSE, texts)})
-    honest = ruling_by(RULING)
-
-    def unhurried(request: Request) -> Iterator[Step]:
-        yield from honest(request)
-        yield Pause(0.02)
-
-    with FakeServer(unhurried) as server:
-        words = ["score", "run", "--judge", f"judge@{server.base_url},concurrency=2"]
-        words += ["--workers", "1"]
-        for _ in range(2):
-            before = len(asked_of(server))
-            child = start(tmp_path, words)
-            assert server.wait_for(lambda n=before: len(asked_of(server)) >= n + 8)
-            child.send_signal(signal.SIGKILL)
-            child.communicate(timeout=PATIENCE_SECONDS)
-        assert not run.benchmark("prose").scores.exists(), "it was over before it could be killed"
-        done = harness(tmp_path, *words)
-        assert done.code == 0, done.err
-        n_asked = len(asked_of(server))
-        assert n_asked < 60, "what was stored was asked again"
-        assert harness(tmp_path, *words).code == 0
-        assert len(asked_of(server)) == n_asked
-    assert [graded(run)["q", i].verdict == "correct" for i in range(40)] == [bool(i % 2) for i in range(40)]
-    [folder] = (run.path / "judge").iterdir()
-    lines = RunFolder(folder).benchmark("prose").samples.read_bytes().splitlines()
-    assert len(lines) == len(list(read_samples(RunFolder(folder).benchmark("prose")))) == 40
-
-
 def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Path, run: RunFolder) -> None:
     with FakeServer(ruling_by({**RULING, "5": True})) as server:
         words = ["score", "run", "--judge", f"judge@{server.base_url},scope=all"]
@@ -413,8 +365,6 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--judge-votes", "3"], "stands behind its name: --judge MODEL,scope=wrong"),
-        (["--judge-base-url", "http://127.0.0.1:9"], "at an address behind its name: --judge MODEL@URL"),
         (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
         (["--judge", "m,temperature=nan"], "judge: temperature=nan: expected a finite number"),
         (["--judge", "m,vote=3"], "judge: a judge has no key vote; there are "),
@@ -430,31 +380,73 @@ def test_mistakes_cost_one_sentence(tmp_path: Path, run: RunFolder, words: list[
     assert len(done.err.strip().splitlines()) in (1, 4)  # an option that is none has three lines of usage before it
 
 
-@pytest.fixture
-def short_run(tmp_path: Path) -> RunFolder:
-    """One answer to judge: real models are slow here."""
-    return write_run(tmp_path / "run", {"q": (PROSE, [GOOD])})
-
-
-@pytest.mark.server
-def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_server: RunningServer) -> None:
-    judge = f"{embedded_server.model}@{embedded_server.base_urls[0]},max_tokens=16"
-    done = harness(tmp_path, "score", "run", "--judge", judge)
-    assert done.code == 1, done.err
-    assert "judge: 1 of 1 sample (100%) is truncated: raise max_tokens." in done.err
-    assert "1 distinct answer" in done.out
-    assert re.search(r"cost in all sessions: 1 request, \d{3,} prompt tokens, \d+ completion tokens", done.out)
-
-
 # ---- the sampling of its requests
 
-NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+
+# ----
+# What `harness show` and the viewer quote of a judge: its reply about the sample, its verdict, and where they
+# lie.
+
+GOOD_ALONE, BAD_ALONE = GOOD.removeprefix("So "), BAD.removeprefix("So ")
 
 
-def test_a_judges_server_fills_nothing_in(run: RunFolder) -> None:
-    with FakeServer(ruling_by(RULING)) as server:
-        judged = judge_run(run, serve(server, "vllm"))
-        asked = [request.json for request in server.requests if request.method == "POST"]
-        assert [{name: body[name] for name in NEUTRAL if name in body} for body in asked] == [NEUTRAL] * 2
-    (record,) = Manifest.load(RunFolder(judged.folder)).benchmarks.values()
-    assert record.identity["neutral"] == NEUTRAL
+@pytest.fixture
+def small(tmp_path: Path) -> RunFolder:
+    return write_run(tmp_path / "run", {"q1": (PROSE, [GOOD_ALONE, BAD_ALONE]), "q2": ("4", [r"\boxed{4}"])})
+
+
+def steps(small: RunFolder, sample: str) -> list[str]:
+    """The lines that `harness show` prints below "why"."""
+    done = harness(small.path.parent, "show", "run", sample)
+    assert done.code == 0, done.err
+    return done.out.partition("\nwhy\n")[2].partition("\nrequest\n")[0].split("\n")[:-1]
+
+
+def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_shows_it(small: RunFolder) -> None:
+    with FakeServer(ruling_by({"making": True, "burning": False})) as server:
+        (score,) = judge_run(small, serve(server)).scores
+    doubt = "the judge's own run: 2 replies of this run: its usage states fewer tokens than came as events"
+    assert doubt in [warning.text for warning in score.warnings]
+    for sample, verdict, quoted in (
+        ("q1:0", "correct", "making sugar from light} **VERDICT: CORRECT**"),
+        ("q1:1", "wrong", "burning sugar at night} **VERDICT: INCORRECT**"),
+    ):
+        last = steps(small, sample)[-1]
+        assert f"  the judge judge@verdict calls the answer {verdict}: “The answer reads: " in last
+        assert quoted in last
+        _, folder, case = last.removesuffix(")").rsplit(" ", 2)
+        whole = harness(small.path.parent, "show", folder, case)
+        assert quoted.rpartition(" ")[2] in whole.out
+    assert not any("the judge" in step for step in steps(small, "q2:0")), "the rules decided it"
+    with answering_here(small.path.parent) as viewer, viewer.client() as client:
+        where = {"run": "run", "benchmark": "prose", "question": "q1", "sample": "1"}
+        assert client.get("/api/why", params=where).json()["steps"][-1].startswith("the judge judge@verdict calls")
+
+
+def test_of_two_judges_the_one_that_decided_comes_last_and_a_reply_without_a_verdict_says_so(small: RunFolder) -> None:
+    rubric = with_rubric("Sugar is never right.")
+    for prompt, verdicts in ((VERDICT, {"making": True}), (rubric, {"making": False, "burning": True})):
+        with FakeServer(ruling_by(verdicts)) as server:
+            judge_run(small, serve(server), prompt=prompt)
+        assert steps(small, "q1:0")[-1].startswith(f"  the judge judge@{prompt.name} calls the answer ")
+    first, last = steps(small, "q1:0")[-2:]
+    assert first.startswith("  the judge judge@verdict calls the answer correct")
+    assert last.startswith(f"  the judge judge@{rubric.name} calls the answer wrong")
+    with FakeServer(ruling_by({})) as server:
+        judge_run(small, serve(server))
+    assert steps(small, "q1:0")[-1] == first, "the judge that decided now"
+    assert any(step.startswith("  the judge judge@verdict gives no verdict") for step in steps(small, "q1:1"))
+
+
+def test_a_judges_reply_is_quoted_at_its_end_and_escaped(small: RunFolder) -> None:
+    def long_winded(_request: Request) -> Iterator[Step]:
+        return completion(f"BEGIN {'hm ' * 1000}\x1b[31m\u202e\nVERDICT: CORRECT", tokens=11)
+
+    with FakeServer(judging(long_winded)) as server:
+        judge_run(small, serve(server))
+    last = steps(small, "q1:0")[-1]
+    assert "BEGIN" not in last
+    assert "\x1b" not in last
+    assert "\u202e" not in last
+    assert "VERDICT: CORRECT”" in last
+    assert len(last) < 1500

@@ -94,25 +94,10 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     ]  # fmt: skip
     assert "Paired with base.jsonl" in of_files.markdown()
     assert "tuned.jsonl" in command("report", base, tuned, "--out", tmp_path / "page").output
-
-
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    files = [sums(tmp_path / model / "aime24.jsonl", right) for model, right in (("a", 2), ("b", 5))]
-    for file in files:
-        harness.score(file, workers=1)
-    assert [run.label for run in harness.report(files).runs] == ["a/aime24.jsonl", "b/aime24.jsonl"]
-
-
-def test_files_with_different_questions_share_nothing(tmp_path: Path) -> None:
-    base, other = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "other.jsonl", 2, first=100)
-    for file in (base, other):
-        harness.score(file, workers=1)
-    with pytest.raises(
-        harness.UsageError,
-        match=r"base.jsonl holds base; other.jsonl holds other.*score the outputs under the benchmark's name",
-    ):
+    other = sums(tmp_path / "other.jsonl", 2, first=100)
+    harness.score(other, workers=1)
+    with pytest.raises(harness.UsageError, match=r"base.jsonl holds base; other.jsonl holds other.*score the outputs"):
         harness.compare([base, other])
-    assert [sorted(run.benchmarks) for run in harness.report([base, other]).runs] == [["base"], ["other"]]
 
 
 def test_a_file_of_a_benchmarks_questions_stands_beside_its_runs(tmp_path: Path) -> None:
@@ -190,13 +175,6 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
     assert "holds no sample 4 of question" in refused("show", file, f"{of_second}:4")
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
     assert "could not keep" not in command("score", file, "--repeats", "samples").output
-
-
-def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
-    file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
-    with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave"):
-        harness.score(file, benchmark="demo", workers=1)
-    assert not imported_at(file).path.exists()
 
 
 def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
@@ -303,18 +281,6 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     assert found.decision.paired.difference.value == pytest.approx(1 / 8)
 
 
-def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
-    folder = tmp_path / "aime24"
-    folder.mkdir()
-    for number in range(2):
-        row = {"problem": "1+1?", "expected_answer": "2", "generation": rf"\boxed{{{2 + number}}}"}
-        (folder / f"output-rs{number}.jsonl").write_text(json.dumps(row) + "\n")
-    assert harness.score(folder, workers=1)["aime24"].accuracy.value == 0.5
-    assert [run.label for run in harness.report(folder).runs] == ["aime24"]
-    (folder / "output-rs2.jsonl").write_bytes((folder / "output-rs1.jsonl").read_bytes())
-    assert "was changed after it was scored" in refused("report", folder)
-
-
 def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     imported_at(file).path.write_text("in the way")
@@ -331,15 +297,6 @@ def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(t
     for reference, accuracy in (("3", 0.0), ("2", 1.0)):
         card.write_text(json.dumps({"id": "a", "question": "What is 1+1?", "answer": reference}) + "\n")
         assert harness.score(file, benchmark=str(card), workers=1)["q"].accuracy.value == accuracy
-
-
-def test_a_file_that_another_process_is_reading_is_left_to_it(tmp_path: Path) -> None:
-    file = sums(tmp_path / "base.jsonl", 2)
-    harness.score(file, workers=1)
-    imported_at(file).manifest.unlink()  # written last
-    with RunLock(imported_at(file)):
-        assert "base.jsonl.scored" in refused("score", file)
-    assert imported_at(file).benchmark("base").samples.is_file()
 
 
 def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_would_be_lost(tmp_path: Path) -> None:
@@ -381,6 +338,10 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     assert "asks '7 + 7?', which" in refused("score", bad, "--out", tmp_path / "new", "--benchmark", tmp_path / "a.csv")
     assert not (tmp_path / "new").exists()
     run = run_of_demo(tmp_path / "run")
+    with pytest.raises(harness.UsageError, match=r"^also='mathverify': expected 'math-verify' or 'sympy'"):
+        harness.score(files[0], also="mathverify")  # type: ignore[arg-type]
+    with pytest.raises(harness.UsageError, match=r"^also_python goes with also=GRADER$"):
+        harness.score(files[0], also_python="python")
     alone = refused("score", run.path, "--benchmark", "demo")
     assert "is for files of outputs" in alone
     judged = refused("score", run.path, "--judge", "M", "--benchmark", "demo")
@@ -398,7 +359,6 @@ def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references
 
 
 def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("rooms.csv").write_text("id,question,answer\n1,Is it?,yes\n2,Area?,30\n3,Not in the file,7\n")
     Path("class.csv").write_text("name,no,response\nAnn,1,\\boxed{that is so}\nBo,1,no\nAnn,2,30\n")
     options = ("--benchmark", "./rooms.csv", "--id-key", "no")
@@ -422,46 +382,39 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     assert "is a run already" in refused("score", "class.csv", *options, "--out", "results/class")
 
 
-@pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "none"])
-def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: Path, prompt: str) -> None:
-    question, options = "下面哪个数是质数？请选择一个最合适的答案。", {"A": "4", "B": "6", "C": "7", "D": "9"}
-    row = {"id": 1, "question": question, **options, "answer": "C"}
-    card = write_card(tmp_path, row, f"kind: choice\nchoices: {{options: [A, B, C, D]}}\nprompt: {prompt}\n")
-    listed = "\n".join(f"{letter}) {option}" for letter, option in options.items())
-    for text in (question, f"{question}\n\n{listed}"):
-        file = tmp_path / "replies.jsonl"
-        file.write_text(json.dumps({"question": text, "response": r"\boxed{C}"}) + "\n")
-        assert [score.accuracy.value for score in harness.score(file, benchmark=card).scores] == [1.0]
-    file.write_text(json.dumps({"question": f"{question}不", "response": r"\boxed{C}"}) + "\n")
-    with pytest.raises(harness.UsageError, match=r"asks '.*不', which .* does not; leave"):
-        harness.score(file, benchmark=card)
-
-
-def write_card(folder: Path, row: dict[str, Any], more: str) -> str:
-    """The path of a card with this one question."""
-    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    common = "name: own\ntitle: t\nsource: {kind: file, path: rows.jsonl}\n"
-    columns = "columns: {question: question, answer: answer, id: id}\n"
-    (folder / "card.yaml").write_text(f"{common}{columns}{more}")
-    return str(folder / "card.yaml")
+PRIME = "下面哪个数是质数？请选择一个最合适的答案。"
+OPTIONS = {"A": "4", "B": "6", "C": "7", "D": "9"}
+SQUARE = "Find the side. The square is below."
 
 
 @pytest.mark.parametrize(
-    ("asks", "is_known"),
+    ("question", "asks", "is_known"),
     [
-        ("Find the side. The square is below.", True),
-        ("Find the side. The square is below.\n[asy] draw(unitcircle); [/asy]", True),
-        ("Find the side. The circle is below.", False),
-        ("Find the side. The square is below. [asy] Is it round?", False),
+        (PRIME, PRIME, True),
+        (PRIME, f"{PRIME}\n\n" + "\n".join(f"{letter}) {option}" for letter, option in OPTIONS.items()), True),
+        (PRIME, f"{PRIME}不", False),
+        (f"{SQUARE}\n[asy] draw((0,0)--(1,1)); [/asy]", SQUARE, True),
+        (f"{SQUARE}\n[asy] draw((0,0)--(1,1)); [/asy]", f"{SQUARE}\n[asy] draw(unitcircle); [/asy]", True),
+        (f"{SQUARE}\n[asy] draw((0,0)--(1,1)); [/asy]", "Find the side. The circle is below.", False),
+        (f"{SQUARE}\n[asy] draw((0,0)--(1,1)); [/asy]", f"{SQUARE} [asy] Is it round?", False),
     ],
 )
-def test_a_copy_of_a_question_without_its_drawing_is_recognised(tmp_path: Path, asks: str, is_known: bool) -> None:
-    question = "Find the side. The square is below.\n[asy] draw((0,0)--(1,1)); [/asy]"
-    card = write_card(tmp_path, {"id": "1", "question": question, "answer": "7"}, "kind: integer\nprompt: boxed\n")
-    file = tmp_path / "replies.jsonl"
-    file.write_text(json.dumps({"question": asks, "response": r"\boxed{7}"}) + "\n")
-    if is_known:
-        assert [score.accuracy.value for score in harness.score(file, benchmark=card).scores] == [1.0]
-    else:
-        with pytest.raises(harness.UsageError, match="does not; leave `benchmark` out"):
-            harness.score(file, benchmark=card)
+def test_a_question_is_recognised_without_its_choices_its_prompt_and_its_drawing(
+    question: str, asks: str, is_known: bool
+) -> None:
+    is_choice = question == PRIME
+    row = {"id": "1", "question": question, **OPTIONS, "answer": "C" if is_choice else "7"}
+    Path("rows.jsonl").write_text(json.dumps(row) + "\n")
+    Path("replies.jsonl").write_text(json.dumps({"question": asks, "response": rf"\boxed{{{row['answer']}}}"}) + "\n")
+    for prompt in ("boxed_letter_zh", "boxed_letter", "none") if is_choice else ("boxed",):
+        Path("card.yaml").write_text(
+            "name: own\ntitle: t\nsource: {kind: file, path: rows.jsonl}\n"
+            f"columns: {{question: question, answer: answer, id: id}}\nprompt: {prompt}\n"
+            + ("kind: choice\nchoices: {options: [A, B, C, D]}\n" if is_choice else "kind: integer\n")
+        )
+        if is_known:
+            (score,) = harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)
+            assert score.accuracy.value == 1.0
+        else:
+            with pytest.raises(harness.UsageError, match=r"asks '.*', which .* does not; leave `benchmark` out"):
+                harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)

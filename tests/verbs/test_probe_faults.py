@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from harness.client.protocol.reply import Reply
 from harness.core.errors import UsageError
-from harness.core.records import Timing, Usage
-from harness.verbs.probe import bare, ends, later, load, named_reference, probe, reference
-from harness.verbs.probe.asking import CHAT, ProbeReply, Refused, Token, _Likely
+from harness.verbs.probe import ends, later, named_reference, probe, reference
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding
-from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_faults, toy_model
-from tests.verbs.toy_faults import MISLEADING, SOUND, DeafToTheTail, Ends, Silent, Undercounts, Unfinished, Unlisted
-from tests.verbs.toy_model import Fault, Toy, ToyAsker
-
-FAULTS = {**toy_model.FAULTS, **toy_faults.FAULTS}
+from tests.verbs.toy_faults import (
+    FAULTS,
+    MISLEADING,
+    SOUND,
+    deaf_to_the_tail,
+    fault,
+    rejects,
+    silent,
+    undercounts,
+    unfinished,
+    unlisted,
+)
+from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker
 
 
 def findings(
@@ -81,7 +84,7 @@ def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
 def test_a_stream_is_not_compared_with_whole_replies_that_never_come_twice() -> None:
     noisy = findings(Fault(), ("streaming",), noise=0.5)["streaming"]
     assert (noisy.outcome, "all differ" in noisy.came) == ("untested", True), noisy.came
-    still = findings(toy_model.FAULTS["an event of the stream dropped"](), ("streaming",), noise=0.02)["streaming"]
+    still = findings(FAULTS["an event of the stream dropped"](), ("streaming",), noise=0.02)["streaming"]
     assert still.outcome == "spoils", still.came
 
 
@@ -124,14 +127,14 @@ def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) 
 
 
 def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
-    report = findings(Undercounts(0.7, ""), ("usage", "ends", "long stream"))
+    report = findings(undercounts(0.7), ("usage", "ends", "long stream"))
     for check in ("ends", "long stream"):
         assert report[check].outcome == "untested"
         assert f"no evidence of a cut (`usage`: {report['usage'].came})" in report[check].came
 
 
 def test_no_check_reads_texts_that_did_not_come() -> None:
-    report = findings(Silent(), MISLED)
+    report = findings(silent(), MISLED)
     assert {check for check, item in report.items() if item.outcome in ("spoils", "warns")} == set()
     for check in ("temperature 0", "same seed", "other seed", "load", "prefix cache", "streaming"):
         if check in report:
@@ -140,34 +143,18 @@ def test_no_check_reads_texts_that_did_not_come() -> None:
 
 
 def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
-    of_checks = plain(Unfinished(8), "finished streams")
+    of_checks = plain(unfinished(8), "finished streams")
     assert (of_checks.outcome, of_checks.came) == ("warns", "1 of 8 streams ended without a finish reason")
-    assert plain(Unfinished(4), "finished streams").outcome == "spoils"
-    of_checks = plain(Unfinished(40), "load")
+    assert plain(unfinished(4), "finished streams").outcome == "spoils"
+    of_checks = plain(unfinished(40), "load")
     assert (of_checks.outcome, "1 failed" in of_checks.came) == ("warns", True), of_checks.came
 
 
-@dataclass(kw_only=True)
-class Refusing(ToyAsker):
-    """Refuses requests with this field."""
-
-    field: str = ""
-
-    def send(self, body: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
-        if self.field in body:
-            raise Refused(400, f"{self.field} is not supported")
-        return super().send(body, path)
-
-
 def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
-    def later_cuts(field: str) -> Finding:
-        asker = Refusing(toy=Toy(), field=field)
-        return probe.examine(asker, probe.select(["later cuts"]), seed=1).findings[0]
-
-    hidden, cut = later_cuts("logprobs"), later_cuts("top_k")
-    assert (hidden.outcome, "refused without a cut, too: HTTP 400: logprobs" in hidden.came) == ("untested", True)
+    hidden, cut = (plain(rejects(field), "later cuts") for field in ("logprobs", "top_k"))
+    assert (hidden.outcome, "refused without a cut, too: HTTP 400: " in hidden.came) == ("untested", True), hidden.came
     assert "top_k" not in hidden.came
-    assert "top_k is refused (top_k is not supported)" in cut.came
+    assert "top_k is refused (Unrecognized request argument supplied: top_k)" in cut.came
     assert "top_p is obeyed" in cut.came
 
 
@@ -184,7 +171,6 @@ def ended(limit: int, text: str, reason: str = "length", n: int | None = None) -
 
 def test_an_end_that_a_longer_reply_walks_past_is_a_lie() -> None:
     lie = ends.unnatural([ended(4, "a b", "stop"), ended(8, "a b c d", "stop")])
-    assert lie is not None
     assert "goes on from there" in lie
     # The same text at both limits is a natural end; another text is a batch's doing.
     assert ends.unnatural([ended(4, "a b", "stop"), ended(8, "a b", "stop")]) is None
@@ -193,46 +179,20 @@ def test_an_end_that_a_longer_reply_walks_past_is_a_lie() -> None:
     assert ends.unnatural([ended(4, "a b\ufffd", "stop"), ended(8, "a b c d", "length", 8)]) is not None
 
 
-def test_a_count_beside_the_limit_is_told() -> None:
-    assert "tokens came where" in str(ends.unnatural([ended(4, "a b c d e f")]))
-    assert "length after 2" in str(ends.unnatural([ended(4, "a b")]))
-    assert ends.unnatural([ended(4, "a b c d")]) is None
-
-
-def test_only_equal_counts_of_three_replies_are_a_cap() -> None:
-    def three(*counts: int, reason: str = "stop") -> list[Ended]:
-        return [ended(900, "x", reason, n) for n in counts]
-
-    assert ends.cap(three(256, 256, 256)) == 256
-    assert ends.cap(three(256, 255, 256)) == 256
-    assert ends.cap(three(256, 256, 231)) is None
-    assert ends.cap(three(256, 256)) is None
-    assert ends.cap(three(256, reason="length")) == 256
-    assert ends.cap(three(900, 900, 900, reason="length")) is None
-
-
-class EndsEarly(Ends):
+def ends_early(cap: int, **ends: int) -> Fault:
     """Cuts replies, and ends the replies to some prompts after another number of tokens. ends: beginning of a prompt →
     tokens.
     """
 
-    def __init__(self, cap: int, **ends: int) -> None:
-        super().__init__(cap=cap)
-        self.ends = ends
-
-    def request(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def limit(body: Body) -> int:
         first = body["messages"][0]["content"].split()[0] if "messages" in body else ""
-        return {**super().request(body), **({"max_tokens": self.ends[first]} if first in self.ends else {})}
+        return min(ends.get(first, cap), body.get("max_tokens", 64))
 
-    def whole(self, asked: Any, answer: dict[str, Any]) -> dict[str, Any]:
-        for choice in answer["choices"]:
-            if self.request(asked)["max_tokens"] < asked["max_tokens"]:
-                choice["finish_reason"] = "stop"
-        return answer
+    return toy_faults.ends(limit)
 
 
 @pytest.mark.parametrize(("natural", "fault", "outcome"), [
-    (200, EndsEarly(40), "untested"), (200, EndsEarly(70), "untested"), (40, Fault(), "untested"),
+    (200, ends_early(40), "untested"), (200, ends_early(70), "untested"), (40, Fault(), "untested"),
     (200, Fault(), "sound"),
 ])  # fmt: skip
 def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness(
@@ -251,11 +211,11 @@ def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_its
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(toy_model, "NATURAL", 10)
-    for fault, outcome in (
-        (Unlisted(), "untested"), (Fault(), "sound"), (Undercounts(0.5, ""), "warns"),
-        (Undercounts(3, "", listed=False), "warns"), (Undercounts(0.5, "", listed=False), "untested"),
+    for odd, outcome in (
+        (fault(request=unlisted), "untested"), (Fault(), "sound"), (undercounts(0.5), "warns"),
+        (undercounts(3, listed=False), "warns"), (undercounts(0.5, listed=False), "untested"),
     ):  # fmt: skip
-        usage = plain(fault, "usage")
+        usage = plain(odd, "usage")
         assert usage.outcome == outcome, usage.came
 
 
@@ -264,34 +224,21 @@ def long_stream(fault: Fault) -> Finding:
 
 
 def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
-    assert "3 different replies end there and say stop" in long_stream(Ends(cap=300)).came
-    assert "end there and say length" in long_stream(Ends(cap=300, reason="length")).came
-    unsure = long_stream(EndsEarly(300, List=192))
+    assert "3 different replies end there and say stop" in long_stream(toy_faults.ends(toy_faults.cap(300))).came
+    assert "end there and say length" in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).came
+    unsure = long_stream(ends_early(300, List=192))
     assert (unsure.outcome, "end by themselves after 300, 192, 300 tokens" in unsure.came) == ("untested", True)
     # A longer reply shows that equal lengths were chance.
-    longer = long_stream(EndsEarly(10**9, Write=300, List=300))
+    longer = long_stream(ends_early(10**9, Write=300, List=300))
     assert (longer.outcome, longer.came) == ("sound", "finish_reason length after 1,200 tokens")
 
 
 def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:
-    for fault in (toy_model.Hot(), Fault()):
-        of_checks = plain(fault, "writing and reading")
-        assert of_checks.outcome == ("untested" if isinstance(fault, toy_model.Hot) else "sound"), of_checks.came
-        assert ("draws at temperature 0" in of_checks.came) == isinstance(fault, toy_model.Hot)
-
-
-def reply(text: str, reason: str = "length") -> Reply:
-    timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2)
-    return Reply(text=text, reasoning=None, finish_reason=reason, usage=Usage(), timing=timing)
-
-
-def test_one_reply_of_another_prompt_is_seen_in_a_crowd() -> None:
-    alone = [reply("The keeper lit the lamp"), reply("Two odd numbers add up"), reply("The keeper lit the candle")]
-    result = load.crowd(alone, [(0, alone[0]), (0, alone[1]), (1, reply("")), (1, reply("Two odd", "stop"))])
-    assert result == {"same": 1, "swapped": 1, "empty": 1, "cut": 1}
-    # Replies that begin alike part in a batch now and then: that one's text is another prompt's proves nothing.
-    assert load.crowd(alone, [(0, alone[2])])["swapped"] == 0
-    assert load.crowd(alone, [(1, reply("Odd numbers are two"))])["strange"] == 1
+    for hot in (FAULTS["temperature always 1"](), Fault()):
+        seen = plain(hot, "writing and reading")
+        assert (seen.outcome, "draws at temperature 0" in seen.came) == (
+            ("untested", True) if hot.finds else ("sound", False)
+        ), seen.came
 
 
 def noisy(top: dict[str, float], rng: random.Random, sd: float) -> dict[str, float]:
@@ -320,9 +267,9 @@ def test_a_missing_effect_counts_only_where_one_as_large_as_elsewhere_would_show
 
 
 def test_a_tail_without_an_effect_is_lost_where_noise_is_small_and_untested_where_it_is_large() -> None:
-    small = findings(DeafToTheTail(0.003), ("context",))["context"]
+    small = findings(deaf_to_the_tail(0.003), ("context",))["context"]
     assert (small.outcome, "its tail never reached" in small.came) == ("spoils", True), small.came
-    large = findings(DeafToTheTail(), ("context",))["context"]
+    large = findings(deaf_to_the_tail(), ("context",))["context"]
     assert (large.outcome, "words at its tail" in large.came) == ("untested", True), large.came
 
 
@@ -338,24 +285,6 @@ def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> N
     assert later.stated_at(warm, warm, 0.5) == 1.0
     assert later.stated_at(cold, warm, 0.5) == 0.5
     assert later.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
-
-
-def test_a_token_outside_a_cut_counts_and_a_near_one_does_not() -> None:
-    def token(p: float) -> Token:
-        tops = [_Likely(str(i), math.log(q)) for i, q in enumerate((0.4, 0.2, 0.19, 0.1))]
-        return Token("x", math.log(p), tops)
-
-    _, _, two = CUTS[0]
-    assert later.outside([token(0.2), token(0.19)], two)[0] == 0
-    assert later.outside([token(0.1)], two)[0] == 1
-    assert later.outside([token(0.2)] * 30, two)[1] > 0.99
-
-
-def test_marks_that_a_stream_changes_are_told_from_words_that_a_batch_changes() -> None:
-    whole = "first line\nsecond line\nthird line with \\frac{a}{b} in it\n"
-    assert bare.changes(whole.replace("\n", ""), whole)["\n", ""] == 2  # the last one has nothing behind it
-    assert bare.changes(whole.replace("second", "other"), whole) == {}
-    assert bare.changes(whole, whole) == {}
 
 
 def test_a_servers_bos_is_counted_whether_it_adds_one_to_raw_text_or_not() -> None:

@@ -21,10 +21,8 @@ from typing import Any
 import msgspec
 import pytest
 
-import harness as reasoning_harness
 from harness.asking import session
 from harness.asking.options.deciding import RaceRules
-from harness.asking.options.run import RunOptions
 from harness.cli import race as race_command
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
@@ -32,12 +30,12 @@ from harness.scoring.race import RaceState
 from harness.scoring.stats import Interval
 from harness.showing.collecting import Collecting
 from harness.testing import FakeServer, Request, Step, completion, models
-from harness.verbs.race import Candidate, candidates, race
+from harness.verbs.race import candidates, race
 from tests.faults.able import able, sums
 from tests.system.command import harness
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def questions(tmp_path: Path) -> Path:
     return sums(tmp_path, 12)
 
@@ -65,7 +63,6 @@ def test_the_folder_of_a_race_has_the_benchmarks_name_by_default(common: dict[st
     assert [entrant.options.out for entrant in entrants] == [Path(folder, "base"), Path(folder, "tuned")]
 
 
-@pytest.mark.usefixtures("questions")
 def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,20 +75,11 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
         n_asked = len(strong.requests)
         assert n_asked < 12 * 30
         told = json.loads(harness(tmp_path, *given, "--json").out)
-        monkeypatch.chdir(tmp_path)
-        raced = reasoning_harness.race(
-            candidates={"base": {"base_url": weak.base_url}, "tuned": {"base_url": strong.base_url}},
-            data="sums.jsonl", id_key="id", canary=False, samples=64, out="out",
-        )  # fmt: skip
         assert not [r for r in strong.requests[n_asked:] if r.method == "POST"]
     assert (told["exit_code"], told["baseline"], told["standings"]["tuned"]["verdict"]) == (0, "base", "better")
-    assert raced.standings["tuned"].difference == told["standings"]["tuned"]["difference"]
-    assert list(raced.standings["tuned"].interval) == told["standings"]["tuned"]["interval"]
-    assert dict(raced.n_rounds) == told["samples"]
     assert json.loads(harness(tmp_path, "score", "out/tuned", "--json").out)[0]["n_missing"] == 0
 
 
-@pytest.mark.usefixtures("questions")
 def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
     """However many looks it has; the next start takes another, since the server may be another by then."""
 
@@ -112,7 +100,6 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
         assert json.loads(path.read_text())["benchmarks"]["sums"]["settings"]["fingerprint"] is True
 
 
-@pytest.mark.usefixtures("questions")
 def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
     """Equal models stay undecided."""
     with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
@@ -120,10 +107,8 @@ def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
         done = harness(tmp_path, *given, "4")
         assert (done.code, "after 4 rounds" in done.out, done.out.splitlines()[0][-11:]) == (1, True, ": undecided")
         raised = harness(tmp_path, *given, "6")
-        assert (raised.code, "this race began with samples 4, and its looks are planned once" in raised.err) == (
-            2,
-            True,
-        )
+        said = "this race began with samples 4, and its looks are planned once"
+        assert (raised.code, said in raised.err) == (2, True)
         plan = next(tmp_path.rglob("race.json"))
         plan.write_text("{")
         assert harness(tmp_path, *given, "4").code == 3
@@ -141,7 +126,6 @@ def murky(request: Request) -> Iterator[Step]:
     return completion(rf"Case {rng.random()}: so \boxed{{{answer}}}", tokens=50)
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize("unclear", [True, False])
 def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bool, tmp_path: Path) -> None:
     with FakeServer(able(0)) as one, FakeServer(murky if unclear else able(0, shift=1)) as second:
@@ -156,7 +140,6 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
     assert first.endswith("equal within the margin") != unclear
 
 
-@pytest.mark.usefixtures("questions")
 def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path) -> None:
     with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
         given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
@@ -173,30 +156,19 @@ def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path)
 
 def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) -> None:
     models = {"base": able(0.5), "hopeless": able(0.02, shift=1), "like": able(0.5, shift=2)}
-    common = {"data": questions, "id_key": "id", "samples": 16, "canary": False}
+    common = {"data": questions, "id_key": "id", "samples": 16, "canary": False, "out": tmp_path / "race"}
     with contextlib.ExitStack() as served:
-        raced = race([
-            Candidate(
-                name=name,
-                options=RunOptions.of(
-                    **common, base_url=served.enter_context(FakeServer(model)).base_url, out=tmp_path / "race" / name
-                ),
-            )
-            for name, model in models.items()
-        ])  # fmt: skip
+        urls = {name: served.enter_context(FakeServer(model)).base_url for name, model in models.items()}
+        raced = race(candidates([(name, {"base_url": url}) for name, url in urls.items()], common))
     assert raced.standings["hopeless"].verdict == "worse"
     assert raced.n_rounds["hopeless"] < raced.n_rounds["like"] == raced.n_rounds["base"] == 16
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize(
     ("names", "more", "words_of_refusal"),
     [
-        (["a"], [], "at least two candidates"),
-        (["a", "a"], [], "two candidates have the same name"),
         (["a temperature", "b"], [], "candidates='a temperature': expected KEY=VALUE"),
         (["", "b"], [], "found no name"),
-        (["a temprature=1", "b"], [], "candidate a: unknown key 'temprature'. Did you mean temperature?"),
         (["a", "b budget_tokens=2000"], [], "all candidates together"),
         (["a", "b prices=1,2"], ["--budget-usd", "1"], "has no prices"),
     ],
@@ -232,7 +204,6 @@ def billed(server: FakeServer) -> int:
     return 50 * sum(request.method == "POST" for request in server.requests)
 
 
-@pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize(
     ("budget", "used"),
     [
@@ -254,19 +225,6 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
         assert (again.code, billed(one) + billed(two)) == (4, 3600), again.err
 
 
-@pytest.mark.usefixtures("questions")
-def test_a_complete_run_that_is_started_again_states_what_all_sessions_cost(tmp_path: Path) -> None:
-    with FakeServer(able(0.5)) as server:
-        given = ["run", "--data", "sums.jsonl", "--base-url", server.base_url, "--no-canary", "--out", "run"]
-        priced = ["--prices", "0,10", "--no-fingerprint"]
-        harness(tmp_path, *given, *priced)
-        again = harness(tmp_path, *given, *priced)
-        assert f"all sessions: {billed(server) * 10 / 1e6:.4f} USD for " in again.err
-        assert "no sample is missing" in again.err
-        assert "USD" not in harness(tmp_path, *given).err
-
-
-@pytest.mark.usefixtures("questions")
 def test_each_look_of_a_race_warns_of_what_no_look_before_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,47 +259,32 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
     return reply
 
 
-@pytest.mark.usefixtures("questions")
-def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(tmp_path: Path) -> None:
-    """A round has 12 requests, two at a time."""
-    with FakeServer(interrupting(able(0.5), 12)) as one, FakeServer(able(0.5, shift=1)) as two:
-        given = ("--samples", "8", "--step", "1", "--concurrency", "2", "--prices", "0,1")
-        done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
-        assert (done.code, billed(one), billed(two)) == (130, 600, 0), done.err
-        assert "stopped by SIGINT: 12 samples are stored in " in done.err
-        assert "This session: 0.00060 USD" in done.err
-        assert "Resume with: harness race " in done.err
-
-
-@pytest.mark.usefixtures("questions")
-def test_a_ctrl_c_while_the_last_reply_of_a_run_is_awaited_leaves_the_run_complete(tmp_path: Path) -> None:
-    with FakeServer(interrupting(able(0.5), 12)) as server:
-        given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "1")
-        done = harness(tmp_path, *given, "--base-url", server.base_url)
-        assert (done.code, billed(server)) == (0, 600), done.err
-
-
-@pytest.mark.usefixtures("questions")
-def test_a_ctrl_c_ends_a_run_with_a_target_although_the_replies_in_flight_complete_the_stage(tmp_path: Path) -> None:
-    """The first stage has 8 rounds of 12 requests, which are too few for one point."""
-    with FakeServer(interrupting(able(0.5), 96)) as server:
-        given = ("run", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out", "--samples", "64")
-        done = harness(tmp_path, *given, "--target-error", "1", "--base-url", server.base_url)
-        assert (done.code, billed(server)) == (130, 4800), done.err
-        assert "stopped by SIGINT: 96 samples are stored in " in done.err
-        assert "Resume with: harness run " in done.err
-
-
-@pytest.mark.usefixtures("questions")
-def test_a_ctrl_c_ends_a_sweep_although_the_replies_in_flight_complete_the_cell(tmp_path: Path) -> None:
-    with FakeServer(interrupting(able(0.5), 12)) as server:
-        (tmp_path / "own.yaml").write_text(
-            "name: own\n"
-            f"run: {{base_url: [{server.base_url}], model: test-model, canary: false, samples: 1}}\n"
-            "sampling: [{name: cold, temperature: 0.2}, {name: hot, temperature: 0.8}]\n"
-            "benchmarks: [{data: sums.jsonl, id_key: id}]\n"
-        )
-        done = harness(tmp_path, "sweep", "own.yaml")
-        assert (done.code, billed(server)) == (130, 600), done.err
-        again = harness(tmp_path, "sweep", "own.yaml")
-        assert (again.code, billed(server)) == (0, 1200), again.err
+@pytest.mark.parametrize(
+    ("words", "n", "code"),
+    [
+        ("run --samples 1", 12, 0),  # nothing is left to do
+        # The first stage has 8 rounds of 12 requests, which are too few for one point.
+        ("run --samples 64 --target-error 1", 96, 130),
+        ("race --samples 8 --step 1 --candidate one --candidate two --concurrency 2 --prices 0,1", 12, 130),
+        ("sweep own.yaml", 12, 130),
+    ],
+)
+def test_a_ctrl_c_ends_a_command_although_the_replies_in_flight_complete_a_part(
+    tmp_path: Path, words: str, n: int, code: int
+) -> None:
+    """A part: a round of a race, a stage towards a target, a cell of a sweep."""
+    (tmp_path / "own.yaml").write_text(
+        "run: {model: test-model, canary: false, samples: 1}\nbenchmarks: [{data: sums.jsonl, id_key: id}]\n"
+        "sampling: [{name: cold, temperature: 0.2}, {name: hot, temperature: 0.8}]\n"
+    )
+    with FakeServer(interrupting(able(0.5), n)) as server:
+        asked = "" if words.startswith("sweep") else "--data sums.jsonl --id-key id --no-canary"
+        done = harness(tmp_path, *f"{words} {asked} --out out --base-url {server.base_url}".split())
+        assert (done.code, billed(server)) == (code, 50 * n), done.err
+        if asked and code:
+            assert f"stopped by SIGINT: {n} samples are stored in " in done.err
+            assert "Resume with: harness " in done.err
+            assert ("This session: 0.00060 USD" in done.err) == ("--prices" in words)
+        if not asked:
+            again = harness(tmp_path, "sweep", "own.yaml", "--out", "out", "--base-url", server.base_url)
+            assert (again.code, billed(server)) == (0, 1200), again.err

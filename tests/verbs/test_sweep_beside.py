@@ -2,32 +2,38 @@
 same number in table, CSV, JSON, report and `verify`.
 
 For: harness.verbs.sweep.columns, harness.verbs.sweep.expected, harness.verbs.sweep.results, harness.scoring.beside,
-harness.runs.suite_file.
+harness.runs.suite_file, harness.runs.sweep_cell, harness.reports.scored, harness.verbs.sweep.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import harness
+import harness as reasoning_harness
 from harness.asking.options.deciding import VerifyOptions
+from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.reports.tables import Table
+from harness.testing import FakeServer
 from harness.verbs.compare import published_beside, verify
 from harness.verbs.sweep import cells, table, whole
+from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.expected import estimates
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.library import Library
 from harness.viewer.pages import benchmark_page
 from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run
+from tests.system.command import harness
+from tests.verbs.test_sweep_runs import answering
 
 LIMO = "GAIR/LIMO"
 QWEN = "Qwen/Qwen3-4B"
@@ -60,11 +66,6 @@ def row(shown: Table, first: str) -> dict[str, str]:
     """The row of a table that begins with this text: head → text, the footnote's number taken away."""
     cells = next(cells for cells in shown.rows if cells[0] == first)
     return {head: re.sub(r" \[\d+\]", "", cell) for head, cell in zip(shown.columns, cells, strict=True)}
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def budgets(tmp_path: Path, *names: str, **more: Any) -> str:
@@ -111,7 +112,6 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     (sparse,) = (result for result in found.results if "b2048+aime24" in result.cell.name)
     assert sparse.standing == "compatible"
     nearest = sparse.nearest("pass@1")
-    assert nearest is not None
     assert nearest.published.settings["attention_budget"] == 2048
     # The same number and verdict in CSV, in `verify` of the run's folder alone, and in its report.
     (line,) = (line for line in table.records(found) if line.cell == sparse.cell.name)
@@ -119,7 +119,11 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     folder = found.sweep.folder(sparse.cell)
     (verified,) = verify(folder, VerifyOptions())
     assert (verified.standing, verified.comparisons[0].published.printed) == ("compatible", "55.83")
-    assert harness.report(folder).tables[-1].rows[0][4].startswith("55.83 [")
+    assert reasoning_harness.report(folder).tables[-1].rows[0][4].startswith("55.83 [")
+    run = Library([folder]).run(folder.name)
+    page = benchmark_page(run.benchmark("aime24"), published_beside(run.folder, "aime24"))
+    assert "55.83" in page["published"]
+    assert page["published"].endswith(f": {line.standing}")
     bare = write_run(tmp_path / "bare", model=QWEN, benchmarks=[("aime24", 30, 64)], scored=False)
     assert published_beside(bare, "aime24") == ""
 
@@ -127,26 +131,9 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("suite", "model", "run", "printed"),
     [
-        ("limo10", LIMO, ("aime24", 30, 16, 0.46), {"reported": "57.1", "previous best": "6.5"}),
-        # GPQA is asked by its card's prompt, and the cell says that this is another than LIMO's.
-        ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported": "66.7 (another prompt)", "previous best": "73.3"}),
-        ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported improvement": "-6.6", "verdict": "cannot say"}),
         # LLMEval has no number of QwQ on MATH-500; others have, at other settings.
         ("llmeval", "Qwen/QwQ-32B", ("math500", 500, 8, 0.4), {"reported": "–", "verdict": "cannot say"}),
-        (
-            "sglang",
-            R1,
-            ("aime24", 30, 64, 0.3),
-            {"samples": "64", "reported": "33.2", "quoted": "28.9", "reported error": "3.4"},
-        ),
-        # The source quotes 28.9 above of the model's authors, and 25.0 of nobody named.
-        ("sglang", R1, ("aime25_i", 15, 64, 0.28), {"reported": "29.9", "quoted": "25.0"}),
-        ("sglang", R1, ("limo", 817, 8, 0.48), {"reported": "47.7", "quoted": "–"}),
         ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
-        # LIMO's own files say how many questions its sets have; the hub's OlympiadBench lacks one of them.
-        ("limo10", LIMO, ("gaokao", 79, 1, 0.4), {"verdict": "not compatible"}),
-        ("limo10", LIMO, ("olympiadbench", 674, 1, 0.3), {"verdict": "cannot say"}),
-        ("llmeval", "Qwen/QwQ-32B", ("aime24", 30, 64, 0.72), {"reported": "78.65", "by the model's authors": "79.5"}),
         # AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing.
         ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention): cannot say"}),
         # Zeros stand as the source printed them.
@@ -239,9 +226,7 @@ def test_a_published_mean_over_temperatures_stands_beside_the_mean_alone(
     runs = dict.fromkeys(names, ("aime25_i", 15, 8, 0.45)) | {"aime24": ("aime24", 30, 8, 0.56)}
     found = swept("own.yaml", {"model": LIMO, "base_url": "http://127.0.0.1:9"}, **runs)
     tables = {shown.title.split(",")[0].partition(" of")[0]: shown for shown in table.tables(found)}
-    cells = [row(tables[name], "LIMO") for name in ("aime24", *names)]
-    assert [(cell["reported"], cell["verdict"] != "–") for cell in cells] == [("56.3", True)] + [("–", True)] * 3
-    assert {cell["training samples"] for cell in cells} == {"817"}
+    assert [row(tables[name], "LIMO")["reported"] for name in ("aime24", *names)] == ["56.3", "–", "–", "–"]
     of_mean = row(tables["Mean"], "LIMO")
     of_all = ("aime24",) if "aime24" in own else ()
     assert list(of_mean)[1:] == [*names, *of_all, "mean", "new questions", *(["reported"] if mean != "–" else [])]
@@ -262,36 +247,6 @@ def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Pat
         verify(folder.path, VerifyOptions())
 
 
-def test_several_sources_stand_in_one_cell_and_all_outputs_agree(tmp_path: Path) -> None:
-    """Table, CSV and JSON (one record), `verify` and the viewer take sources and verdict from one function."""
-    given = {"extends": "llmeval", "table": {"layout": "benchmarks", "shown": ["accuracy", "sources", "verdict"]}}
-    given["models"] = ["Qwen/QwQ-32B"]
-    (tmp_path / "own.yaml").write_text(json.dumps(given))
-    found = swept("own.yaml", {"base_url": "http://127.0.0.1:9"}, aime24=("aime24", 30, 64, 0.72))
-    (result,) = (result for result in found.results if result.score is not None)
-    folder = found.sweep.folder(result.cell)
-    aime = row(table.tables(found)[0], "aime24")
-    sources = aime["reported by"].split(" · ")
-    assert sources[:2] == ["LLMEval 78.65", "vendor 79.5"]
-    assert len(sources) == len({source.split()[0] for source in sources}) <= 4
-    line = next(line for line in table.records(found) if line.cell == result.cell.name)
-    assert line.standing == aime["verdict"]
-    (verified,) = verify(folder, VerifyOptions())
-    assert verified.standing == line.standing
-    run = Library([folder]).run(folder.name)
-    page = benchmark_page(run.benchmark("aime24"), published_beside(run.folder, "aime24"))
-    assert page["published"] == f"{aime['reported by']}: {line.standing}"
-
-
-def test_the_error_per_question_is_that_of_sglang(tmp_path: Path) -> None:
-    """sd/√n of each question, and the mean over the questions."""
-    found = swept("sglang", {"model": R1, "base_url": "http://127.0.0.1:9"}, aime24=("aime24", 30, 64, 0.3))
-    (result,) = (one for one in found.results if one.benchmark is not None)
-    accuracies = [(tally.correct / tally.n, tally.n) for tally in result.benchmark.questions]
-    mean = sum((p * (1 - p) / (n - 1)) ** 0.5 for p, n in accuracies) / len(accuracies)
-    assert row(table.tables(found)[0], "aime24")["error per question"] == f"{100 * mean:.1f}"
-
-
 @pytest.mark.parametrize("key", ["reasoning_effort", "priority"])
 def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
     sampling = [{"name": level, "extra_body": {key: level}} for level in ("low", "high")]
@@ -305,3 +260,79 @@ def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
     _, high = results(sweep).results
     assert ("does not differ beyond chance" in "".join(high.notes)) == (key == "reasoning_effort")
     assert not results(sweep).results[0].notes[-1]
+
+
+# ----
+# Two benchmarks of one sweep from one card: `compare` and `report` know them by their names in the sweep.
+
+TOPICS = [
+    {"name": "sums", "benchmark": "demo", "filter": ["topic=arithmetic"]},
+    {"name": "facts", "benchmark": "demo", "filter": ["topic=fact"]},
+]
+LENGTHS = [
+    {"name": "short", "benchmark": "demo", "max_tokens": 64},
+    {"name": "long", "benchmark": "demo", "max_tokens": 512},
+]
+SWEEP = Path("results/s")
+
+
+def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
+    """Run a sweep of two models on two benchmarks; returns the cells, both benchmarks of m50 before those of m80."""
+    with FakeServer(answering("m50", "m80")) as server:
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
+        content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
+        Path("s.yaml").write_text(json.dumps(content))
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+    return [SWEEP / f"{model}+{entry['name']}" for model in ("m50", "m80") for entry in benchmarks]
+
+
+def compared(*runs: Path, **options: Any) -> list[tuple[str, str, str]]:
+    """(benchmark, run, baseline) of each comparison."""
+    pairs = reasoning_harness.compare(runs, **options)
+    return [(pair.decision.paired.benchmark, pair.decision.run, pair.decision.baseline) for pair in pairs]
+
+
+@pytest.mark.parametrize("benchmarks", [TOPICS, LENGTHS], ids=["other questions", "other settings"])
+def test_two_benchmarks_of_one_card_are_compared_each_with_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, benchmarks: list[dict[str, Any]]
+) -> None:
+    cells = carry_out(benchmarks)
+    names = [entry["name"] for entry in benchmarks]
+    assert compared(*cells) == [(name, f"m80+{name}", f"m50+{name}") for name in names]
+    report = reasoning_harness.report([SWEEP])
+    (paired,) = (one for one in report.tables if "Paired" in one.title)
+    assert [(row[0], row[1].partition(" [")[0]) for row in paired.rows] == [
+        (f"m80+{name}", name) for name in sorted(names)
+    ]
+    assert not any("not compared" in note for note in paired.notes)
+    assert {*names} <= {*report.tables[0].columns}
+    # The same by the other door; the heading of each comparison is the name in the sweep.
+    done = harness(tmp_path, "compare", *map(str, cells))
+    assert [f"{name}: candidate m80+{name} " in done.out for name in names] == [True, True], done.out
+    assert "differs: max_tokens" not in done.out
+    # Wrong twin: two different benchmarks of the sweep are never compared, whatever questions they share.
+    with pytest.raises(UsageError, match=f"shares no benchmark.*m50.{names[0]} holds {names[0]}"):
+        compared(cells[0], cells[3])
+
+
+def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = carry_out(TOPICS)
+    with FakeServer(answering("m50", "m80")) as server:
+        options = {"model": "m50", "base_url": server.base_url, "canary": False, "fingerprint": False, "samples": 2}
+        alone = reasoning_harness.run(["demo"], out=tmp_path / "alone", **options).path
+    reasoning_harness.score(alone, workers=1)
+    assert compared(alone, cells[0], cells[1]) == [("demo", "m50+sums", "alone"), ("demo", "m50+facts", "alone")]
+    assert compared(*cells[:2], alone) == [("sums", "alone", "m50+sums")], "the first benchmark that shares questions"
+    # A sweep that names the same questions otherwise.
+    elsewhere = Path("results/t/m80+arithmetic")
+    shutil.copytree(cells[2], elsewhere)
+    record = Path("results/t/cells/m80+arithmetic.json")
+    record.parent.mkdir()
+    shutil.copy(SWEEP / "cells/m80+sums.json", record)
+    assert compared(cells[0], elsewhere) == [("sums", "m80+arithmetic", "m50+sums")]
+    # Wrong twin: a run of another card has nothing to do with them.
+    write_run(tmp_path / "other", benchmarks=[("aime24", 6, 4)])
+    with pytest.raises(UsageError, match="shares no benchmark"):
+        compared(cells[0], tmp_path / "other")

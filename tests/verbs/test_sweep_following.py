@@ -9,34 +9,20 @@ import json
 import os
 import shutil
 import sys
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, StoreError, UsageError
+from harness.testing import FakeServer, Request, Step, completion, models
 from harness.verbs.sweep import checkpoints
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.checkpoints import POLL_S, SETTLED_S, follow
 from tests.system.command import harness
-from tests.verbs.test_sweep_runs import command, questions
-
-
-class Told(Watcher):
-    """Keeps what a person is told."""
-
-    def __init__(self) -> None:
-        self.standings: list[str] = []
-        self.warnings: list[str] = []
-
-    def standing(self, sentence: str) -> None:
-        self.standings.append(sentence)
-
-    def warn(self, sentence: str) -> None:
-        self.warnings.append(sentence)
+from tests.verbs.test_sweep_runs import questions
 
 
 class Training:
@@ -46,7 +32,7 @@ class Training:
     """
 
     def __init__(self, folder: Path, events: dict[float, list[str]]) -> None:
-        self.folder, self.events, self.time, self.told = folder, dict(events), 0.0, Told()
+        self.folder, self.events, self.time, self.told = folder, dict(events), 0.0, Mock(Watcher)
         self.runs: list[tuple[float, list[str]]] = []
         (folder / "ck.yaml").write_text(f"checkpoints: {folder}/ck/step_*\nbenchmarks: [demo]\n")
 
@@ -106,7 +92,9 @@ def test_each_checkpoint_is_run_once_it_is_settled(
     assert first_s + SETTLED_S <= training.runs[0][0] <= first_s + SETTLED_S + 2 * POLL_S
     last = training.runs[-1][0] + 100
     assert last + patience_s <= training.time <= last + patience_s + POLL_S or patience_s < 100
-    assert training.told.standings[-1].startswith(f"no new checkpoint for {patience_s / 60:g} min: the sweep ends")
+    assert training.told.standing.call_args[0][0].startswith(
+        f"no new checkpoint for {patience_s / 60:g} min: the sweep ends"
+    )
 
 
 def test_a_folder_that_its_own_server_changes_is_not_run_for_ever(tmp_path: Path) -> None:
@@ -128,7 +116,7 @@ def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
         return training.run(settled)
 
     assert training.follow(120, run) == [["step_1"]], "longer in use than the sweep waits for a checkpoint"
-    assert [line for line in training.told.standings if "in use" in line] == [
+    assert [call[0][0] for call in training.told.standing.call_args_list if "in use" in call[0][0]] == [
         "out is in use by process 7 on x; one run has one writer. The sweep waits until the folder is free"
     ]
 
@@ -154,31 +142,26 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
         for name in names:
             (tmp_path / "new" / name).mkdir(parents=True)
             os.utime(tmp_path / "new" / name, (1, 1))
-            (tmp_path / "ck").mkdir(exist_ok=True)
             (tmp_path / "new" / name).rename(tmp_path / "ck" / name)
 
-    def train() -> None:
-        while not [*tmp_path.glob("results/s/cells/ck-step_1+*")]:
-            time.sleep(0.05)
-        (tmp_path / "s.yaml").write_text("half of a fi")
-        write("step_01", "step_2", "step_3")
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            return iter([models(*(f"ck/step_{step}" for step in (1, 2, 3)))])
+        if request.json["model"] == "ck/step_1":  # the training goes on meanwhile
+            (tmp_path / "s.yaml").write_text("half of a fi")
+            write("step_01", "step_2", "step_3")
+        return completion(r"\boxed{3}", tokens=5)
 
+    (tmp_path / "ck").mkdir()
     write("step_1")
-    content = {
-        "checkpoints": "ck/step_*",
-        "servers": [{"name": "x", "command": command("--model", "{model}")}],
-        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
-        "run": {"fingerprint": False, "canary": False},
-    }
-    (tmp_path / "s.yaml").write_text(json.dumps(content))
-    training = threading.Thread(target=train)
-    training.start()
-    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
-    training.join()
+    with FakeServer(answer) as server:
+        run = {"fingerprint": False, "canary": False, "base_url": server.base_url}
+        content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}
+        (tmp_path / "s.yaml").write_text(json.dumps(content))
+        done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
     assert done.code == 0, done.err
     assert "warning: ck/step_01 is left out: ck/step_1 has the same step or name: rename one" in done.err
-    for step in (1, 2, 3):
-        assert done.err.count(f"ck-step_{step}+x+a: scored") == 1
+    assert [done.err.count(f"ck-step_{step}+a: scored") for step in (1, 2, 3)] == [1, 1, 1]
     assert "complete so far: 3 cells" in done.err
     assert "a: accuracy against step" in done.out
 

@@ -1,6 +1,8 @@
 """The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
 
-For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series.
+For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series, harness.asking.prepare,
+harness.generation.settings, harness.verbs.sweep.running, harness.verbs.sweep.results, harness.reports.trainings,
+harness.runs.recorded_settings.
 """
 
 from __future__ import annotations
@@ -15,19 +17,29 @@ from typing import Any
 
 import pytest
 
+from harness.asking import prepare
+from harness.asking.watching import Watcher
+from harness.cli import sweep_plan
+from harness.core.errors import StoreError
 from harness.core.nouns import in_points
+from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
-from harness.reports.tables import Table
-from harness.runs import RunFolder
+from harness.reports.trainings import settings_apart
+from harness.runs import RunFolder, setting_names
+from harness.runs.manifest import BenchmarkRecord, Plan
+from harness.runs.recorded_settings import differences_in_curve
 from harness.scoring.stats_differences import holm
+from harness.testing import FakeServer
 from harness.verbs.report import report
-from harness.verbs.sweep import record, running, table
+from harness.verbs.sweep import cells, record, running, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.cells import Cell, Sweep, plan_of
 from harness.verbs.sweep.record import CellRecord
-from harness.verbs.sweep.results import Results, results
+from harness.verbs.sweep.results import results
+from harness.verbs.sweep.scorer import CellScore
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
+from tests.verbs.test_sweep_runs import answering, questions
 
 BENCHMARKS = ("demo", "aime24")
 
@@ -35,7 +47,6 @@ BENCHMARKS = ("demo", "aime24")
 @pytest.fixture
 def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a training with three checkpoints, and a sweep's file in the present folder."""
-    monkeypatch.chdir(tmp_path)
     for step in (10, 20, 30):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
     (tmp_path / "s.yaml").write_text(json.dumps({"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS]}))
@@ -174,21 +185,14 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
 
 
 def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Path) -> None:
-    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
-    Path("s.yaml").write_text(json.dumps(content))
-    write_suite()
+    content = json.loads(Path("s.yaml").read_text()) | {"table": {"base": "ck-step_10"}}
+    Path("s.yaml").write_text(json.dumps(content | {"suite": {"title": "SFT", "aggregate": "mean"}}))
     write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
-    swept = results(plan_of("s.yaml", {}, {}))
-    series = next(one for one in table.tables(swept) if one.title.startswith("aime24: accuracy against step"))
-    assert series.rows[0][2] == "missing [1]"
-    assert series.notes[0] == "ck-step_10+aime24: not run"
-    assert "differs" not in series.title + mean_table(swept).title, "without a comparison they promise no sign"
-    notes = mean_table(swept).notes
-    assert "incomplete: demo, aime24; the tables of the benchmarks say why" in notes
-    write_runs(training, {"aime24": {10: 0.1}}, missing=0.4)
-    shown = mean_table(results(plan_of("s.yaml", {}, {})))
-    assert "differs" not in shown.title
-    assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
+    shown = {one.title.partition(" ")[0]: one for one in table.tables(results(plan_of("s.yaml", {}, {})))}
+    series, mean = shown["aime24:"], shown["Mean"]
+    assert (series.rows[0][2], series.notes[0]) == ("missing [1]", "ck-step_10+aime24: not run")
+    assert "differs" not in series.title + mean.title, "without a comparison they promise no sign"
+    assert "incomplete: demo, aime24; the tables of the benchmarks say why" in mean.notes
 
 
 def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
@@ -211,17 +215,6 @@ def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: P
     assert not plan_of("s.yaml", {}, {}).remarks
     # While its folder is written, its row stays.
     assert compared(10, 20, 30) == [True] * 3 + [False]
-
-
-def write_suite() -> None:
-    """Make the sweep's file in the present folder a suite with means."""
-    suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
-    Path("s.yaml").write_text(json.dumps(json.loads(Path("s.yaml").read_text()) | suite))
-
-
-def mean_table(swept: Results) -> Table:
-    (shown,) = (one for one in table.tables(swept) if one.title.startswith("Mean of"))
-    return shown
 
 
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
@@ -288,3 +281,173 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     advice = ["the `command` of the server holds {model}" in note for note in shown.notes if "repeats step" in note]
     assert advice == [True, False][: len(advice)], "once in full"
     assert page.count("the server loads the weights of each checkpoint") == any(repeats)
+
+
+# ----
+# A setting that changes in the middle of a training: no server is started for samples made with another one,
+# scores stay, and no step is compared across the change.
+
+REFUSED: dict[str, Any] = {
+    "max_tokens": 100, "temperature": 0.3, "top_p": 0.5, "seed": 7, "system_prompt": "Be brief.",
+    "prompt": "boxed_letter", "api": "completions",
+}  # fmt: skip
+"""Options that the samples of a run share, each with another value than the run's."""
+
+FREE: dict[str, Any] = {"samples": 3, "concurrency": 2, "canary": True, "attempts": 2, "fit_context": True, "limit": 1}
+"""Options that may change between the sessions of a run."""
+
+
+def no_scores(*_: Any) -> CellScore:
+    return CellScore(code=0)
+
+
+def write(folder: Path, *, server: str = "", start: bool = False, **benchmark: Any) -> Any:
+    """Write the sweep's file and return its plan. server: base URL of a running server. start: a server is started."""
+    content: dict[str, Any] = {
+        "checkpoints": "ck/step_*",
+        "benchmarks": [{"name": "a", "data": "a.jsonl", "samples": 2, "max_tokens": 32, "seed": 0, **benchmark}],
+        "run": {"fingerprint": False, "canary": False}
+        | ({} if start else {"base_url": server or "http://127.0.0.1:9"}),
+    }
+    if start:
+        content["servers"] = [{"name": "x", "command": ["false", "{model}", "{port}"]}]
+    (folder / "s.yaml").write_text(json.dumps(content))
+    return cells.plan_of("s.yaml", {}, {})
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two checkpoints that are sampled, by cells of a running server and of one that is started."""
+    names = [f"ck/step_{step}" for step in (1, 2)]
+    for name in names:
+        (tmp_path / name).mkdir(parents=True)
+    questions(tmp_path, "a", 2, 3)
+
+    with FakeServer(answering(*names)) as server:
+        sweeps.carry_out(write(tmp_path, server=server.base_url), Watcher(), score=no_scores)
+    planned = write(tmp_path, start=True)
+    for group in planned.groups:
+        for cell in group.cells:
+            shutil.copytree(planned.out / cell.name.replace("+x+", "+"), planned.folder(cell))
+            write_record(planned, cell)
+    return tmp_path
+
+
+def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained: Path) -> None:
+    for name, value in (REFUSED | FREE).items():
+        asked = prepare.questions_of(write(trained, **{name: value} if name != "canary" else {}).cells[0].options)
+        if name in FREE:
+            prepare.refuse_other_settings(asked)
+            continue
+        with pytest.raises(StoreError) as caught:
+            prepare.refuse_other_settings(asked)
+        assert caught.value.other_settings, name
+        assert name != "max_tokens" or "sampling.max_tokens: 32 → 100" in caught.value.other_settings
+
+
+def test_other_questions_are_named_by_their_digest_and_a_folder_without_samples_is_free(trained: Path) -> None:
+    questions(trained, "a", 2, 4)
+    asked = prepare.questions_of(write(trained).cells[0].options)
+    with pytest.raises(StoreError, match="dataset_digest: "):
+        prepare.refuse_other_settings(asked)
+    for path in trained.glob("results/s/*/a/samples.*"):
+        path.unlink()
+    prepare.refuse_other_settings(asked)
+
+
+def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_stay(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running.servers, "launched", lambda *_, **__: pytest.fail("a server is started"))
+    planned = write(trained, start=True, max_tokens=100)
+    capsys.readouterr()
+    assert sweep_plan.show(planned) == 2
+    shown = capsys.readouterr()
+    assert "2 cells on 2 servers, 0 of them done; 0 samples to come" in shown.out
+    reasons = [
+        "its samples are of other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
+        f"{planned.folder(cell)}, or give the benchmark another `name`"
+        for cell in planned.cells
+    ]
+    assert all(reason in shown.err for reason in reasons)
+
+    def stamps() -> list[str]:
+        return [found.done for cell in planned.cells if (found := record.read(planned.out, cell.name)) is not None]
+
+    former = stamps()
+    ended = sweeps.carry_out(planned, Watcher(), score=no_scores)
+    assert [result.reason for result in ended.lost] == reasons
+    assert stamps() == former
+    # Wrong twin: with the former settings nothing is missing.
+    back = sweeps.carry_out(write(trained, start=True), Watcher(), score=no_scores)
+    assert {result.reason for result in back.lost} == {"not scored"}, "by the scorer of this test"
+
+
+# ---- curves
+
+
+def recorded(number: int, **other: Any) -> BenchmarkRecord:
+    given = {"max_tokens": 32, "temperature": 0.6, "seed": 0, "model": "a", "prompt": "p", "concurrency": 4} | other
+    return BenchmarkRecord(
+        identity={
+            **{name: given[name] for name in ("model", "seed", "prompt")},
+            "sampling": {name: given[name] for name in ("max_tokens", "temperature")},
+        },
+        plan=Plan(samples=number),
+        settings={"concurrency": given["concurrency"]},
+    )
+
+
+def test_the_settings_of_a_curve_are_those_that_the_samples_of_a_run_share() -> None:
+    others = {"max_tokens": 100, "temperature": 1.0, "seed": 1, "model": "b", "prompt": "q", "concurrency": 8}
+    for name, value in others.items():
+        steps = [("curve", 10.0, "0", recorded(4)), ("curve", 20.0, "1", recorded(8, **{name: value}))]
+        apart = settings_apart(steps)
+        assert apart.keys() == ({"0"} if name in ("max_tokens", "temperature", "prompt") else set()), name
+        assert name != "max_tokens" or apart["0"] == "max_tokens 32, the others 100"
+    # Of all settings that a session records, none keeps steps apart.
+    for path in ("concurrency", "deadlines.idle", "neutral", "questions", *setting_names.CHECKSUMS):
+        one, other = (BenchmarkRecord(identity={}, plan=Plan(samples=4), settings={path: value}) for value in (1, 2))
+        assert path in ("neutral", "questions") or not differences_in_curve(one, other), path
+
+
+def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = {10: 32, 20: 100, 30: 32, 40: 100, 50: 100}
+    for step in steps:
+        Path(f"ck/step_{step}").mkdir(parents=True)
+    content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "suite": {"title": "SFT", "aggregate": "mean"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    plan = cells.plan_of("s.yaml", {}, {})
+    for cell, (step, max_tokens) in zip(plan.cells, steps.items(), strict=True):
+        sampling = {"sampling": {"max_tokens": max_tokens}}
+        one = [("demo", 10, 2)]
+        write_run(plan.folder(cell), benchmarks=one, strength=0.2 + step / 100, seed=step, identity=sampling)
+        write_record(plan, cell)
+    sweeps.note_cells(plan)
+    swept, words = results(plan), "max_tokens 32, the others 100"
+    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
+    assert "; a row with other settings is passed over" in shown.title
+    assert list(shown.notes) == [f"ck-step_{step}+demo: {words}" for step in (10, 30)]
+    assert "differs" not in shown.title, "the base has other settings than the last step: nothing is compared"
+    assert [row[-1] == "–" for row in shown.rows] == [True, True, True, False, False]
+    (demo,) = table.plots(swept)
+    assert "No point where settings differ: 2 steps." in demo.summary
+    # A report knows no file: the settings are those of the last step.
+    page = report([plan.out])
+    (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy against step"))
+    assert [words in note for note in table_of.notes].count(True) == 2
+    (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")
+    assert curve.rows == demo.rows
+    # A curve of one step is none: its former files are removed, and those of others stay.
+    folder = plan.out / "plots"
+    monkeypatch.setattr(draw, "svg", lambda *_, **_titled: "")
+    monkeypatch.setattr(draw, "png", lambda *_: b"")
+    table.write(swept)
+    (folder / "series-mine.csv").write_text("of another program")
+    assert len([*folder.iterdir()]) == 4
+    for step in (20, 40):
+        shutil.rmtree(plan.out / f"ck-step_{step}+demo")
+    table.write(results(plan))
+    assert [path.name for path in folder.iterdir()] == ["series-mine.csv"]

@@ -1,5 +1,4 @@
-"""A small language model over some sixty words, with real sampling, as a server and as an asker of its own; and proxies
-that spoil what passes through them.
+"""A small language model over some sixty words, with real sampling, as a server and as an asker of its own.
 
 Its next token depends on the last one, on the prompt's first words, and a little on every word of the prompt, so that a
 prompt that lost any part is answered otherwise. `weights` names another model. `toy_faults` has what may go wrong.
@@ -17,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-import httpx
 import msgspec
 import numpy as np
 
@@ -26,9 +24,8 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
-from harness.testing import END, HEAD, FakeServer, Request, Step, chunk, event, http
+from harness.testing import END, HEAD, Request, Step, chunk, event, http
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbedServer, ProbeReply, Refused
-from tests.patience import PATIENCE_SECONDS
 
 TEXT = (
     " the a of and to in sea light clock keeper old tower night storm wave ship time hand glass lamp rock wind gull"
@@ -214,10 +211,6 @@ class Fault:
         """The answer as a value, before it is written as a whole or as a stream."""
         return answer
 
-    def refusal(self, content: bytes) -> bytes:
-        """The body of a refusal as it goes back."""
-        return content
-
     def server(self, toy: Toy, body: Body) -> Toy:
         """The model that answers this request."""
         return toy
@@ -231,156 +224,6 @@ class Fault:
     def together(self, bodies: Sequence[Body], contents: list[bytes]) -> list[bytes]:
         """The answers to requests that are in flight at once."""
         return contents
-
-
-class Temperature(Fault):
-    finds = ("later draws at 0.5",)
-    factor = 0.3
-
-    def request(self, body: Body) -> Body:
-        return {**body, "temperature": self.factor * body.get("temperature", 1.0)}
-
-
-class Hot(Fault):
-    finds = ("temperature 0",)
-
-    def request(self, body: Body) -> Body:
-        return {**body, "temperature": 1.0}
-
-
-class Drops(Fault):
-    """Leaves fields out; without a cut of the distribution the tail is sampled too."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = self.finds = names
-
-    def request(self, body: Body) -> Body:
-        return {name: value for name, value in body.items() if name not in self.names}
-
-
-class Adds(Fault):
-    """Fills a field in."""
-
-    def __init__(self, *finds: str, **fields: Any) -> None:
-        self.finds, self.fields = finds, fields
-
-    def request(self, body: Body) -> Body:
-        return {**self.fields, **{k: v for k, v in body.items() if k != "seed" or "seed" not in self.fields}}
-
-
-class Head(Fault):
-    """Keeps the last 500 words of a prompt."""
-
-    finds = ("context",)
-
-    def request(self, body: Body) -> Body:
-        if "messages" not in body:
-            return body
-        cut = [{**m, "content": " ".join(m["content"].split()[-500:])} for m in body["messages"]]
-        return {**body, "messages": cut}
-
-
-class Cache(Fault):
-    """Answers a prompt that it knows by what it said before, whatever the seed."""
-
-    finds = ("other seed",)
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-
-    def request(self, body: Body) -> Body | bytes:
-        return self.kept.get(self._key(body), body)
-
-    def answer(self, asked: Body, content: bytes) -> bytes:
-        return self.kept.setdefault(self._key(asked), content)
-
-    @staticmethod
-    def _key(body: Body) -> str:
-        return json.dumps({k: v for k, v in body.items() if k != "seed"}, sort_keys=True)
-
-
-class MixesUp(Fault):
-    """A prefix cache that takes a prompt it knows for another one."""
-
-    finds = ("prefix cache",)
-
-    def __init__(self) -> None:
-        self.kept: set[str] = set()
-
-    def request(self, body: Body) -> Body:
-        if "messages" not in body:
-            return body
-        said = body["messages"][-1]["content"]
-        if said not in self.kept:
-            self.kept.add(said)
-            return body
-        return {**body, "messages": [{"role": "user", "content": f"Another prompt: {said}"}]}
-
-
-class NoUsage(Fault):
-    finds = ("usage",)
-
-    def answer(self, asked: Body, content: bytes) -> bytes:
-        return content.replace(b'"usage"', b'"unsaid"')
-
-
-class Mangled(Fault):
-    finds = ("copied text",)
-
-    def answer(self, asked: Body, content: bytes) -> bytes:
-        """As of a proxy that decodes each piece by itself: characters of three bytes and more are lost."""
-        if not asked.get("stream"):
-            return content
-        return "".join(c if ord(c) < 0x800 else "\ufffd" for c in content.decode()).encode()
-
-
-class Short(Fault):
-    finds = ("length",)
-
-    def request(self, body: Body) -> Body:
-        return {**body, "max_tokens": max(1, body.get("max_tokens", 64) - 1)}
-
-
-class SaysStop(Fault):
-    finds = ("length",)
-
-    def answer(self, asked: Body, content: bytes) -> bytes:
-        return content.replace(b'"length"', b'"stop"')
-
-
-class LosesText(Fault):
-    """Drops one event of a stream."""
-
-    finds = ("streaming",)
-
-    def answer(self, asked: Body, content: bytes) -> bytes:
-        events = content.split(b"\n\n")
-        return b"\n\n".join(events[:3] + events[4:]) if asked.get("stream") else content
-
-
-FAULTS: dict[str, Callable[[], Fault]] = {
-    "temperature × 0.3": Temperature,
-    "temperature always 1": Hot,
-    "top_k ignored": lambda: _named(Drops("top_k"), "later cuts"),
-    "top_p ignored": lambda: _named(Drops("top_p"), "later cuts"),
-    "min_p ignored": lambda: _named(Drops("min_p"), "later cuts"),
-    "one seed for all": lambda: Adds("other seed", seed=7),
-    "stop texts ignored": lambda: _named(Drops("stop"), "stop texts"),
-    "head of the prompt dropped": Head,
-    "replies cached": Cache,
-    "prefix cache mixes prompts up": MixesUp,
-    "seeds ignored": lambda: _named(Drops("seed"), "same seed"),
-    "usage dropped": NoUsage,
-    "characters mangled": Mangled,
-    "max_tokens − 1": Short,
-    "length called stop": SaysStop,
-    "an event of the stream dropped": LosesText,
-}
-
-
-def _named(fault: Fault, *finds: str) -> Fault:
-    fault.finds = finds
-    return fault
 
 
 # ---- as an asker, without a socket
@@ -462,7 +305,7 @@ def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[in
         return 400, json.dumps({"error": {"message": f"Unrecognized request argument supplied: {refused}"}}).encode()
     status, answer = fault.server(toy, through).reply(through, chat=chat, bend=fault.bend)
     if status != 200:
-        return status, fault.refusal(json.dumps(answer).encode())
+        return status, json.dumps(answer).encode()
     answer = fault.whole(body, answer)
     content = b"".join(events(answer)) if body.get("stream") else json.dumps(answer).encode()
     return status, fault.answer(body, content)
@@ -505,31 +348,6 @@ def answering(toy: Toy, fault: Fault) -> Callable[[Request], Iterator[Step]]:
             yield from _as_sent(status, content, stream=bool(body.get("stream")))
 
     return answer
-
-
-def between(upstream: str, fault: Fault) -> FakeServer:
-    """A proxy before a real server (its address without /v1) that spoils what passes through it."""
-
-    def answer(request: Request) -> Iterator[Step]:
-        with httpx.Client(timeout=PATIENCE_SECONDS, trust_env=False) as client:
-            asked: Any = None
-            content = request.body
-            if request.method == "POST" and request.path.endswith("/completions"):
-                try:
-                    asked = request.json
-                except ValueError:
-                    asked = None
-                if asked is not None:
-                    through = fault.request(asked)
-                    if isinstance(through, bytes):
-                        yield from _as_sent(200, through, stream=bool(asked.get("stream")))
-                        return
-                    content = json.dumps(through).encode()
-            came = client.request(request.method, upstream + request.path, content=content)
-        body = fault.answer(asked, came.content) if asked is not None and came.status_code == 200 else came.content
-        yield from _as_sent(came.status_code, body, stream=bool(asked and asked.get("stream")))
-
-    return FakeServer(answer)
 
 
 def _as_sent(status: int, content: bytes, *, stream: bool) -> Iterator[Step]:

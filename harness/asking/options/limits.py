@@ -27,7 +27,7 @@ class Limits(Options):
         Option(
             "Stop before the command exceeds this much money, over all stages and candidates: with max_tokens, a "
             "request that could exceed it is not sent. "
-            "A prompt counts by its bytes until a reply states its tokens. Needs the prices.",
+            "A prompt counts by its bytes until its request has ended. Needs the prices.",
             under=LIMITS,
             metavar="USD",
             above=0,

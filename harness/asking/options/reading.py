@@ -114,8 +114,7 @@ class DoctorCommand(CommandOptions):
     reference answers, written in a box, and refuses it with other numbers. If a card names a function of its own that
     decides, a reference need not be an answer, so only the import and the parameters of the function are checked. With
     --benchmark, a reference that no rule reads, or with words that none reads, gets a warning; so do references that
-    need a judge, and columns with too many values for a breakdown. Exit code 1 if a card or a plug-in does not pass, 3
-    if a run is damaged.
+    need a judge. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
     """
 
     runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)] = ()

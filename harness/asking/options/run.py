@@ -125,7 +125,6 @@ class RunCommand(RunFlags, JudgeFlag):
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
     harness run aime24:64 --serve vllm --model Qwen/QwQ-32B --serve-option tp=8
     harness run --data questions.jsonl --question-key Problem --answer-key Answer
-    harness run one-cell.yaml
     """
 
     first: ClassVar = (*FIRST, "judge")

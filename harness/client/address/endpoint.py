@@ -93,8 +93,8 @@ class Endpoint:
             url = f"{_SOCKET_SCHEME}://{quote(os.fsencode(path), safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
-            if "," in parts.netloc.rpartition("@")[2] + parts.path:
-                raise ValueError("expected one address, without a comma; no address takes a weight any more")
+            if "," in f"{parts.netloc.rpartition('@')[2]}{parts.path}":
+                raise ValueError("expected one address, without a comma; repeat it for several, which take no weights")
             # A bad port raises only when it is read.
             port = parts.port
             if port == 0:

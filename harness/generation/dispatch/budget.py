@@ -1,4 +1,4 @@
-"""What bounds a session: its phase, its requests and tokens a minute, and its budget of tokens or money. No I/O.
+"""What bounds a session: its phase, its requests a minute, and its budget of tokens or money. No I/O.
 
 What one request may still use is its *reserve*, a prompt and a reply:
 
@@ -124,7 +124,7 @@ class Ending:
         return self.phase == "asking"
 
 
-# ---- requests and tokens a minute
+# ---- requests a minute
 
 
 MINUTE_S = 60.0

@@ -1,4 +1,4 @@
-"""Plots of a benchmark's questions: the fraction of right samples of each, and that of two runs against each other."""
+"""A plot of a benchmark's questions: the fractions of right samples of two runs against each other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 from harness.core.nouns import are
 from harness.reports.plots.plot import AXIS, SERIES, SHARE_AXIS, Cell, Plot, axis
 from harness.scoring.tally import QuestionTally
-
-MAX_QUESTIONS = 1000
-"""Largest number of questions in one plot; if there are more, this many are drawn, evenly spaced by difficulty."""
 
 _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
 """Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""

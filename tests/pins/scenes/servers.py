@@ -13,7 +13,7 @@ from server_launchers.spec import ENGINES
 from tests.pins import reading, stored
 from tests.pins.server import drawing
 from tests.pins.stage import Scene, Stage, write_sums
-from tests.verbs.toy_model import NoUsage
+from tests.verbs.toy_faults import FAULTS
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {
@@ -73,7 +73,7 @@ def probe_beside(stage: Stage) -> None:
 
 def probe_without_usage(stage: Stage) -> None:
     """A server that counts no tokens, and what cannot be probed."""
-    server = stage.server("server", drawing("vllm", fault=NoUsage()))
+    server = stage.server("server", drawing("vllm", fault=FAULTS["usage dropped"]()))
     stage.command("probe", server.base_url, "--checks", "context,usage,length", *SEED, read=reading.outcomes)
     for words in (["--checks", "temprature 1"], ["--model", "nobody"], ["--reference", "nowhere"]):
         stage.command("probe", server.base_url, *words)
