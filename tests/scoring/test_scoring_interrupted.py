@@ -96,16 +96,6 @@ def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: b
 
 
 @pytest.mark.slow
-def test_a_torn_last_line_costs_its_own_grade_only(tmp_path: Path, whole: bytes) -> None:
-    run = run_of(tmp_path / "run", 40)
-    interrupted(run, 25, GradingOptions(workers=1))
-    stored = partial(run).read_bytes()
-    partial(run).write_bytes(stored[:-20])
-    assert graded_by(run, GradingOptions(workers=1)) == 40 - len(stored.splitlines()) + 1
-    assert run.benchmark(NAME).grades.read_bytes() == whole
-
-
-@pytest.mark.slow
 def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, slow_verifier: Path) -> None:
     run = run_of(tmp_path / "run", 40)
     interrupted(run, 25, GradingOptions(workers=1))
@@ -113,20 +103,6 @@ def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, slow_ve
     assert graded_by(run, GradingOptions(workers=1)) == 40
     right = {grade.sample_index for grade in grades.read(run.benchmark(NAME)) if grade.verdict == "correct"}
     assert right == {8, 18, 28, 38}
-
-
-@pytest.mark.slow
-def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(
-    tmp_path: Path, slow_verifier: Path
-) -> None:
-    """The verifier has changed, so that none of the earlier grades holds; they are replaced only at the end."""
-    run = run_of(tmp_path / "run", 40)
-    score_run(run, GradingOptions(workers=1))
-    before = run.benchmark(NAME).grades.read_bytes()
-    slow_verifier.write_text(SLOW.replace("'7'", "'8'"))
-    interrupted(run, 25, GradingOptions(workers=1))
-    assert run.benchmark(NAME).grades.read_bytes() == before
-    assert graded_by(run, GradingOptions(workers=1)) < 40 - 20
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
-from harness.scoring.journal_grades import ById, basis, grade_journal
+from harness.scoring.journal_grades import basis
 from harness.scoring.observed import Column, Flag, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
@@ -128,19 +128,6 @@ def test_a_sample_and_its_grade_take_little_memory() -> None:
     assert used < 150 * n
 
 
-@pytest.mark.slow
-def test_a_question_of_a_tally_takes_little_memory() -> None:
-    n = 6_000
-    questions = [question(f"q{i}") for i in range(n)]
-    packed = Packed(Grade, (grade(f"q{i // 2}", i % 2, "cw"[i % 3 == 0]) for i in range(2 * n)))
-    tracemalloc.start()
-    tallies = tally(questions, packed, 2)
-    used, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert sum(item.correct for item in tallies.questions) == 8_000
-    assert used < 350 * n
-
-
 def test_what_other_tools_made_is_named_with_its_number_by_file() -> None:
     observed = Observed()
     for n, file in enumerate(("file:b.jsonl", A, "file:a.jsonl", "file:b.jsonl", "file:c.jsonl")):
@@ -197,17 +184,6 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
     (other,) = score_run(run, GradingOptions(workers=1))
     assert other.n_undecided == 1
     assert score_run(run, GradingOptions(workers=1, fresh=True)) == [first]
-
-
-def test_grades_stand_in_the_order_of_questions_and_samples(tmp_path: Path) -> None:
-    asked = [question(f"q{i}") for i in range(3)]
-    samples = [sample(f"q{i}", n, A) for i, n in ((2, 1), (1, 0), (0, 1), (2, 0), (1, 1))]
-    place = stored(tmp_path / "run", asked, samples, 2).benchmark("demo")
-    graded = grade_journal(place, ById(asked), workers=1, deadline_s=60, fresh=True, on_graded=lambda _: None)
-    assert graded.question.tolist() == [0, 1, 1, 2, 2]
-    assert graded.index.tolist() == [1, 0, 1, 0, 1]
-    assert graded.rows.tolist() == [2, 1, 4, 3, 0]
-    assert [one.key for one in graded.grades] == sorted(one.key for one in samples)
 
 
 @pytest.mark.parametrize("key", [("gone", 0), ("q0", -1), ("q0", 1 << 40)])

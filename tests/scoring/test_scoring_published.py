@@ -28,44 +28,32 @@ from harness.scoring.published.value import PublishedScore
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 
-RECORD: dict[str, Any] = {
-    "schema_version": "0.3.0",
-    "evaluation_id": "AIME-2024/org/model-7b/1767225600",
+RECORD: dict[str, Any] = json.loads("""{
+    "schema_version": "0.3.0", "evaluation_id": "AIME-2024/org/model-7b/1767225600",
     "retrieved_timestamp": "1767225600",
     "source_metadata": {
-        "source_name": "A leaderboard",
-        "source_type": "documentation",
-        "source_organization_name": "The boards",
-        "source_organization_url": "https://example.org/board",
-        "evaluator_relationship": "first_party",
+        "source_name": "A leaderboard", "source_type": "documentation", "source_organization_name": "The boards",
+        "source_organization_url": "https://example.org/board", "evaluator_relationship": "first_party"
     },
     "eval_library": {"name": "lm_eval", "version": "0.4.13"},
     "model_info": {
-        "name": "Model 7B",
-        "id": "org/Model-7B",
-        "inference_engine": {"name": "vllm", "version": "0.10"},
-        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        "name": "Model 7B", "id": "org/Model-7B", "inference_engine": {"name": "vllm", "version": "0.10"},
+        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}
     },
-    "evaluation_results": [
-        {
-            "evaluation_name": "AIME-2024",
-            "source_data": {"dataset_name": "AIME", "source_type": "hf_dataset", "samples_number": 30},
-            "metric_config": {
-                "metric_id": "accuracy",
-                "metric_unit": "percent",
-                "lower_is_better": False,
-                "score_type": "continuous",
-                "min_score": 0,
-                "max_score": 100,
-            },
-            "score_details": {
-                "score": 55.5,
-                "uncertainty": {"standard_error": {"value": 4.5, "method": "analytic"}, "num_samples": 1920},
-            },
-            "generation_config": {"generation_args": {"temperature": 0.6, "max_tokens": 32768, "reasoning": True}},
-        }
-    ],
-}
+    "evaluation_results": [{
+        "evaluation_name": "AIME-2024",
+        "source_data": {"dataset_name": "AIME", "source_type": "hf_dataset", "samples_number": 30},
+        "metric_config": {
+            "metric_id": "accuracy", "metric_unit": "percent", "lower_is_better": false, "score_type": "continuous",
+            "min_score": 0, "max_score": 100
+        },
+        "score_details": {
+            "score": 55.5,
+            "uncertainty": {"standard_error": {"value": 4.5, "method": "analytic"}, "num_samples": 1920}
+        },
+        "generation_config": {"generation_args": {"temperature": 0.6, "max_tokens": 32768, "reasoning": true}}
+    }]
+}""")
 RESULT = ("evaluation_results", 0)
 METRIC = (*RESULT, "metric_config")
 DETAILS = (*RESULT, "score_details")
@@ -111,62 +99,38 @@ def test_a_record_becomes_a_file_of_published_scores(tmp_path: Path) -> None:
     assert yaml.safe_load(done.stdout)["source"]["url"] == "https://example.org/board", "the record's own address"
 
 
-UNCERTAINTY = (*DETAILS, "uncertainty")
-DATA = (*RESULT, "source_data")
+UNCERTAINTY, DATA = (*DETAILS, "uncertainty"), (*RESULT, "source_data")
+IN, MOST, SCORE = (*METRIC, "metric_unit"), (*METRIC, "max_score"), (*DETAILS, "score")
+NAME, N_SAMPLES = (*RESULT, "evaluation_name"), (*UNCERTAINTY, "num_samples")
+AIME = {"dataset_name": "AIME"}
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (((METRIC, {"metric_id": "exact-match"} | UNIT),), {"metric": "pass@1"}),
-        (((METRIC, {"metric_id": "pass_at_k", "metric_parameters": {"k": 8}} | UNIT),), {"metric": "pass@8"}),
-        (((METRIC, {"metric_id": "board.x", "metric_name": "pass@16"} | UNIT),), {"metric": "pass@16"}),
-        (((METRIC, {"metric_name": "cons@64"} | UNIT),), {"metric": "maj@64"}),
+        ({METRIC: {"metric_id": "exact-match"} | UNIT}, {"metric": "pass@1"}),
+        ({METRIC: {"metric_id": "pass_at_k", "metric_parameters": {"k": 8}} | UNIT}, {"metric": "pass@8"}),
+        ({METRIC: {"metric_id": "board.x", "metric_name": "pass@16"} | UNIT}, {"metric": "pass@16"}),
+        ({METRIC: {"metric_name": "cons@64"} | UNIT}, {"metric": "maj@64"}),
+        ({IN: "proportion", MOST: 1, SCORE: 0.5, UNCERTAINTY: ABSENT}, {"value": 0.5}),
+        ({IN: ABSENT, MOST: 100, SCORE: 50}, {"value": 0.5}),
+        ({DATA: AIME | {"samples_number": 15}, N_SAMPLES: 30}, {"n_questions": 15, "samples": 2}),
+        ({N_SAMPLES: 31}, {"n_questions": 30, "samples": None}),
+        ({DATA: AIME, N_SAMPLES: 60}, {"n_questions": 30, "samples": 2}),
+        ({DATA: AIME, N_SAMPLES: 45}, {"n_questions": None, "samples": None}),
+        ({NAME: "math500/overall", DATA: {"dataset_name": "set"}}, {"benchmark": "math500"}),
+        ({NAME: "own", DATA: {"dataset_name": "s", "hf_repo": "HuggingFaceH4/MATH-500"}}, {"benchmark": "math500"}),
+        ({NAME: "own", DATA: {"dataset_name": "s", "samples_number": 3}}, {"benchmark": "own"}),
         (
-            (
-                ((*METRIC, "metric_unit"), "proportion"),
-                ((*METRIC, "max_score"), 1),
-                ((*DETAILS, "score"), 0.5),
-                (UNCERTAINTY, ABSENT),
-            ),
-            {"value": 0.5},
-        ),
-        (
-            (((*METRIC, "metric_unit"), ABSENT), ((*METRIC, "max_score"), 100), ((*DETAILS, "score"), 50)),
-            {"value": 0.5},
-        ),
-        (
-            ((DATA, {"dataset_name": "AIME", "samples_number": 15}), ((*UNCERTAINTY, "num_samples"), 30)),
-            {"n_questions": 15, "samples": 2},
-        ),
-        ((((*UNCERTAINTY, "num_samples"), 31),), {"n_questions": 30, "samples": None}),
-        (((DATA, {"dataset_name": "AIME"}), ((*UNCERTAINTY, "num_samples"), 60)), {"n_questions": 30, "samples": 2}),
-        (
-            ((DATA, {"dataset_name": "AIME"}), ((*UNCERTAINTY, "num_samples"), 45)),
-            {"n_questions": None, "samples": None},
-        ),
-        (
-            (((*RESULT, "evaluation_name"), "math500/overall"), (DATA, {"dataset_name": "set"})),
-            {"benchmark": "math500"},
-        ),
-        (
-            (((*RESULT, "evaluation_name"), "own"), (DATA, {"dataset_name": "s", "hf_repo": "HuggingFaceH4/MATH-500"})),
-            {"benchmark": "math500"},
-        ),
-        (
-            (((*RESULT, "evaluation_name"), "own"), (DATA, {"dataset_name": "s", "samples_number": 3})),
-            {"benchmark": "own"},
-        ),
-        (
-            ((UNCERTAINTY, ABSENT), ((*RESULT, "generation_config"), ABSENT)),
+            {UNCERTAINTY: ABSENT, (*RESULT, "generation_config"): ABSENT},
             {"samples": None, "standard_error": None, "settings": {}},
         ),
     ],
 )
 def test_what_a_record_states_is_named_as_ours(
-    tmp_path: Path, changes: tuple[tuple[tuple[str | int, ...], Any], ...], expected: dict[str, Any]
+    tmp_path: Path, changes: dict[tuple[str | int, ...], Any], expected: dict[str, Any]
 ) -> None:
-    (score,) = published(tmp_path, changed(*changes))
+    (score,) = published(tmp_path, changed(*changes.items()))
     assert {name: getattr(score, name) for name in expected} == expected
 
 

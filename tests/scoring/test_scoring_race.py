@@ -9,7 +9,6 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from bench import simulate_race
 from harness.scoring.race import (
     RaceState,
     RaceVerdict,
@@ -76,33 +75,6 @@ def test_a_planned_interval_is_its_boundary_times_the_error_of_the_difference() 
     assert judge_planned(all_right, all_wrong, (8,), 0.0).interval.high == 1.0
     assert judge_planned(all_wrong, all_right, (8,), 0.0).interval.low == -1.0
     assert judge_planned(candidate[:0], baseline[:0], (8,), 0.0)[:4] == (0, 0.0, (-1.0, 1.0), "undecided")
-
-
-@pytest.mark.wide
-def test_looking_after_every_round_gives_few_false_verdicts_and_saves_rounds() -> None:
-    """The product's loop and scheduler, in virtual time."""
-    rng = np.random.default_rng(11)
-    same = [simulate_race.play(rng, simulate_race.Cell(30, 20, 4.0, 0.5, 0.0)) for _ in range(40)]
-    assert sum(one.false for one in same) <= 4
-    apart = [simulate_race.play(rng, simulate_race.Cell(30, 40, 4.0, 0.5, 0.15)) for _ in range(10)]
-    assert all(one.verdict == "better" for one in apart)
-    assert sum(one.rounds for one in apart) / 10 < 20
-
-
-def test_who_cannot_complete_its_rounds_ends_the_race_and_is_named() -> None:
-    right = np.ones((2, 5), dtype=bool)
-    asked: list[tuple[str, int]] = []
-
-    def sample_to(name: str, n: int) -> np.ndarray:
-        asked.append((name, n))
-        return right[: 1 if name == "b" else n]
-
-    standings, _, short = play(
-        {"a": right[:0], "b": right[:0]}, sample_to, most=8, margin=0.0, step=2, on_look=lambda _: None
-    )
-    assert short == "b"
-    assert asked == [("a", 2), ("b", 2)]
-    assert standings["b"].rounds == 1
 
 
 # --- a change during the race ---

@@ -13,11 +13,8 @@ import pytest
 from harness.benchmarks.catalogue import DATA
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules
-from harness.grading import verdict
-from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
 from harness.runs import Journal, Manifest, RunFolder, grades
-from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
@@ -102,21 +99,6 @@ def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, ow
     assert graders(run) == before
 
 
-def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
-    score_run(run, GradingOptions(workers=1))
-    current = graders(run)
-    assert {grader for _, grader in current} == {verdict.GRADER}
-    graded: list[int] = []
-    with monkeypatch.context() as older:
-        older.setattr(pool, "GRADER", "rules/of another day")
-        score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
-        assert {grader for _, grader in graders(run)} == {"rules/of another day"}
-    assert graded == [1, 2]
-    score_run(run, GradingOptions(workers=1))
-    assert graders(run) == current
-
-
 def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(tmp_path: Path) -> None:
     """As after an older copy of `samples.jsonl` is put back."""
     first = [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{7}", "")]
@@ -134,17 +116,6 @@ def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(t
     assert [outcome for outcome, _ in graders(run)] == ["correct", "wrong"]
     score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert graded == [1], "the new grade holds"
-
-
-def test_a_grade_that_does_not_say_which_reply_it_read_is_made_anew(tmp_path: Path) -> None:
-    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")])
-    score_run(run, GradingOptions(workers=1))
-    place = run.benchmark(NAME)
-    current = [*grades.read(place)]
-    write_lines(place.grades, [msgspec.structs.replace(one, verdict="wrong", reply_checksum=None) for one in current])
-    (score,) = score_run(run, GradingOptions(workers=1))
-    assert score.accuracy.value == 1.0
-    assert [*grades.read(place)] == current
 
 
 CARD = """
