@@ -20,7 +20,6 @@ from harness.cli.flags import command_of
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked
-from harness.runs import RunFolder
 from harness.testing import FakeServer
 from tests.exports.graded_runs import sample, varied, write_run
 from tests.system.command import harness as in_folder
@@ -85,16 +84,6 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     printed = json.dumps([entry.facts, entry.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
         assert hidden not in printed
-
-
-def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, sent: list[Tracked]) -> None:
-    for name in ("a", "a", "b"):
-        folder = RunFolder(tmp_path / name)
-        if not folder.path.exists():
-            write_run(folder.path, varied())
-        harness.score(folder, track=["notes"], workers=1)
-    assert sent[0].key == sent[1].key != sent[2].key
-    assert sent[0].scores == sent[1].scores
 
 
 def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, sent: list[Tracked]) -> None:
@@ -164,13 +153,6 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
         with pytest.raises(UsageError, match=re.escape(sentence)):
             harness.score(run, track=name)
     assert not run.benchmark("own").grades.exists()
-
-
-def test_a_file_is_tracked_as_the_run_that_is_made_of_it(tmp_path: Path, sent: list[Tracked]) -> None:
-    file = tmp_path / "outputs.jsonl"
-    file.write_text('{"gen": "1", "answer": "1"}\n')
-    harness.score(file, track="notes", workers=1)
-    assert len(sent) == 1
 
 
 def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path, sent: list[Tracked]) -> None:

@@ -23,7 +23,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
-from harness.foreign import formats, outputs, tools
+from harness.foreign import formats, outputs
 from harness.reports.tables import sample_table
 
 Write = Callable[..., Path]
@@ -58,16 +58,6 @@ def check(pairs: Pairs) -> None:
 
 def llmeval_row(question: str, answer: Any, gen: Any, **more: Any) -> dict[str, Any]:
     return {"prompt": question, "answer": answer, "gen": gen} | more
-
-
-@pytest.mark.parametrize("gen", ["one", ["one"], ["one", "two", "three"]])
-def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
-    pairs = read(write_rows([llmeval_row("p", 1, gen), llmeval_row("q", 2, gen)], "aime24.jsonl"))
-    check(pairs)
-    assert shape(pairs) == [len(gen) if isinstance(gen, list) else 1] * 2
-    assert texts(pairs)[0] == "one"
-    assert pairs[0][0].benchmark == "aime24"
-    assert pairs[0][0].references == ("1",)
 
 
 def test_a_column_without_a_name_says_nothing_of_copies(tmp_path: Path) -> None:
@@ -184,23 +174,14 @@ def test_a_list_of_finish_reasons_is_read_and_what_a_file_does_not_say_is_not_kn
     ("row", "keys", "message"),
     [
         ({"gen": "x", "answer": 1}, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
-        (
-            {"gen": "x", "truth": 1},
-            {"response_key": "gen"},
-            r"no usual column for the reference\. It has .*: name the column of the reference with answer_key",
-        ),
-        (
-            {"text": "x", "answer": 1},
-            {},
-            r"no usual column for the response\. It has .*: name the column of the response with response_key",
-        ),
+        ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no usual column for the reference.* with answer_key"),
+        ({"text": "x", "answer": 1}, {}, r"no usual column for the response\. It has .* with response_key"),
         ({"gen": 5, "answer": 1}, {}, "the column 'gen' must be text or a list of texts, found 5"),
         ({"gen": {"usage": 3}, "answer": 1}, {}, "must be text or a list of texts, found {'usage': 3}"),
         ({"gen": [], "answer": 1}, {}, "the column 'gen' is an empty list"),
         (
             {"gen": ["x", "y"], "answer": 1, "finish_reason": ["stop"]},
-            {},
-            "the column 'finish_reason' has 1 entry and the column 'gen' 2 responses; give one reason for each",
+            *({}, "the column 'finish_reason' has 1 entry and the column 'gen' 2 responses; give one reason for each"),
         ),
         ({"gen": "x", "answer": None}, {}, "the reference answer is null"),
         ({"gen": "x", "answer": 1}, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
@@ -338,23 +319,6 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
     with pytest.raises(UsageError, match="state 0 holds the text of no question"):
         read(dump, questions=known[5:10])
-
-
-@pytest.mark.parametrize(
-    ("row", "format"),
-    [
-        ({"prompt": "p", "gen": "x", "answer": 1}, "llmeval"),
-        ({"question": "p", "generated_responses": ["x"], "gold_answer": 1}, "limo"),
-        ({"doc_id": 0, "doc": {}, "target": "1", "resps": [["x"]]}, "lm_eval"),
-        ({"custom_id": "a", "response": {"body": {}}}, "openai_batch"),
-        ({"custom_id": "a", "response": "a text", "answer": 1}, "columns"),
-        ({"question": "p", "response": "x", "answer": 1}, "columns"),
-    ],
-)
-def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
-    from harness.benchmarks.sources.tables import Row
-
-    assert tools.recognise(Row("x", row)) == format
 
 
 @pytest.mark.parametrize(

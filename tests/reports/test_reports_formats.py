@@ -30,7 +30,7 @@ from harness.core.errors import StoreError
 from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
 from harness.core.records import Question
-from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
 from harness.runs.layout import RunFolder
@@ -85,18 +85,6 @@ def test_numbers_of_samples_that_differ_are_shown_as_at_most_so_many() -> None:
     assert shown(None, q1="cw", q2="cwwww") == "2 × ≤ 5"
     assert shown(None, q1="cwwww", q2="cwwww") == "2 × 5"
     assert shown(5, q1="cwwww", q2="cwwww") == "2 × 5"
-
-
-def test_the_settings_that_differ_stand_in_a_report(tmp_path: Path) -> None:
-    ours = write_run(tmp_path / "ours", settings={"sampling": {"max_tokens": 32768, "top_k": 7}})
-    theirs = write_run(tmp_path / "theirs", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
-    twin = write_run(tmp_path / "twin", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
-    shown = report([ours, theirs])
-    rest = shown.markdown().partition("**Settings of demo that differ**")[2]
-    assert "| setting | ours | theirs |" in rest
-    assert "32,768 | 4,096 |" in rest
-    assert "top" not in rest
-    assert "that differ" not in report([theirs, twin]).markdown()
 
 
 def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) -> None:
@@ -160,14 +148,6 @@ def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path)
     assert one.title.startswith("Paired with a, in points")
 
 
-def test_a_run_that_shares_no_question_with_the_first_is_named(tmp_path: Path) -> None:
-    first = write_run(tmp_path / "a", benchmarks=[("demo", 6, 4)])
-    other = write_run(tmp_path / "b", benchmarks=[("demo", 6, 4)], spoil=lambda text: f"other {text}")
-    (paired,) = (table for table in report([first, other]).tables if table.title.startswith("Paired with a"))
-    assert [row[2] for row in paired.rows] == ["–"]
-    assert paired.notes == ("b, demo: not compared: it shares no question with a.",)
-
-
 def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> None:
     model = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
     folder = write_run(tmp_path / "distill", model=model, benchmarks=[("aime24", 30, 8)], strength=0.29)
@@ -204,11 +184,6 @@ def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> Non
     folder.benchmark("demo").scores.write_bytes(b'{"schema": 2, "accuracy": "high"}')
     with pytest.raises(StoreError, match=r"scores\.json is not a scores file .* Run `harness score` again"):
         report([folder])
-
-
-def test_runs_of_one_folder_name_are_told_apart_by_their_path(tmp_path: Path) -> None:
-    folders = [write_run(tmp_path / place / "run") for place in ("a", "b")]
-    assert [run.label for run in report(folders).runs] == ["a/run", "b/run"]
 
 
 @pytest.mark.parametrize("payload", thinned(PAYLOADS))
@@ -249,14 +224,6 @@ def test_latex_is_set_by_tex_as_it_was_written(two_runs: Report, tmp_path: Path)
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Size behind: 10" in done.stdout
     assert "Overfull" not in done.stdout, "the table is no wider than a page"
-
-
-def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_path: Path) -> None:
-    two_benchmarks = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4), ("other", 3, 2)])])
-    first, second = csv.DictReader(io.StringIO(two_benchmarks.csv()))
-    assert 0 <= float(first["accuracy"]) <= 1
-    assert (first["pass@4"] != "", second["pass@4"]) == (True, "")
-    assert to_csv([]).startswith("run,model,benchmark,")
 
 
 def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_path: Path) -> None:
@@ -325,12 +292,6 @@ def test_a_table_breaks_no_number_and_no_word_in_a_narrow_terminal(
     assert all(shown.count(cell) >= times for cell, times in cells.items())
 
 
-def test_one_very_long_word_leaves_the_names_whole() -> None:
-    shown = terminal(Fitted(("cell", "stamp"), [("a-name-of-a-cell", "x" * 200), ("b" * 200, "y")]), 80)
-    assert "a-name-of-a-cell " in shown
-    assert "b" * 38 + " " in shown  # the wrong twin: at most half of the width
-
-
 def test_the_tables_of_commands_are_80_columns_wide_where_no_terminal_is(tmp_path: Path) -> None:
     names = ["a-name-that-goes-on-" * 4 + letter for letter in "ab"]
     for number, name in enumerate(names):
@@ -355,17 +316,6 @@ def test_the_accuracy_cell_of_no_sample_is_a_range() -> None:
         benchmark="b", question_id="q", references=("1",), kind="integer", row_digest="", prompt_digest=""
     )
     assert accuracy_cell(score_benchmark([question], [], 4)) == "– (bounds 0.0–100.0)"
-
-
-@pytest.mark.parametrize("samples", [1, 4, 64])
-def test_samples_that_all_agree_are_shown_with_an_interval_not_with_an_error_of_nothing(
-    tmp_path: Path, samples: int
-) -> None:
-    sure = report([write_run(tmp_path / "sure", benchmarks=[("demo", 6, samples)], strength=9.0)])
-    cell = sure.tables[0].rows[0][2]
-    assert re.match(r"100\.0 \((at most )?\d+\.\d–100\.0\)", cell)
-    for document in (sure.markdown(), sure.csv(), sure.html(), sure.latex(), terminal(sure.terminal())):
-        assert "±" not in document
 
 
 def test_the_ends_of_an_interval_are_told_apart_however_near_they_are() -> None:
