@@ -308,15 +308,6 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
     assert written.files[0].n == 1, "a row without a solution is left out"
 
 
-def test_solutions_stand_beside_the_prompt_that_is_asked_for(tmp_path: Path) -> None:
-    given = {"solution_key": "solution", "prompt": "qwen_boxed"}
-    harness.export(card(tmp_path), "alpaca", out=tmp_path / "data", **given)  # type: ignore[arg-type]
-    row = json.loads((tmp_path / "data" / "mine.jsonl").read_text("utf-8"))
-    assert (row["instruction"], "boxed" in row["system"]) == ("What is 1 + 1?", True)
-    with pytest.raises(UsageError, match="exported as they were asked"):
-        harness.export(tmp_path, "alpaca", prompt="qwen_boxed")
-
-
 @pytest.mark.parametrize(
     ("given", "reason"),
     [

@@ -76,15 +76,6 @@ def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None
         assert 0.06 < interval.half_width < 0.15  # a binomial of 198 has 0.068
 
 
-def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_each_has_one_sample() -> None:
-    sharp = estimate([AuditedPart(True, 0.5, 50, 50, 1.0, 50.0), AuditedPart(False, 0.5, 50, 50, 0.0, 50.0)], 0, RAW)
-    levelled = [AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)]
-    dull, coin = estimate(levelled, 0, RAW), estimate(levelled, 0, RAW, one_sample=True)
-    assert sharp.accuracy.question == pytest.approx((0.3, 0.7))
-    assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
-    assert coin.accuracy.question == pytest.approx((0.3, 0.7))
-
-
 def test_only_what_a_judge_decided_is_audited() -> None:
     items = items_of({"q2": "cw"}, q1="cc")
     assert {key.question_id for key in draw(items, 100)} == {"q2"}
@@ -118,18 +109,6 @@ def test_each_verdict_gets_its_part() -> None:
     assert draw(items, 10, out_of_order) == drawn
     only_wrong = {key: of for key, of in counted.items() if verdicts[key] == "wrong"}
     assert set(draw(items, 2, only_wrong)) == {*draw(items, 2), *only_wrong}
-
-
-def test_words_out_of_the_order_count_for_nothing() -> None:
-    """A person who corrects what looks wrong says nothing of the others."""
-    items = items_of({}, **{f"q{i}": "cw" for i in range(50)})
-    order = draw(items, 100)
-    correct = [key for key in order if key.sample_index == 0]
-    wrong = [key for key in order if key.sample_index == 1]
-    honest = {**dict.fromkeys(correct[:10], True), **dict.fromkeys(wrong[:10], False)}
-    picked = dict.fromkeys(wrong[11:20], True)
-    assert estimated(items, {**honest, **picked}) == estimated(items, honest)
-    assert estimated(items, picked) is None
 
 
 def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_estimate() -> None:

@@ -11,26 +11,20 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import numpy as np
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core import codec
 from harness.core.codec import decode, encode
 from harness.core.errors import StoreError, UsageError
 from harness.core.nouns import count_noun
-from harness.core.records import Grade, Question
 from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
 from harness.runs.layout import RunFolder
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import (
-    mean_question_interval,
-    question_error,
-)
 from tests.scoring.graded import grade, graded, question
 
 
@@ -97,22 +91,6 @@ def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out_aloud() -> 
     questions, grades = graded(q1="wwc", q2="wwc")
     score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
     assert (score.accuracy.value, len(score.sentences)) == (0, 2)
-
-
-@pytest.mark.parametrize(
-    ("letters", "fields", "majority", "mean_tokens"),
-    [
-        ("cww", [{"vote": "x"}, {"vote": "x"}, {"vote": "y"}], 0.5, 100),  # a mixed group counts its share
-        ("cnn", [{}, {"vote": "9"}, {"vote": "9"}], 1.0, 100),  # no answer does not vote, whatever stands in its grade
-        ("ccc", [{"completion_tokens": n} for n in (10, 30, None)], 1.0, 20),  # tokens where the server counted them
-    ],
-)
-def test_votes_and_tokens_of_one_question(
-    letters: str, fields: list[dict[str, object]], majority: float, mean_tokens: float
-) -> None:
-    grades = [grade("q1", i, letter, **fields[i]) for i, letter in enumerate(letters)]
-    score = score_benchmark([question("q1")], grades, 3)
-    assert (score.maj_at[3].value, score.mean_completion_tokens) == (majority, mean_tokens)
 
 
 def test_scores_are_broken_down_by_level_in_natural_order() -> None:
@@ -218,36 +196,6 @@ def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning(
     assert one_large.accuracy.question.half_width > 2 * equal.accuracy.question.half_width
 
 
-def tally(name: str, letters: str, independent: int | None = None, **metadata: str) -> QuestionTally:
-    """A question with one sample for each letter: c is correct, w is wrong."""
-    grades = tuple(grade(name, index, letter) for index, letter in enumerate(letters))
-    return QuestionTally.of(question(name, **metadata), grades, len(letters), independent)
-
-
-def test_the_question_interval_needs_two_clusters() -> None:
-    values = np.array([0.25, 0.75, 0.5, 0.5])
-    for labels, known in (("xxxx", False), ("xyxy", True), ("xxxy", True), ("wxyz", True)):
-        items = [tally(f"q{n}", "cw", cluster=label) for n, label in enumerate(labels)]
-        apart = len({item.cluster for item in items})
-        assert (mean_question_interval(values, items) is not None) is (apart > 1)
-        assert (question_error(items) is not None) is (apart > 1)
-        assert known or apart in (1, 4)
-
-
-def with_parts(name: str, *right_and_total: tuple[int, int] | None) -> tuple[Question, list[Grade]]:
-    """A question with its grades; None is a sample without an answer."""
-    grades = [
-        grade(name, index, "n" if pair is None else "wc"[pair[0] == pair[1]], **({"parts": pair} if pair else {}))
-        for index, pair in enumerate(right_and_total)
-    ]
-    return question(name), grades
-
-
-def scored(*drawn: tuple[Question, list[Grade]]) -> Score:
-    samples = max(len(grades) for _, grades in drawn)
-    return score_benchmark([q for q, _ in drawn], [g for _, grades in drawn for g in grades], samples)
-
-
 @pytest.mark.parametrize(
     ("questions", "mean", "by_parts", "at_most"),
     [
@@ -265,17 +213,19 @@ def scored(*drawn: tuple[Question, list[Grade]]) -> Score:
 def test_a_share_of_parts(
     questions: list[tuple[str, list[tuple[int, int] | None]]], mean: float, by_parts: float, at_most: bool
 ) -> None:
-    drawn = [
-        (
-            question(f"q{n}"),
-            [grade(f"q{n}", i, x, **({"parts": parts[i]} if parts[i] else {})) for i, x in enumerate(letters)],
-        )
+    grades = [
+        grade(f"q{n}", i, x, **({"parts": parts[i]} if parts[i] else {}))
         for n, (letters, parts) in enumerate(questions)
+        for i, x in enumerate(letters)
     ]
-    by_name = scored(*drawn).measures
-    assert {name: one.value for name, one in by_name.items()} == pytest.approx(
-        {"share of parts": mean, "share of all parts": by_parts}
-    )
+    score = score_benchmark([question(f"q{n}") for n in range(len(questions))], grades, None)
+    by_name = score.measures
+    values = {"share of parts": mean, "share of all parts": by_parts}
+    assert {name: one.value for name, one in by_name.items()} == pytest.approx(values)
+    plain = msgspec.structs.replace(score, measures={})
+    table = measure_table([("run", score), ("run", plain)])
+    assert table is not None
+    assert "| share of parts | " in to_markdown([table])
     for measure in by_name.values():
         low, high = measure.sampling or (1, 0)
         assert low < measure.value < high
@@ -310,24 +260,3 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
         accuracy = sum(item.rate or 0 for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
         assert -1e-9 <= by_name["share of all parts"].value <= 1 + 1e-9
-
-
-def test_a_benchmark_without_such_measures_stores_none() -> None:
-    plain = score_benchmark(*graded(q1="cw", q2="cc"), 2)
-    assert plain.measures == {}
-    assert measure_table([("run", plain)]) is None
-    counted = scored(with_parts("q1", (1, 2)), with_parts("q2", (1, 2)))
-    assert codec.decode(codec.encode(counted), Score).measures == counted.measures
-    table = measure_table([("run", counted), ("run", plain)])
-    assert table is not None
-    assert "| share of parts | 50.0 | at most " in to_markdown([table])
-
-
-def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
-    score = scored(with_parts("q1", (3, 3), (0, 1)), with_parts("q2", (1, 4), (2, 4)))
-    (warning,) = [warning for warning in score.sentences if "parts" in warning]
-    assert "on 1 question (such as q1: 1 to 3): the shares of right parts are left out" in warning
-    assert score.measures == {}
-    even = scored(with_parts("q1", (3, 3), (0, 3)), with_parts("q2", (1, 4), (2, 4)))
-    assert not [warning for warning in even.sentences if "parts" in warning]
-    assert len(even.measures) == 2

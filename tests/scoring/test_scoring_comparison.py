@@ -8,26 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
-from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison import compare_runs
 from harness.scoring.comparison_published import compare_published
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.published.loading import load_published, matching, published_folder, short_name
 from harness.scoring.published.value import PublishedScore, Source
 from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
-from harness.scoring.stats_differences import smallest_difference
 from harness.scoring.tally import QuestionTally, tally
-from tests.scoring.graded import grade, graded, question
+from tests.scoring.graded import graded
 
 
 @cache
@@ -284,61 +280,3 @@ def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "deciding.md").read_text("utf-8")
     (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
     assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
-
-
-Letters = dict[str, str]
-PLANNED = 4
-
-
-def compared_runs(first: Letters, second: Letters) -> PairedComparison:
-    """Of two runs of 4 samples planned; a letter for each sample that is there."""
-
-    def tallied(letters: Letters) -> list[QuestionTally]:
-        return [
-            QuestionTally.of(question(q), tuple(grade(q, i, x) for i, x in enumerate(row)), PLANNED)
-            for q, row in letters.items()
-        ]
-
-    return compare_runs(tallied(first), tallied(second))
-
-
-def filled(letters: Letters, with_: str) -> Letters:
-    return {name: row + with_ * (PLANNED - len(row)) for name, row in letters.items()}
-
-
-rows = st.lists(st.text("cw", min_size=1, max_size=PLANNED), min_size=1, max_size=4)
-
-
-@given(rows, st.data())
-def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: list[str], data: st.DataObject) -> None:
-    first = {f"q{i}": row for i, row in enumerate(rows)}
-    second = {name: data.draw(st.text("cw", min_size=1, max_size=PLANNED)) for name in first}
-    result = compared_runs(first, second)
-    ends = [
-        compared_runs(filled(first, "w"), filled(second, "c")),
-        compared_runs(filled(first, "c"), filled(second, "w")),
-    ]
-    low, high = ends
-    assert result.n_missing == sum(2 * PLANNED - len(first[name]) - len(second[name]) for name in first)
-    assert result.difference.value == pytest.approx(result.first_accuracy - result.second_accuracy)
-    assert result.first_accuracy == pytest.approx(sum(row.count("c") / len(row) for row in rows) / len(rows))
-    assert result.difference.sampling.low == pytest.approx(min(end.difference.sampling.low for end in ends))
-    assert result.difference.sampling.high == pytest.approx(max(end.difference.sampling.high for end in ends))
-    assert result.sampling_error == pytest.approx(max(end.sampling_error for end in ends))
-    shift = max(abs(end.difference.value - result.difference.value) for end in ends)
-    alone = max(float(smallest_difference(np.asarray(end.detection_variance), end.detection_growth)) for end in ends)
-    most = max(result.second_accuracy, 1 - result.second_accuracy)
-    assert result.detectable == (pytest.approx(alone + shift) if alone + shift < min(1, most + 1e-12) else None)
-    same_sign = low.difference.value * high.difference.value > 0 or low.difference.value == high.difference.value
-    assert result.p_sampling == pytest.approx(max(end.p_sampling for end in ends) if same_sign else 1.0)
-    questions = [end.difference.question for end in ends if end.difference.question is not None]
-    ps = [end.p_question for end in ends if end.p_question is not None]
-    assert (result.difference.question is None, len(questions), len(ps)) == (
-        len(rows) == 1,
-        *(2 * [2 * (len(rows) > 1)]),
-    )
-    if result.difference.question is not None:
-        assert result.difference.question.low == pytest.approx(min(interval.low for interval in questions))
-        assert result.difference.question.high == pytest.approx(max(interval.high for interval in questions))
-        assert result.p_question == pytest.approx(max(ps) if same_sign else 1.0)
-    assert result.difference.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from statistics import NormalDist
 
@@ -97,23 +96,6 @@ def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, round
     answer = confirm(state, won, ~won, range(1, 13))
     assert answer.withheld == (f"better after {called} rounds, to be confirmed by round {due}" if due else "")
     assert (answer.verdict == "better") == (due is None)
-
-
-def test_the_round_that_is_promised_for_a_confirmation_is_a_look() -> None:
-    n_promises = 0
-    for most, step in itertools.product((13, 24), (1, 3, 8)):
-        lost, won = np.zeros((most, 30), dtype=bool), np.ones((most, 30), dtype=bool)
-        seen: list[RaceState] = []
-        play(
-            {"base": lost[:0], "tuned": won[:0]},
-            lambda name, n, of={"base": lost, "tuned": won}: of[name][:n],  # type: ignore[misc]
-            most=most, margin=0.0, step=step,
-            on_look=lambda standings, seen=seen: seen.append(standings["tuned"]),  # type: ignore[misc]
-        )  # fmt: skip
-        promised = {int(state.withheld.split()[-1]) for state in seen if "to be confirmed" in state.withheld}
-        n_promises += len(promised)
-        assert promised <= {state.rounds for state in seen if state.verdict == "better"}, (most, step)
-    assert n_promises
 
 
 @pytest.mark.parametrize("sign", [1, -1])

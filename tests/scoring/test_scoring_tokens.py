@@ -6,22 +6,14 @@ For: harness.scoring.tokens.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
-from harness.core.records import Usage
-from harness.presets.grading import GradingOptions
-from harness.reports.report import report
-from harness.runs import RunFolder
-from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.stats import t_factor
 from harness.scoring.tokens import mean_of_tokens
-from tests.scoring.graded import grade, graded, question
-from tests.scoring.test_scoring_endpoints import A, sample, stored
+from tests.scoring.graded import grade, graded
 
 
 def scored(*lengths: tuple[str, int | None]) -> Score:
@@ -41,33 +33,6 @@ def test_tokens_are_told_apart_by_right_and_wrong() -> None:
     ]
     assert found == [(4, 850, 300, 2000), (2, 200, 100, 300), (2, 1500, 1000, 2000)]
     assert score.tokens.reasoning is None  # no server stated them
-
-
-def test_reasoning_tokens_come_from_the_samples(tmp_path: Path) -> None:
-    samples = [
-        msgspec.structs.replace(
-            sample("q0", i, A, right=right), usage=Usage(completion_tokens=50, reasoning_tokens=thought)
-        )
-        for i, (right, thought) in enumerate([(True, 30), (False, 44), (True, None)])
-    ]
-    (score,) = score_run(stored(tmp_path, [question("q0")], samples, 3), GradingOptions(workers=1))
-    assert score.tokens is not None
-    assert score.tokens.reasoning is not None
-    assert (score.tokens.reasoning.n, score.tokens.reasoning.mean.value) == (2, 37)
-    assert "reasoning" in report([RunFolder(tmp_path)]).markdown()
-
-
-def test_the_accuracy_of_finished_samples_has_the_interval_of_a_run_of_those_alone() -> None:
-    questions, grades = graded(q1="ccwwcw", q2="cwcwcw", q3="wwwwcc")
-    cut = [msgspec.structs.replace(g, truncated=g.sample_index >= 4) for g in grades]
-    score = score_benchmark(questions, cut, 6)
-    alone = score_benchmark(questions, [g for g in grades if g.sample_index < 4], 4)
-    found = score.accuracy_finished
-    assert found is not None
-    assert found == alone.accuracy
-    assert found.sampling != score.accuracy.sampling
-    all_cut = score_benchmark(questions, [msgspec.structs.replace(g, truncated=True) for g in grades], 6)
-    assert all_cut.accuracy_finished is None
 
 
 def test_a_longer_reply_counts_as_wrong_within_a_budget() -> None:
@@ -113,11 +78,6 @@ def test_a_long_length_leaves_few_degrees_of_freedom() -> None:
 def test_one_length_says_nothing_of_others() -> None:
     found = mean_of_tokens(np.array([10.0, math.nan, math.nan]), np.arange(3), np.arange(3))
     assert found.sampling is None
-
-
-def test_lengths_that_are_all_equal_have_an_interval_without_width() -> None:
-    found = mean_of_tokens(np.full(8, 0.0), np.repeat([0, 1], 4), np.arange(2))
-    assert found.sampling == (0.0, 0.0)
 
 
 def test_one_cluster_has_no_question_interval() -> None:
