@@ -151,18 +151,6 @@ def test_verdicts_by_hand_are_in_tables_and_choose_training_data(tmp_path: Path)
     assert changed == [right, wrong]
 
 
-def test_a_file_with_the_score_has_the_verdicts_that_it_is_made_of(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", varied())
-
-    def verdicts(name: str) -> list[Any]:
-        *_, file = harness.export(run, "every-eval-ever", out=tmp_path / name).files
-        return [line["evaluation"]["score"] for line in lines(file.path)]
-
-    before = verdicts("before")
-    overrides.correct(run.benchmark("own"), Key("q0", 0), "wrong", graded="correct", who="Ann", why="a guess")
-    assert verdicts("after") == before
-
-
 def _table(run: RunFolder, out: Path) -> list[dict[str, Any]]:
     return pyarrow.parquet.read_table(harness.export(run, "parquet", out=out).files[0].path).to_pylist()
 

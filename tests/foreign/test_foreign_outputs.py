@@ -321,19 +321,6 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
         read(dump, questions=known[5:10])
 
 
-@pytest.mark.parametrize(
-    ("file", "per_question"), [("qwen_math_cot.jsonl", 8), ("nemo_math.jsonl", 3), ("deepscaler_aime24.jsonl", None)]
-)
-def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, per_question: int | None) -> None:
-    path = shared_data / "outputs" / file
-    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
-    pairs = read(path, response_key="response", answer_key="gold", question_key="question")
-    check(pairs)
-    assert texts(pairs) == [row["response"] for row in rows]
-    if per_question:
-        assert Counter(shape(pairs)).most_common(1)[0][0] == per_question
-
-
 def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) -> None:
     path = write_rows([llmeval_row(f"q{n}", 1, f"so {n}") for n in range(3)])
     pairs = outputs.read(path)

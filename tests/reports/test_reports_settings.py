@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.asking.options.deciding import CompareOptions
 from harness.core.records import ServerFacts
@@ -57,21 +55,6 @@ from tests.reports.run_folders import write_run
 )
 def test_a_value_is_said_as_a_person_says_it(value: object, words: str) -> None:
     assert in_words(value) == words
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-        max_leaves=10,
-    )
-)
-def test_no_value_is_said_as_python_would(value: object) -> None:
-    words = in_words(value)
-    assert words
-    assert "\n" not in words
-    if not isinstance(value, str):
-        assert words not in {"None", "True", "False", "[]", "{}"}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, score_benchmark
 from tests.runs import recorded
 from tests.scoring.graded import grade, question
-from tests.scoring.test_scoring_endpoints import A, sample, stored
+from tests.scoring.test_scoring_observed import A, sample, stored
 
 WORDS = [
     *("let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "where", "each", "prime", "factor"),

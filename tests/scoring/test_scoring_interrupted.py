@@ -27,7 +27,7 @@ from harness.runs import RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from tests.patience import PATIENCE_SECONDS, until
-from tests.scoring.test_scoring_from_reasoning import run_with, sample
+from tests.scoring.test_scoring_regrades import run_with, sample
 from tests.system.command import start
 
 NAME = "made up"

@@ -18,7 +18,7 @@ import yaml
 from harness.benchmarks import catalogue
 from harness.testing import FakeServer, Request, Step, event, event_stream, models
 from tests.conftest import CHECKOUT
-from tests.scoring.test_scoring_five_tables import Cell, cells
+from tests.scoring.test_scoring_published import Cell, cells
 from tests.system.command import harness
 
 CARD_FIELDS = ("name", "title", "aliases", "prompt", "samples", "sampling", "training")

@@ -429,15 +429,6 @@ def test_the_page_of_a_run_says_settings_and_where_they_come_from(tmp_path: Path
     assert page["prompts"]["demo"]["text"]["parts"][0].startswith("What is")
 
 
-def test_the_page_of_an_unscored_run_says_what_adds_its_times_and_tokens(tmp_path: Path, get: Get) -> None:
-    row = "times and tokens"
-    for name, scored in (("a", False), ("b", True)):
-        write_run(tmp_path / "results" / name, scored=scored)
-    (words,) = table(get("/api/run?run=a")[1], "The run")[row]
-    assert words == "score the run first: `harness score` adds them"
-    assert row not in table(get("/api/run?run=b")[1], "The run")
-
-
 def test_the_newest_run_comes_first(tmp_path: Path, get: Get) -> None:
     for name, created in (("a", "2026-01-01"), ("b", "2026-03-01"), ("c", "2026-02-01")):
         folder = write_run(tmp_path / "results" / name, scored=False)

@@ -390,11 +390,6 @@ def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
     assert hit.after.startswith(r" 84 is \(42\)")
 
 
-@pytest.mark.parametrize(("sought", "question"), [("1 + 1", "q2/odd id"), ("odd", "q2/odd id"), ("frac{84}", "q1")])
-def test_questions_are_searched_too(benchmark: OpenBenchmark, sought: str, question: str) -> None:
-    assert [hit.question_id for hit in hits(benchmark, sought) if hit.part == "question"] == [question]
-
-
 def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
