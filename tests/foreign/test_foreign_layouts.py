@@ -108,6 +108,18 @@ def test_evalscope_reviews_count_once_and_a_null_is_missing(tmp_path: Path, newe
         outputs.read(path)
 
 
+def test_an_unfinished_file_of_nemo_skills_is_read_and_told(tmp_path: Path) -> None:
+    folder = nemo(tmp_path / "aime24", 0, 1, 2)
+    rows = [json.loads(row) for row in (folder / "output-rs1.jsonl").read_text().splitlines()]
+    unfinished = lines(*({**rows[n], "_async_position": n} for n in (1, 1)))
+    (folder / "output-rs1.jsonl").unlink()
+    for number in (1, 2):  # of number 2, the finished file counts
+        (folder / f"output-rs{number}.jsonl-async").write_text(unfinished)
+    read = outputs.read(folder)
+    assert sorted(keys(read)) == [("0+1?", 0), ("0+1?", 2), ("1+1?", 0), ("1+1?", 1), ("1+1?", 2)]
+    assert read.notes == ("NeMo-Skills has not finished output-rs1.jsonl-async: samples are missing",)
+
+
 def test_a_part_of_opencompass_predictions_names_the_others(tmp_path: Path) -> None:
     for name in ("sums_0", "sums_1", "other_0"):
         row = {"origin_prompt": "1+1?", "prediction": "2", "gold": "2"}

@@ -137,6 +137,14 @@ def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path)
     assert one.title.startswith("Paired with a, in points")
 
 
+def test_a_run_that_shares_no_question_with_the_first_is_named(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a", benchmarks=[("demo", 6, 4)])
+    other = write_run(tmp_path / "b", benchmarks=[("demo", 6, 4)], spoil=lambda text: f"other {text}")
+    (paired,) = (table for table in report([first, other]).tables if table.title.startswith("Paired with a"))
+    assert [row[2] for row in paired.rows] == ["–"]
+    assert paired.notes == ("b, demo: not compared: it shares no question with a.",)
+
+
 def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> None:
     model = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
     folder = write_run(tmp_path / "distill", model=model, benchmarks=[("aime24", 30, 8)], strength=0.29)

@@ -22,6 +22,7 @@ from harness.scoring.anomalies import (
     LONG_CHARS,
     allowed_repeats,
     anomalies,
+    copies_among,
     reply_doubts,
     signs,
     signs_of,
@@ -188,6 +189,28 @@ def test_copies_are_counted_named_and_one_sample_in_the_interval(
     assert (score.sampling_error is None) == bool(n_excess)  # "at most", as with one sample a question
     assert score.accuracy.sampling is not None
     assert (score.accuracy.sampling.half_width > 0.08) == (independent < 0.5)
+
+
+@pytest.mark.parametrize("n_texts", [2, 3, 10, 100, 300])
+@pytest.mark.parametrize("samples", [4, 16, 64])
+def test_a_server_that_draws_from_few_short_texts_is_accused_of_nothing(n_texts: int, samples: int) -> None:
+    drawn = np.random.default_rng(n_texts).integers(n_texts, size=30 * samples)
+    question = np.repeat(np.arange(30, dtype=np.uint32), samples)
+    for length, is_told in ((600, False), (LONG_CHARS, True)):
+        counted = copies_among(question, (length << DIGEST_BITS) + drawn, 30)
+        assert counted is not None
+        copies, independent = counted
+        repeats = copies.n_equal > 0.01 * len(drawn)
+        assert (copies.many, bool(copies.sentence)) == (is_told and repeats,) * 2
+        assert bool((independent < samples).any()) is copies.many
+
+
+def test_replies_of_unknown_text_are_no_copies() -> None:
+    question = np.zeros(8, dtype=np.uint32)
+    assert copies_among(question, np.full(8, -1), 1) is None
+    counted = copies_among(question, np.array([LONG_CHARS << DIGEST_BITS] * 2 + [-1] * 6), 1)
+    assert counted is not None
+    assert (counted[0].n_samples, counted[0].n_equal) == (8, 1)
 
 
 def test_copies_are_counted_within_the_rounds_that_the_score_covers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from harness.core.errors import UsageError
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
-from harness.scoring.comparison import compare_runs
+from harness.scoring.comparison import compare_runs, pairs
 from harness.scoring.comparison_published import compare_published
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.published.loading import load_published, matching, published_folder, short_name
@@ -29,6 +30,14 @@ from tests.scoring.graded import graded
 @cache
 def tallied(**letters: str) -> tuple[QuestionTally, ...]:
     return tally(*graded(**letters), None).questions
+
+
+def test_an_id_that_stands_for_another_row_and_a_question_without_samples_are_no_pair() -> None:
+    first, second = tallied(q1="cw", q2="cw", q3=""), tallied(q1="ww", q2="ww", q3="c")
+    asked = msgspec.structs.replace(second[0].question, row_digest="another")
+    assert [a.question.question_id for a, _ in pairs(first, [replace(second[0], question=asked), *second[1:]])] == [
+        "q2"
+    ]
 
 
 def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:

@@ -1,4 +1,4 @@
-"""What is kept of samples beside their grades: the numbers as they were, in little memory; continued samples; endpoints.
+"""What is kept of samples beside their grades: numbers as they were, in little memory; continued samples; endpoints.
 
 For: harness.scoring.observed, harness.scoring.pipeline.
 """
