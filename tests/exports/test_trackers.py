@@ -60,11 +60,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     tmp_path: Path, sent: list[Tracked]
 ) -> None:
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
-    identity = {
-        "extra_body": {"api_key": secret, "n": [1, 2]},
-        "system_prompt": "long " * 100,
-        "seed": None,
-    }
+    identity = {"extra_body": {"api_key": secret, "n": [1, 2]}, "system_prompt": "long " * 100, "seed": None}
     folder = write_run(
         tmp_path / "my run", varied(), identity=identity, settings={"endpoints": [{"base_url": "http://10.0.0.1:1/v1"}]}
     )
@@ -84,6 +80,16 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     printed = json.dumps([entry.facts, entry.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
         assert hidden not in printed
+
+
+def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, sent: list[Tracked]) -> None:
+    for name in ("a", "a", "b"):
+        folder = RunFolder(tmp_path / name)
+        if not folder.path.exists():
+            write_run(folder.path, varied())
+        harness.score(folder, track=["notes"], workers=1)
+    assert sent[0].key == sent[1].key != sent[2].key
+    assert sent[0].scores == sent[1].scores
 
 
 def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, sent: list[Tracked]) -> None:

@@ -141,12 +141,7 @@ RULE = "=" * 40
         ("output-rs0.jsonl", '{"problem": "x"}', None, "no row of NeMo-Skills: it has no 'generation'; expected "),
         ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "no 'gold'; expected prediction, gold"),
-        (
-            "r.jsonl",
-            '{"index": 1, "target": "2", "sample_score": 5}',
-            None,
-            "no 'sample_score.score'; expected",
-        ),
+        ("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}', None, "no 'sample_score.score'; expected"),
         ("r.jsonl", BARE + "}", None, NO_REFERENCE),
         ("r.jsonl", BARE + ', "gold": null}', None, NO_REFERENCE),
         ("tmp_output_x.txt", f"{RULE} 0 {RULE}\n1+1?", None, "of the format sglang, which holds no reference answers"),

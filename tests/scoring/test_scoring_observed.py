@@ -60,16 +60,11 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
         usage=Usage(), timing=Timing(started=1.0, total=2.0), endpoint=A,
     )  # fmt: skip
     full = msgspec.structs.replace(
-        plain,
-        endpoint=B,
-        finish_reason="length",
-        attempts=3,
-        reasoning="hm",
-        text="\ufffd" * 9,
+        plain, endpoint=B, finish_reason="length", attempts=3, reasoning="hm", text="\ufffd" * 9,
         timing=Timing(clock="kernel", **{name: STATED[name] for name in TIMES}),  # type: ignore[arg-type]
         usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
         salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
-    )
+    )  # fmt: skip
     exactly = msgspec.structs.replace(plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1])
     observed = Observed()
     rows = np.array([observed.observe(one) for one in (plain, full, exactly)], dtype=np.int64)

@@ -6,6 +6,7 @@ For: harness.viewer.why, harness.viewer.library.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -115,6 +116,17 @@ def test_steps_end_in_the_stored_verdict_or_say_that_its_rules_are_not_known(cha
                 assert steps[0].endswith(AGAIN), steps
             ends.add((grade.verdict, known))
     assert ends == set(itertools.product(("correct", "wrong", "undecided"), (True, False)))
+
+
+def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
+    changing.began_with("plain")
+    changing.has_card("yes")
+    assert changing.scored().verdict == "correct"
+    changing.module.unlink()
+    sys.modules.pop("own_words", None)
+    steps = changing.why()
+    assert len(steps) == 1, steps
+    assert "own_words" in steps[0]
 
 
 def changed(run: RunFolder, **fields: object) -> None:
