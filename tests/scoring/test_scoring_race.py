@@ -109,15 +109,16 @@ def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, round
 @pytest.mark.parametrize(("called", "sign"), [(8, 1), (8, -1), (6, 1), (12, -1)])
 def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int, sign: int) -> None:
     """After a verdict of the last round, the halves are compared."""
-    verdict, at = ("better" if sign == 1 else "worse"), called if called < 12 else 6
+    verdict: RaceVerdict = "better" if sign == 1 else "worse"
+    at = called if called < 12 else 6
     answers: dict[float, str] = {}
     for n_later in range(0, 31, 2):
         ahead, behind = np.zeros((12, 60), dtype=bool), np.zeros((12, 60), dtype=bool)
         behind[:, 30:] = np.arange(12)[:, None] % 2  # noise of both sides
         ahead[:6, :30], ahead[6:, :n_later] = True, True
-        pair = (ahead, behind)[::sign]
-        change, error = change_after(*pair, at)
-        answer = confirm(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), *pair, [12])  # type: ignore[arg-type]
+        candidate, baseline = (ahead, behind) if sign == 1 else (behind, ahead)
+        change, error = change_after(candidate, baseline, at)
+        answer = confirm(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, [12])
         said = f"the first {at} the difference changes by {100 * change:+.1f} points" in answer.withheld
         assert answer.verdict == ("undecided" if said else verdict)
         answers[-sign * change / error if error else 0.0] = answer.verdict

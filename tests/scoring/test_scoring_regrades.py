@@ -18,6 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.presets.grading import GradingOptions
 from harness.runs import Journal, Manifest, RunFolder, grades
+from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from tests.runs import recorded
@@ -119,6 +120,17 @@ def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(t
     assert [outcome for outcome, _ in graders(run)] == ["correct", "wrong"]
     score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert graded == [1], "the new grade holds"
+
+
+def test_a_grade_that_does_not_say_which_reply_it_read_is_made_anew(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")])
+    score_run(run, GradingOptions(workers=1))
+    place = run.benchmark(NAME)
+    current = [*grades.read(place)]
+    write_lines(place.grades, [msgspec.structs.replace(one, verdict="wrong", reply_checksum=None) for one in current])
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.accuracy.value == 1.0
+    assert [*grades.read(place)] == current
 
 
 CARD = """

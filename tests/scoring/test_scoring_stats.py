@@ -260,27 +260,6 @@ def test_the_six_properties_of_an_interval(pairs: list[tuple[int, int]], chance:
     assert same[0] < 0 < same[1]
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 5)), min_size=3, max_size=11))
-def test_a_weight_is_as_many_copies_of_its_question_in_one_cluster(pairs: list[tuple[float, int]]) -> None:
-    values, weights = np.array([value for value, _ in pairs]), np.array([weight for _, weight in pairs])
-    clusters = np.arange(len(pairs)) // 2
-    weighted = ends(question_limits(values, clusters, weights.astype(float)))
-    copied = question_limits(np.repeat(values, weights), np.repeat(clusters, weights), np.ones(weights.sum()))
-    assert weighted == pytest.approx(ends(copied))
-    assert weighted == pytest.approx(ends(question_limits(values, clusters, weights * 7.5)))
-
-
-@given(samples.filter(lambda pairs: all(n > 1 for _, n in pairs)))
-def test_the_variance_is_that_of_a_mean_of_means(pairs: list[tuple[int, int]]) -> None:
-    outcomes = [[1.0] * c + [0.0] * (n - c) for c, n in pairs]
-    expected = math.fsum(statistics.variance(one) / len(one) for one in outcomes) / len(pairs) ** 2
-    right, counts = arrays(*pairs)
-    assert float(stats.sampling_variance_of_mean(right, counts)) == pytest.approx(expected, abs=1e-15)
-    # A sample that is right in part, here always wholly, has the variance of its fraction.
-    partly = stats.sampling_variance_of_mean(right, counts, squares=right)
-    assert float(partly) == pytest.approx(expected, abs=1e-15)
-
-
 # ---- plans
 
 

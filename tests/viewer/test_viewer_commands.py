@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import GradeRules, Key, Message
+from harness.core.records import GradeRules, Message
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades, offsets, opinions
+from harness.runs import RunFolder, grades, offsets
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
@@ -259,17 +259,6 @@ def test_two_runs_have_the_intervals_of_a_comparison(tmp_path: Path) -> None:
         assert same.startswith("at most ") == (n_samples == 1)
 
 
-def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
-    files = write_run(tmp_path / "a").benchmark("demo")
-    opinions.replace(files, "other", {Key("q1", 0): True, Key("q1", 1): True, Key("q2/odd id", 1): None})
-    opinions.replace(files, "another", {Key("q1", 0): True, Key("q1", 1): False})
-    out = shown(tmp_path, "a", "--disputed")
-    assert titles(out) == ["demo · q1 · sample 1"]
-    assert "wrong, other disagrees" in shown(tmp_path, "a", "q1")
-    opinions.replace(files, "other", {Key("q1", 0): True})
-    assert "demo: 0 samples" in shown(tmp_path, "a", "--disputed")
-
-
 LOOP = "Well. " + "Wait, let me check again. " * 40
 
 
@@ -354,21 +343,6 @@ def test_the_rows_of_a_scored_file_are_shown_with_their_lines(typed: Path, sourc
     assert "typed.csv:3" in shown(typed, source, "--undecided")
     assert "typed.csv:5" in shown(typed, source, "--grep", "300 cm")
     assert "typed: 2 questions" in shown(typed, source)
-
-
-def test_a_file_that_is_not_scored_or_was_changed_is_not_shown(typed: Path, tmp_path: Path) -> None:
-    other = tmp_path / "typed.csv"
-    other.write_bytes((typed / "typed.csv").read_bytes())
-    done = harness(tmp_path, "show", "typed.csv")
-    assert done.code == 3
-    assert done.err.startswith("harness: typed.csv is not scored yet: run `harness score typed.csv` first.")
-    assert harness(tmp_path, "score", "typed.csv").code == 0
-    other.write_text(other.read_text().replace("2,3", "2,2"))
-    done = harness(tmp_path, "show", "typed.csv", "--wrong")
-    assert done.code == 3
-    assert "typed.csv was changed after it was scored: run `harness score " in done.err
-    other.unlink()
-    assert "wrong, typed.csv:4" in shown(tmp_path, "typed.csv.scored", "--wrong"), "the run holds the rows itself"
 
 
 def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:
