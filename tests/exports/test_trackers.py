@@ -20,6 +20,7 @@ from harness.cli.flags import command_of
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked
+from harness.runs import RunFolder
 from harness.testing import FakeServer
 from tests.exports.graded_runs import sample, varied, write_run
 from tests.system.command import harness as in_folder

@@ -36,6 +36,13 @@ def test_a_single_step_is_no_series_and_a_score_without_a_sample_is_left_out() -
     assert series_plot([Step("aime", 500, EARLY), Step("aime", 1000, EMPTY)]) is None
 
 
+def test_series_keep_the_order_in_which_they_are_named() -> None:
+    steps = [Step("z", 2, EARLY), Step("a", 1, EARLY), Step("z", 1, LATE), Step("a", 2, LATE)]
+    plot = series_plot(steps)
+    assert plot is not None
+    assert [row[:2] for row in plot.rows] == [("z", 1), ("z", 2), ("a", 1), ("a", 2)]
+
+
 def test_a_step_that_differs_from_the_base_is_marked_and_one_with_missing_samples_has_a_note() -> None:
     steps = [
         Step("a", 1, EARLY),

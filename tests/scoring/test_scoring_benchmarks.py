@@ -232,6 +232,12 @@ def test_a_share_of_parts(
         assert measure.at_most == at_most
 
 
+def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
+    grades = [grade("q0", i, "w", parts=(1, total)) for i, total in enumerate((2, 3))]
+    score = score_benchmark([question("q0")], grades, None)
+    assert (score.measures, any("on 1 question (such as q0" in text for text in score.sentences)) == ({}, True)
+
+
 def answers_with(totals: Iterable[int]) -> st.SearchStrategy[list[tuple[str, int | None, int]]]:
     """(verdict, total or None, right parts) of some answers to one question. totals: those that the grader states."""
     each = st.tuples(st.sampled_from("cwnu"), st.none() | st.sampled_from([*totals]), st.integers(0, 6))

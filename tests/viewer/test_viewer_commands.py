@@ -243,6 +243,12 @@ def test_of_two_sets_of_questions_what_they_share_is_said_in_words(tmp_path: Pat
     assert "questions:" not in harness(tmp_path, "compare", "a", "a", "--samples").out
 
 
+def test_differences_of_two_runs_are_said_in_words(results: Path) -> None:
+    lines = [" ".join(line.split()) for line in harness(results, "compare", "a", "b", "--samples").out.splitlines()]
+    assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
+    assert {"seed: not set → 7", "q1 33 % of 3 67 % of 3 +33", "1 sample from wrong to correct"} <= {*lines}
+
+
 def test_two_runs_have_the_intervals_of_a_comparison(tmp_path: Path) -> None:
     right, wrong = r"\boxed{42}", r"\boxed{1}"
     baseline, other = [right, right, right, wrong, wrong, right], [right, *[wrong] * 4, right]
