@@ -76,6 +76,18 @@ def test_one_table_has_a_row_a_run_and_a_column_a_benchmark(two_runs: Report) ->
     assert table.rows[1][3] == "–"
 
 
+def test_the_settings_that_differ_stand_in_a_report(tmp_path: Path) -> None:
+    ours = write_run(tmp_path / "ours", settings={"sampling": {"max_tokens": 32768, "top_k": 7}})
+    theirs = write_run(tmp_path / "theirs", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
+    twin = write_run(tmp_path / "twin", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
+    shown = report([ours, theirs])
+    rest = shown.markdown().partition("**Settings of demo that differ**")[2]
+    assert "| setting | ours | theirs |" in rest
+    assert "32,768 | 4,096 |" in rest
+    assert "top" not in rest
+    assert "that differ" not in report([theirs, twin]).markdown()
+
+
 def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) -> None:
     run = write_run(tmp_path / "ours")
     shown = Report(report([run]).runs, repeat=lambda _manifest, label, _scores: [f"harness run --out {label}-again"])

@@ -36,6 +36,14 @@ def test_a_single_step_is_no_series_and_a_score_without_a_sample_is_left_out() -
     assert series_plot([Step("aime", 500, EARLY), Step("aime", 1000, EMPTY)]) is None
 
 
+def test_a_step_beside_a_gap_shows_its_interval_as_a_line_and_other_pictures_have_no_outline() -> None:
+    steps = [Step("a", 1, EARLY), Step("a", 2, LATE), Step("a", 3, None), Step("a", 4, LATE)]
+    for listed, outlined in ((steps, True), (steps[:2], False), ([*steps[:2], Step("b", 1, LATE)], True)):
+        plot = series_plot(listed)
+        assert plot is not None
+        assert ("stroke" in plot.drawing["layer"][0]["encoding"]) == outlined
+
+
 def test_series_keep_the_order_in_which_they_are_named() -> None:
     steps = [Step("z", 2, EARLY), Step("a", 1, EARLY), Step("z", 1, LATE), Step("a", 2, LATE)]
     plot = series_plot(steps)
