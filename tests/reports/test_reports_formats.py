@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+import harness
 from harness.asking.options.deciding import CompareOptions
 from harness.benchmarks import catalogue
 from harness.cli.flags import command_of
@@ -74,6 +75,16 @@ def test_one_table_has_a_row_a_run_and_a_column_a_benchmark(two_runs: Report) ->
     assert [row[0] for row in table.rows] == ["base", "tuned"]
     assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\)( \[\d\])?", table.rows[0][2])
     assert table.rows[1][3] == "–"
+
+
+def test_numbers_of_samples_that_differ_are_shown_as_at_most_so_many() -> None:
+    def shown(planned: int | None, **letters: str) -> str:
+        table = score_table([("run", score_benchmark(*graded(**letters), planned))])
+        return table.rows[0][table.columns.index("size")]
+
+    assert shown(None, q1="cw", q2="cwwww") == "2 × ≤ 5"
+    assert shown(None, q1="cwwww", q2="cwwww") == "2 × 5"
+    assert shown(5, q1="cwwww", q2="cwwww") == "2 × 5"
 
 
 def test_the_settings_that_differ_stand_in_a_report(tmp_path: Path) -> None:
@@ -195,6 +206,11 @@ def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> Non
         report([folder])
 
 
+def test_runs_of_one_folder_name_are_told_apart_by_their_path(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / place / "run") for place in ("a", "b")]
+    assert [run.label for run in report(folders).runs] == ["a/run", "b/run"]
+
+
 @pytest.mark.parametrize("payload", thinned(PAYLOADS))
 def test_no_format_lets_a_foreign_text_act(tmp_path: Path, payload: str) -> None:
     hostile = payload.format(url="http://example.invalid")
@@ -254,6 +270,26 @@ def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_p
     assert shown.csv().count("\n") == 2
     report([write_run(tmp_path / "small", benchmarks=[("demo", 1, 4)])]).write(folder.path)
     assert not (folder.path / "report_breakdowns.csv").exists()
+
+
+def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Path) -> None:
+    """A file has rows of two of four questions: those of the first unit are answered, and one of the second."""
+    (tmp_path / "table.csv").write_text(
+        "id,question,answer,unit\n1,one?,1,sums\n2,two?,2,areas\n3,three?,3,areas\n4,four?,4,areas\n"
+    )
+    (tmp_path / "card.yaml").write_text(
+        "title: units\nsource: {kind: file, path: table.csv}\n"
+        "columns: {question: question, answer: answer, id: id, metadata: [unit]}\n"
+        "kind: auto\nprompt: boxed\n"
+    )
+    (tmp_path / "typed.csv").write_text("question,answer,response\none?,1,1\ntwo?,2,2\n")
+    harness.score(tmp_path / "typed.csv", benchmark=str(tmp_path / "card.yaml"))
+    shown = harness.report(tmp_path / "typed.csv", out=tmp_path / "out")
+    assert re.search(r"\| areas \| 1 of 3 \| 100\.0 \|", shown.markdown())
+    assert re.search(r"\| sums \| 1 \| 100\.0 \|", shown.markdown())
+    assert "only one of the four has a sample" in shown.markdown()
+    (areas, sums) = csv.DictReader((tmp_path / "out" / "report_breakdowns.csv").read_text("utf-8").splitlines())
+    assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
 
 
 WORDS = st.text(st.sampled_from("abcé漢-_/"), min_size=1, max_size=12)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.core.records import GradeRules, Key, Message
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades, offsets, opinions
+from harness.runs import RunFolder, grades, offsets, opinions, overrides
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
@@ -241,6 +241,18 @@ def test_of_two_sets_of_questions_what_they_share_is_said_in_words(tmp_path: Pat
     write_run(tmp_path / "c", identity={"dataset_digest": "cc" * 32})
     assert "questions: 2 → 2, of which 2 the same" in harness(tmp_path, "compare", "a", "c", "--samples").out
     assert "questions:" not in harness(tmp_path, "compare", "a", "a", "--samples").out
+
+
+def test_verdicts_by_hand_count_in_a_comparison(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path / name)
+    override = overrides.Override(
+        benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="wrong", who="Ada",
+        when="2026-01-01T00:00:00+00:00", why="it is",
+    )  # fmt: skip
+    overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
+    lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
+    assert "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0" in lines
 
 
 def test_differences_of_two_runs_are_said_in_words(results: Path) -> None:
