@@ -23,7 +23,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
-from harness.foreign import formats, outputs
+from harness.foreign import formats, outputs, tools
 from harness.reports.tables import sample_table
 
 Write = Callable[..., Path]
@@ -313,6 +313,23 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
     with pytest.raises(UsageError, match="state 0 holds the text of no question"):
         read(dump, questions=known[5:10])
+
+
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ({"prompt": "p", "gen": "x", "answer": 1}, "llmeval"),
+        ({"question": "p", "generated_responses": ["x"], "gold_answer": 1}, "limo"),
+        ({"doc_id": 0, "doc": {}, "target": "1", "resps": [["x"]]}, "lm_eval"),
+        ({"custom_id": "a", "response": {"body": {}}}, "openai_batch"),
+        ({"custom_id": "a", "response": "a text", "answer": 1}, "columns"),
+        ({"question": "p", "response": "x", "answer": 1}, "columns"),
+    ],
+)
+def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
+    from harness.benchmarks.sources.tables import Row
+
+    assert tools.recognise(Row("x", row)) == format
 
 
 def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) -> None:

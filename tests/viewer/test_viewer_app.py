@@ -412,6 +412,13 @@ def test_the_page_of_a_run_says_settings_and_where_they_come_from(results: Path,
     assert page["prompts"]["demo"]["text"]["parts"][0].startswith("What is")
 
 
+def test_the_page_of_an_unscored_run_says_what_adds_its_times_and_tokens(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "c", scored=False)
+    unscored, scored = (table(client.get(f"/api/run?run={run}").json(), "The run") for run in "ca")
+    assert unscored["times and tokens"] == ["score the run first: `harness score` adds them"]
+    assert "times and tokens" not in scored
+
+
 def test_the_newest_run_comes_first(results: Path, client: httpx.Client) -> None:
     for name, created in (("c", "2026-01-02"), ("d", "2026-03-01"), ("e", "2026-02-01")):
         folder = write_run(results / "results" / name, scored=False)
