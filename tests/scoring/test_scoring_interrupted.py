@@ -84,13 +84,16 @@ def whole(tmp_path: Path, slow_verifier: Path) -> bytes:
 
 
 @pytest.mark.slow
-def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: bytes) -> None:
+@pytest.mark.parametrize("n_torn", [0, 1])
+def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: bytes, n_torn: int) -> None:
     run = run_of(tmp_path / "run", 40)
     (note,) = interrupted(run, 25, GradingOptions(workers=1))
-    n_stored = len(partial(run).read_bytes().splitlines())
+    stored = partial(run).read_bytes()
+    n_stored = len(stored.splitlines())
     assert n_stored >= 25
     assert note == f"made up: {n_stored} grades are stored; the same command continues"
-    assert graded_by(run, GradingOptions(workers=1)) == 40 - n_stored
+    partial(run).write_bytes(stored[: len(stored) - 20 * n_torn])  # a torn last line costs its own grade only
+    assert graded_by(run, GradingOptions(workers=1)) == 40 - n_stored + n_torn
     assert run.benchmark(NAME).grades.read_bytes() == whole
     assert not partial(run).exists()
 
@@ -117,12 +120,14 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
     write_lines(
         place.grades, [msgspec.structs.replace(one, verdict="undecided") for one in grades.read(run.benchmark(NAME))]
     )
+    stored = place.grades.read_bytes()
     (note,) = interrupted(run, 25, GradingOptions(workers=1, fresh=True))
     n_stored = len(place.fresh_grades.read_bytes().splitlines())
     assert n_stored >= 25
     assert note == f"made up: {n_stored} grades are stored; the same command without --fresh continues"
     (note,) = interrupted(run, 5, GradingOptions(workers=1))
     assert len(place.fresh_grades.read_bytes().splitlines()) >= n_stored + 5
+    assert place.grades.read_bytes() == stored, "replaced only at the end"
     assert graded_by(run, GradingOptions(workers=1)) <= 40 - n_stored - 5
     assert place.grades.read_bytes() == before
     assert not place.fresh_grades.exists()

@@ -96,6 +96,12 @@ def test_thinking_that_was_not_sent_does_not_count_as_speed(tmp_path: Path) -> N
     assert speed.tokens_per_s == pytest.approx(2550.0)
 
 
+def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1)) for i in range(5)], 2)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert (score.speed and score.speed.n_samples, score.workload and score.workload.n_samples) == (2, 2)
+
+
 def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1), 200 * (i + 1)) for i in range(3)], 3)
     (score,) = score_run(run, GradingOptions(workers=1))
