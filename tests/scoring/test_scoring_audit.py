@@ -76,6 +76,13 @@ def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None
         assert 0.06 < interval.half_width < 0.15  # a binomial of 198 has 0.068
 
 
+def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_each_has_one_sample() -> None:
+    levelled = [AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)]
+    dull, coin = estimate(levelled, 0, RAW), estimate(levelled, 0, RAW, one_sample=True)
+    assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
+    assert coin.accuracy.question == pytest.approx((0.3, 0.7))
+
+
 def test_only_what_a_judge_decided_is_audited() -> None:
     items = items_of({"q2": "cw"}, q1="cc")
     assert {key.question_id for key in draw(items, 100)} == {"q2"}

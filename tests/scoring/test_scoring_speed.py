@@ -138,6 +138,15 @@ def test_time_without_a_request_in_flight_does_not_count_and_unstated_usage_is_c
     assert workload(worked(0, 5, 0)).busy_s == 0
 
 
+def test_only_the_rows_asked_for_count() -> None:
+    observed = Observed()
+    rows = [observed.observe(one) for one in (worked(0, 0, 1), worked(1, 5, 9, attempts=4), worked(2, 0, 2))]
+    found = of_rows(observed, np.array([rows[0], rows[2]]))
+    assert found is not None
+    assert (found.n_samples, found.busy_s, found.requests) == (2, 2, 2)
+    assert of_rows(observed, np.array([], dtype=np.int64)) is None
+
+
 def of_lengths(*lengths: tuple[str, int | None]) -> Score:
     """One question; a letter and the tokens of each sample."""
     questions, _ = graded(q1="")
