@@ -63,6 +63,14 @@ def test_a_step_that_differs_from_the_base_is_marked_and_one_with_missing_sample
     assert table.title.endswith("change: from the row before; * differs from step 1")
 
 
+def test_the_table_says_the_change_within_each_series_and_which_interval_is_at_most_so_wide() -> None:
+    table = series_table([Step("a", 1, EARLY), Step("a", 2, LATE), Step("b", 1, LATE)])
+    assert ([row[-1] for row in table.rows], table.notes) == (["–", "+50.0", "–"], ())
+    single = series_table([Step("a", 1, scored("c", "w"))])
+    assert (single.rows[0][3][:8], single.rows[0][3][-4:]) == ("at most ", " [1]")
+    assert [note.partition(":")[0] for note in single.notes] == ["at most"], "and a footnote says what that means"
+
+
 def test_a_step_without_a_score_has_a_row_that_says_why() -> None:
     shown = series_table(
         [Step("a", 1, EARLY), Step("a", 2, None, remark="the server did not start"), Step("a", 3, LATE)]
