@@ -16,8 +16,10 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import harness
+from harness.cli.flags import command_of
 from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.exports import export, formats
@@ -46,6 +48,8 @@ def test_training_data_hold_right_replies_that_ended_each_once(run: RunFolder, t
     assert len(replies) == 5
     assert replies.count(r"So \boxed{1}.") == 1
     assert not any("{2}." in text or text.startswith("Cut") for text in replies)
+    prompt = rows(run, "trl", tmp_path / "trl")[0]["prompt"]
+    assert [turn["role"] for turn in prompt] == ["system", "user"]
 
 
 def test_thinking_goes_along_or_not(run: RunFolder, tmp_path: Path) -> None:
@@ -210,6 +214,17 @@ def test_a_large_run_goes_through_in_small_pieces(tmp_path: Path) -> None:
     assert grown < 45_000, f"{grown} kB for 60 MB of samples"
 
 
+def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_path: Path) -> None:
+    def invoked(*words: object) -> Any:
+        return CliRunner().invoke(command_of("export"), [str(run.path), *map(str, words)])
+
+    assert "own.jsonl: 5" in invoked("--to", "sharegpt", "--out", tmp_path / "a").output
+    printed = json.loads(invoked("--to", "trl", "--finish-reason", "any", "--json").output)
+    assert printed["folder"] == str(run.path / "exports" / "trl")
+    assert [file["records"] for file in printed["files"]] == [6]
+    assert "shortest=0: expected a number greater than" in str(invoked("--to", "trl", "--shortest", "0").exception)
+
+
 def test_no_cell_of_a_csv_becomes_a_date_or_a_time(tmp_path: Path) -> None:
     answers = ("3:2", "1/2", "1-2", "12:30", "37升", "2.5", "1/2米")
     rows = [f"Which is number {n}?,{answer},\\boxed{{{answer}}}\n" for n, answer in enumerate(answers)]
@@ -295,6 +310,12 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
 def test_what_makes_no_training_data_is_refused(tmp_path: Path, given: dict[str, object], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         harness.export(card(tmp_path), out=tmp_path / "data", **given)  # type: ignore[arg-type]
+
+
+def test_solutions_stand_beside_the_prompt_that_is_asked_for(tmp_path: Path) -> None:
+    harness.export(card(tmp_path), "alpaca", solution_key="solution", prompt="qwen_boxed", out=tmp_path / "data")
+    row = json.loads((tmp_path / "data" / "mine.jsonl").read_text("utf-8"))
+    assert (row["instruction"], "boxed" in row["system"]) == ("What is 1 + 1?", True)
 
 
 def test_a_test_set_is_refused_unless_it_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

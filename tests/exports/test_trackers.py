@@ -162,6 +162,12 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
     assert not run.benchmark("own").grades.exists()
 
 
+def test_a_file_is_tracked_as_the_run_that_is_made_of_it(tmp_path: Path, sent: list[Tracked]) -> None:
+    (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n')
+    harness.score(tmp_path / "outputs.jsonl", track="notes", workers=1)
+    assert len(sent) == 1
+
+
 def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
     with pytest.raises(UsageError) as raised:
