@@ -427,6 +427,12 @@ def test_the_newest_run_comes_first(results: Path, client: httpx.Client) -> None
     assert [run["run"] for run in client.get("/api/runs").json()["runs"]][:3] == ["d", "e", "c"]
 
 
+def test_a_damaged_manifest_is_a_sentence(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "c", scored=False).manifest.write_bytes(b"{")
+    answer = client.get("/api/run", params={"run": "c"})
+    assert (answer.status_code, "manifest.json" in answer.json()["error"]) == (409, True)
+
+
 def test_a_question_is_titled_as_its_data_have_it(results: Path, client: httpx.Client) -> None:
     asked = {
         "own": RunQuestion(f"What is 17 + 25?\n{BOXED}", "42", [RunReply("42")]),
