@@ -372,6 +372,8 @@ def test_the_rows_of_a_scored_file_are_shown_with_their_lines(typed: Path, sourc
     assert "typed.csv:3" in shown(typed, source, "--undecided")
     assert "typed.csv:5" in shown(typed, source, "--grep", "300 cm")
     assert "typed: 2 questions" in shown(typed, source)
+    (question_id,) = re.findall(r"[0-9a-f]{16}", shown(typed, source).splitlines()[1])
+    assert "curl" not in shown(typed, source, f"{question_id}:1"), "a row of a file has no request"
 
 
 def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:
