@@ -333,9 +333,13 @@ def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str
 
 
 def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) -> None:
-    path = write_rows([llmeval_row(f"q{n}", 1, f"so {n}") for n in range(3)])
+    path = write_rows([llmeval_row(f"q{n}", 1, f" so {n}\n") for n in range(3)])
     pairs = outputs.read(path)
-    assert [sample.text for _, sample in pairs] == [sample.text for _, sample in pairs] == ["so 0", "so 1", "so 2"]
+    assert (
+        [sample.text for _, sample in pairs]
+        == [sample.text for _, sample in pairs]
+        == [" so 0\n", " so 1\n", " so 2\n"]
+    )
     path.unlink()
     with pytest.raises(UsageError):
         list(pairs)

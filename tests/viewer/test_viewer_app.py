@@ -429,8 +429,9 @@ def test_the_newest_run_comes_first(results: Path, client: httpx.Client) -> None
 
 def test_a_damaged_manifest_is_a_sentence(results: Path, client: httpx.Client) -> None:
     write_run(results / "results" / "c", scored=False).manifest.write_bytes(b"{")
-    answer = client.get("/api/run", params={"run": "c"})
-    assert (answer.status_code, "manifest.json" in answer.json()["error"]) == (409, True)
+    for path in ("/api/run", "/api/benchmark"):
+        answer = client.get(path, params={"run": "c", "benchmark": "demo"})
+        assert (answer.status_code, "manifest.json" in answer.json()["error"]) == (409, True)
 
 
 def test_a_question_is_titled_as_its_data_have_it(results: Path, client: httpx.Client) -> None:
