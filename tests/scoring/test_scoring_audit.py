@@ -81,6 +81,12 @@ def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_eac
     dull, coin = estimate(levelled, 0, RAW), estimate(levelled, 0, RAW, one_sample=True)
     assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
     assert coin.accuracy.question == pytest.approx((0.3, 0.7))
+    for samples, wide in ((1, False), (2, True)):
+        items = items_of({f"q{i}": "cw"[i % 2] * samples for i in range(200)})
+        of_items = estimated(items, {key: n % 3 != 0 for n, key in enumerate(draw(items, 60))})
+        assert of_items
+        assert of_items.accuracy.question
+        assert (of_items.accuracy.question.half_width > 0.3) == wide
 
 
 def test_only_what_a_judge_decided_is_audited() -> None:
