@@ -16,6 +16,7 @@ import pytest
 from harness.benchmarks.catalogue import DATA
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question, Sample
+from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs.line_file import write_lines
@@ -101,6 +102,18 @@ def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, ow
     with pytest.raises(UsageError, match=r"ModuleNotFoundError: .*nothing_of_this_name.* \(own_verifier.py:1\)"):
         score_run(run, GradingOptions(workers=1))
     assert graders(run) == before
+
+
+def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
+    score_run(run, GradingOptions(workers=1))
+    current = graders(run)
+    with monkeypatch.context() as older:
+        older.setattr(pool, "GRADER", "rules/of another day")
+        score_run(run, GradingOptions(workers=1))
+        assert {grader for _, grader in graders(run)} == {"rules/of another day"}
+    score_run(run, GradingOptions(workers=1))
+    assert graders(run) == current
 
 
 def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(tmp_path: Path) -> None:
