@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow.parquet
 import pytest
 import yaml
@@ -21,14 +20,13 @@ from click.testing import CliRunner
 
 import harness
 from harness.cli.flags import command_of
-from harness.core import codec
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.exports import export, formats
 from harness.foreign import outputs
-from harness.runs import Manifest, RunFolder, grades, overrides, read_samples, record
+from harness.runs import Manifest, RunFolder, grades, overrides, read_samples
 from tests.budget import rounds
-from tests.exports.graded_runs import SYSTEM, sample, varied, write_run
+from tests.exports.graded_runs import sample, varied, write_run
 from tests.faults.snapshots import every_state, put, state_of
 
 
@@ -50,26 +48,8 @@ def test_training_data_hold_right_replies_that_ended_each_once(run: RunFolder, t
     assert len(replies) == 5
     assert replies.count(r"So \boxed{1}.") == 1
     assert not any("{2}." in text or text.startswith("Cut") for text in replies)
-
-
-def test_more_may_be_asked_for(run: RunFolder, tmp_path: Path) -> None:
-    def n(**options: Any) -> int:
-        return len(rows(run, "trl", tmp_path / str(options), **options))
-
-    assert n() == 5
-    assert n(distinct=False) == 6
-    assert n(finish_reasons=()) == 6
-    assert n(finish_reasons=("length",)) == 1
-    assert n(take="all") == 6  # the wrong one; the empty one teaches nothing
-    assert n(take="all", finish_reasons=(), distinct=False) == 9
-    assert n(shortest=1) == 3
-    assert n(shortest=2) == 5
-
-
-def test_the_shortest_are_the_shortest_thinking_included(run: RunFolder, tmp_path: Path) -> None:
-    replies = [row["completion"][0]["content"] for row in rows(run, "trl", tmp_path, shortest=1)]
-    assert replies[0] == r"So \boxed{1}."
-    assert replies[1].endswith("One and one.\n</think>\n\n\\boxed{2}")
+    prompt = rows(run, "trl", tmp_path / "trl")[0]["prompt"]
+    assert [turn["role"] for turn in prompt] == ["system", "user"]
 
 
 def test_thinking_goes_along_or_not(run: RunFolder, tmp_path: Path) -> None:
@@ -79,23 +59,6 @@ def test_thinking_goes_along_or_not(run: RunFolder, tmp_path: Path) -> None:
     assert "<think>hm</think>\n\\boxed{2}" in whole
     assert final.count(r"\boxed{2}") == 2
     assert not any("think" in text for text in final)
-
-
-def test_each_format_has_its_fields(run: RunFolder, tmp_path: Path) -> None:
-    alpaca = rows(run, "alpaca", tmp_path / "alpaca")[0]
-    assert alpaca == {
-        "instruction": "What is 0 + 1? 中文 \\frac{1}{2}", "input": "", "output": r"So \boxed{1}.",
-        "system": SYSTEM, "history": [],
-    }  # fmt: skip
-    sharegpt = rows(run, "sharegpt", tmp_path / "sharegpt")[0]
-    assert sharegpt["system"] == SYSTEM
-    assert [turn["from"] for turn in sharegpt["conversations"]] == ["human", "gpt"]
-    trl = rows(run, "trl", tmp_path / "trl")[0]
-    assert [turn["role"] for turn in trl["prompt"]] == ["system", "user"]
-    assert trl["solution"] == "1"
-    info = json.loads((tmp_path / "sharegpt" / "dataset_info.json").read_text())
-    assert info["own"]["file_name"] == "own.jsonl"
-    assert info["own"]["columns"]["messages"] == "conversations"
 
 
 def test_llmevals_file_comes_back_with_its_keys_texts_and_verdicts(run: RunFolder, tmp_path: Path) -> None:
@@ -147,27 +110,12 @@ def test_parquet_holds_every_field_and_says_what_each_is(run: RunFolder, tmp_pat
     )
 
 
-def test_csv_holds_the_same_fields_and_no_formula(run: RunFolder, tmp_path: Path) -> None:
-    table = pyarrow.parquet.read_table(harness.export(run, "parquet", out=tmp_path).files[0].path).to_pylist()
-    written = harness.export(run, "csv", out=tmp_path).files[0]
-    assert written.path.read_bytes().startswith(b"\xef\xbb\xbfbenchmark,question_id,")
-    with written.path.open(encoding="utf-8-sig", newline="") as file:
-        read = list(csv.DictReader(file))
-    assert written.n == len(read) == len(table) == 10
-    for cells, values in zip(read, table, strict=True):
-        assert list(cells) == [*values, *(f"metadata.{name}" for name in json.loads(values["metadata"]))]
-        assert {f"metadata.{name}": str(value) for name, value in json.loads(values["metadata"]).items()}.items() <= (
-            cells.items()
-        )
-        assert cells["text"].removeprefix("'") == (values["text"] or "").replace("\0", "")
-        assert (cells["references"], cells["verdict"]) == (values["references"][0], values["verdict"])
-        assert all(cell[:1] not in tuple("=+-@\t\r\n") for cell in cells.values() if cell)
-
-
 @pytest.mark.parametrize("text", ["=1+1", "-3", "@sum", "a\0b", "two\r\nlines", 'a "quoted", word', "\ud83d half"])
 def test_a_hostile_text_stays_one_cell(tmp_path: Path, text: str) -> None:
     run = write_run(tmp_path / "run", [sample(0, 0, text)], scored=False)
-    with harness.export(run, "csv").files[0].path.open(encoding="utf-8-sig", newline="") as file:
+    (written,) = harness.export(run, "csv").files
+    assert (written.n, written.path.read_bytes()[:13]) == (1, b"\xef\xbb\xbfbenchmark,")
+    with written.path.open(encoding="utf-8-sig", newline="") as file:
         (row,) = csv.DictReader(file)
     guard = "'" if text[0] in "=-@" else ""
     assert row["text"] == guard + text.replace("\0", "").replace("\ud83d", "\ufffd")
@@ -190,18 +138,6 @@ def test_verdicts_by_hand_are_in_tables_and_choose_training_data(tmp_path: Path)
     assert [after[wrong][name] for name in facts] == ["correct", True, "override", "wrong"]
     changed = [key for key, row in after.items() if row != before[key]]
     assert changed == [right, wrong]
-
-
-def test_a_file_with_the_score_has_the_verdicts_that_it_is_made_of(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", varied())
-
-    def verdicts(name: str) -> list[Any]:
-        *_, file = harness.export(run, "every-eval-ever", out=tmp_path / name).files
-        return [line["evaluation"]["score"] for line in lines(file.path)]
-
-    before = verdicts("before")
-    overrides.correct(run.benchmark("own"), Key("q0", 0), "wrong", graded="correct", who="Ann", why="a guess")
-    assert verdicts("after") == before
 
 
 def _table(run: RunFolder, out: Path) -> list[dict[str, Any]]:
@@ -262,19 +198,6 @@ def test_the_samples_are_those_of_the_plan(tmp_path: Path) -> None:
     assert harness.export(run, "parquet").files[0].n == 10
 
 
-def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", varied())
-    path = harness.export(run, "trl", out=tmp_path / "out").files[0].path
-    before = path.read_bytes()
-    journal = run.benchmark("own").samples
-    newer = codec.encode(msgspec.structs.replace(sample(2, 3, "new"), schema=9))
-    journal.write_bytes(journal.read_bytes() + record.seal(newer))
-    with pytest.raises(StoreError):
-        harness.export(run, "trl", out=tmp_path / "out")
-    assert path.read_bytes() == before
-    assert sorted(p.name for p in path.parent.iterdir()) == ["own.jsonl"]
-
-
 @pytest.mark.wide
 def test_a_large_run_goes_through_in_small_pieces(tmp_path: Path) -> None:
     many = [sample(0, index, f"{index} " + "x" * 200_000 + r" \boxed{1}") for index in range(300)]
@@ -291,30 +214,15 @@ def test_a_large_run_goes_through_in_small_pieces(tmp_path: Path) -> None:
     assert grown < 45_000, f"{grown} kB for 60 MB of samples"
 
 
-def invoked(*words: object) -> Any:
-    return CliRunner().invoke(command_of("export"), [str(word) for word in words])
-
-
 def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_path: Path) -> None:
-    done = invoked(run.path, "--to", "sharegpt", "--out", tmp_path / "a")
-    assert done.exit_code == 0
-    assert "own.jsonl: 5" in done.output
-    printed = json.loads(invoked(run.path, "--to", "trl", "--finish-reason", "any", "--json").output)
+    def invoked(*words: object) -> Any:
+        return CliRunner().invoke(command_of("export"), [str(run.path), *map(str, words)])
+
+    assert "own.jsonl: 5" in invoked("--to", "sharegpt", "--out", tmp_path / "a").output
+    printed = json.loads(invoked("--to", "trl", "--finish-reason", "any", "--json").output)
     assert printed["folder"] == str(run.path / "exports" / "trl")
     assert [file["records"] for file in printed["files"]] == [6]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--to", "sharegp"), "Did you mean sharegpt?"),
-        (("--to", "trl", "--shortest", "0"), "shortest=0: expected a number greater than or equal to 1"),
-    ],
-)
-def test_mistakes_are_one_sentence(run: RunFolder, words: tuple[str, ...], sentence: str) -> None:
-    done = invoked(run.path, *words)
-    assert isinstance(done.exception, UsageError)
-    assert sentence in done.exception.sentence
+    assert "shortest=0: expected a number greater than" in str(invoked("--to", "trl", "--shortest", "0").exception)
 
 
 def test_no_cell_of_a_csv_becomes_a_date_or_a_time(tmp_path: Path) -> None:
@@ -388,21 +296,6 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
     assert written.files[0].n == 1, "a row without a solution is left out"
 
 
-def test_solutions_stand_beside_the_prompt_that_is_asked_for(tmp_path: Path) -> None:
-    given = {"solution_key": "solution", "prompt": "qwen_boxed"}
-    harness.export(card(tmp_path), "alpaca", out=tmp_path / "data", **given)  # type: ignore[arg-type]
-    row = json.loads((tmp_path / "data" / "mine.jsonl").read_text("utf-8"))
-    assert (row["instruction"], "boxed" in row["system"]) == ("What is 1 + 1?", True)
-    with pytest.raises(UsageError, match="exported as they were asked"):
-        harness.export(tmp_path, "alpaca", prompt="qwen_boxed")
-
-
-def test_trl_gets_the_prompt_and_the_reference(tmp_path: Path) -> None:
-    harness.export(card(tmp_path), "trl", solution_key="solution", out=tmp_path / "data")
-    row = json.loads((tmp_path / "data" / "mine.jsonl").read_text("utf-8"))
-    assert (row["solution"], row["prompt"][0]["role"]) == ("2", "user")
-
-
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
@@ -418,6 +311,12 @@ def test_trl_gets_the_prompt_and_the_reference(tmp_path: Path) -> None:
 def test_what_makes_no_training_data_is_refused(tmp_path: Path, given: dict[str, object], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         harness.export(card(tmp_path), out=tmp_path / "data", **given)  # type: ignore[arg-type]
+
+
+def test_solutions_stand_beside_the_prompt_that_is_asked_for(tmp_path: Path) -> None:
+    harness.export(card(tmp_path), "alpaca", solution_key="solution", prompt="qwen_boxed", out=tmp_path / "data")
+    row = json.loads((tmp_path / "data" / "mine.jsonl").read_text("utf-8"))
+    assert (row["instruction"], "boxed" in row["system"]) == ("What is 1 + 1?", True)
 
 
 def test_a_test_set_is_refused_unless_it_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,13 +88,6 @@ def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path:
     assert scored["metadata"]["sampling_interval"] == list(score.accuracy.sampling or ())
 
 
-def test_the_same_run_gives_the_same_files(run: RunFolder, tmp_path: Path) -> None:
-    for to in ("inspect", "every-eval-ever"):
-        first = harness.export(run, to, out=tmp_path / "a" / to)
-        second = harness.export(run, to, out=tmp_path / "b" / to)
-        assert [file.path.read_bytes() for file in first.files] == [one.path.read_bytes() for one in second.files]
-
-
 def test_results_are_what_the_score_counts_and_nothing_is_chosen(run: RunFolder, tmp_path: Path) -> None:
     for option in ({"take": "correct"}, {"shortest": 1}, {"reasoning": False}, {"distinct": True}):
         with pytest.raises(UsageError, match="always holds all that the score counts"):

@@ -61,11 +61,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     tmp_path: Path, sent: list[Tracked]
 ) -> None:
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
-    identity = {
-        "extra_body": {"api_key": secret, "n": [1, 2]},
-        "system_prompt": "long " * 100,
-        "seed": None,
-    }
+    identity = {"extra_body": {"api_key": secret, "n": [1, 2]}, "system_prompt": "long " * 100, "seed": None}
     folder = write_run(
         tmp_path / "my run", varied(), identity=identity, settings={"endpoints": [{"base_url": "http://10.0.0.1:1/v1"}]}
     )
@@ -167,9 +163,8 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
 
 
 def test_a_file_is_tracked_as_the_run_that_is_made_of_it(tmp_path: Path, sent: list[Tracked]) -> None:
-    file = tmp_path / "outputs.jsonl"
-    file.write_text('{"gen": "1", "answer": "1"}\n')
-    harness.score(file, track="notes", workers=1)
+    (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n')
+    harness.score(tmp_path / "outputs.jsonl", track="notes", workers=1)
     assert len(sent) == 1
 
 

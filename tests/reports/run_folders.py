@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.core import codec
 from harness.core.files import write_atomically
-from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, VerdictName
+from harness.core.records import Grade, Message, Question, Timing, Usage, VerdictName
 from harness.reports.report import Report, report
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, RunLog
@@ -23,6 +23,7 @@ from harness.scoring.observed import Observed
 from harness.scoring.score import score_benchmark
 from harness.scoring.workload import Workload, workload
 from tests.reports.payloads import PAYLOADS
+from tests.runs import recorded
 
 Spoil = Callable[[str], str]
 
@@ -144,38 +145,23 @@ def _workload(grades: Sequence[Grade], generator: random.Random) -> Workload | N
     observed = Observed()
     for place, grade in enumerate(grades):
         seconds = (grade.completion_tokens or 0) / 40
-        observed.observe(
-            Sample(
-                benchmark=grade.benchmark,
-                question_id=grade.question_id,
-                sample_index=grade.sample_index,
-                text="",
-                reasoning=None,
-                finish_reason="stop",
-                usage=Usage(prompt_tokens=100, completion_tokens=grade.completion_tokens, reasoning_tokens=5),
-                timing=Timing(
-                    started=1_767_225_600.0 + 20.0 * place + (36_000.0 if place > len(grades) / 2 else 0.0),
-                    first_token=min(seconds, generator.uniform(0.2, 0.9)),
-                    total=seconds,
-                ),
-                endpoint="http://10.0.0.1:8000/v1",
-                attempts=1 + (place % 10 == 0),
-            )
-        )
+        timing = Timing(
+            started=1_767_225_600.0 + 20.0 * place + (36_000.0 if place > len(grades) / 2 else 0.0),
+            first_token=min(seconds, generator.uniform(0.2, 0.9)), total=seconds,
+        )  # fmt: skip
+        usage = Usage(prompt_tokens=100, completion_tokens=grade.completion_tokens, reasoning_tokens=5)
+        fields = {"usage": usage, "timing": timing, "endpoint": "http://10.0.0.1:8000/v1"}
+        observed.observe(recorded.sample(grade.question_id, text="", attempts=1 + (place % 10 == 0), **fields))
     return workload(observed, np.arange(len(grades)))
 
 
 def _question(name: str, number: int, of: int, spoil: Spoil) -> Question:
+    messages = (Message("user", spoil(rf"Find the value of $\frac{{{number}}}{{7}}$ in lowest terms.")),)
     return Question(
-        benchmark=name,
-        question_id=spoil(f"q{number:03}"),
-        messages=(Message("user", spoil(rf"Find the value of $\frac{{{number}}}{{7}}$ in lowest terms.")),),
-        references=(spoil(str(number)),),
-        kind="integer",
-        metadata={"level": spoil(str(1 + 5 * number // of))},
-        row_digest=f"row {number}",
+        benchmark=name, question_id=spoil(f"q{number:03}"), messages=messages, references=(spoil(str(number)),),
+        kind="integer", metadata={"level": spoil(str(1 + 5 * number // of))}, row_digest=f"row {number}",
         prompt_digest="",
-    )
+    )  # fmt: skip
 
 
 def _grade(question: Question, index: int, chance: float, generator: random.Random, cut: float, spoil: Spoil) -> Grade:
@@ -184,15 +170,8 @@ def _grade(question: Question, index: int, chance: float, generator: random.Rand
     truncated = verdict != "correct" and generator.random() < cut
     answer = question.references[0] if verdict == "correct" else spoil(str(generator.randrange(4)))
     tokens = 32768 if truncated else int(generator.lognormvariate(8.4 if verdict == "correct" else 8.9, 0.5))
+    found = None if verdict == "no_answer" else answer
     return Grade(
-        benchmark=question.benchmark,
-        question_id=question.question_id,
-        sample_index=index,
-        verdict=verdict,
-        extracted=None if verdict == "no_answer" else answer,
-        rule="integer",
-        grader="rules/1",
-        vote=None if verdict == "no_answer" else answer,
-        truncated=truncated,
-        completion_tokens=tokens,
-    )
+        benchmark=question.benchmark, question_id=question.question_id, sample_index=index, verdict=verdict,
+        extracted=found, rule="integer", grader="rules/1", vote=found, truncated=truncated, completion_tokens=tokens,
+    )  # fmt: skip

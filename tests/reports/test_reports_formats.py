@@ -30,7 +30,7 @@ from harness.core.errors import StoreError
 from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
 from harness.core.records import Question
-from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
 from harness.runs.layout import RunFolder
@@ -251,12 +251,11 @@ def test_latex_is_set_by_tex_as_it_was_written(two_runs: Report, tmp_path: Path)
     assert "Overfull" not in done.stdout, "the table is no wider than a page"
 
 
-def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_path: Path) -> None:
-    two_benchmarks = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4), ("other", 3, 2)])])
-    first, second = csv.DictReader(io.StringIO(two_benchmarks.csv()))
-    assert 0 <= float(first["accuracy"]) <= 1
-    assert (first["pass@4"] != "", second["pass@4"]) == (True, "")
-    assert to_csv([]).startswith("run,model,benchmark,")
+def test_csv_has_one_line_a_score_and_a_column_for_each_k(tmp_path: Path) -> None:
+    two_benchmarks = report([write_run(tmp_path / "run", benchmarks=[("other", 3, 3), ("demo", 6, 4)])])
+    lines = csv.DictReader(io.StringIO(two_benchmarks.csv()))
+    filled = {line["benchmark"]: [k for k in ("3", "4") if line[f"pass@{k}"]] for line in lines}
+    assert filled == {"other": ["3"], "demo": ["4"]}
 
 
 def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_path: Path) -> None:
@@ -325,12 +324,6 @@ def test_a_table_breaks_no_number_and_no_word_in_a_narrow_terminal(
     assert all(shown.count(cell) >= times for cell, times in cells.items())
 
 
-def test_one_very_long_word_leaves_the_names_whole() -> None:
-    shown = terminal(Fitted(("cell", "stamp"), [("a-name-of-a-cell", "x" * 200), ("b" * 200, "y")]), 80)
-    assert "a-name-of-a-cell " in shown
-    assert "b" * 38 + " " in shown  # the wrong twin: at most half of the width
-
-
 def test_the_tables_of_commands_are_80_columns_wide_where_no_terminal_is(tmp_path: Path) -> None:
     names = ["a-name-that-goes-on-" * 4 + letter for letter in "ab"]
     for number, name in enumerate(names):
@@ -355,17 +348,6 @@ def test_the_accuracy_cell_of_no_sample_is_a_range() -> None:
         benchmark="b", question_id="q", references=("1",), kind="integer", row_digest="", prompt_digest=""
     )
     assert accuracy_cell(score_benchmark([question], [], 4)) == "– (bounds 0.0–100.0)"
-
-
-@pytest.mark.parametrize("samples", [1, 4, 64])
-def test_samples_that_all_agree_are_shown_with_an_interval_not_with_an_error_of_nothing(
-    tmp_path: Path, samples: int
-) -> None:
-    sure = report([write_run(tmp_path / "sure", benchmarks=[("demo", 6, samples)], strength=9.0)])
-    cell = sure.tables[0].rows[0][2]
-    assert re.match(r"100\.0 \((at most )?\d+\.\d–100\.0\)", cell)
-    for document in (sure.markdown(), sure.csv(), sure.html(), sure.latex(), terminal(sure.terminal())):
-        assert "±" not in document
 
 
 def test_the_ends_of_an_interval_are_told_apart_however_near_they_are() -> None:

@@ -77,11 +77,6 @@ def test_the_policy_allows_nothing_but_the_pages_own_style(tmp_path: Path) -> No
     assert page.index("Content-Security-Policy") < page.index("<style>")
 
 
-def test_the_same_runs_make_the_same_page(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    assert report([folder]).html() == report([folder]).html()
-
-
 def test_long_texts_are_clipped_and_the_page_stays_small(tmp_path: Path) -> None:
     short = report([write_run(tmp_path / "short", benchmarks=[("demo", 4, 2)])]).html()
     long = write_run(tmp_path / "long", benchmarks=[("demo", 4, 2)], spoil=lambda text: text + "x" * 1_000_000)
@@ -136,12 +131,6 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     assert rows["requests for them"] == str(24 + 3)
 
 
-def test_every_benchmark_of_several_has_its_place_to_go_to(tmp_path: Path) -> None:
-    page = report([write_run(tmp_path / "run", benchmarks=[("a", 3, 2), ("b", 3, 2)])]).html()
-    for anchor in re.findall(r'href="#([^"]*)"', page):
-        assert f'id="{anchor}"' in page
-
-
 def test_a_report_without_the_plots_extra_has_its_tables_and_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,14 +141,6 @@ def test_a_report_without_the_plots_extra_has_its_tables_and_says_what_to_instal
     assert "<figure" not in page
     assert "they need the extra <code>report</code>" in page
     assert "Scores in %" in page
-
-
-def test_more_runs_than_can_be_drawn_have_tables_and_say_so(tmp_path: Path) -> None:
-    few, many = 2, 26
-    benchmarks = [(f"b{number:02}", 2, 2) for number in range(many)]
-    assert "Plots of single runs are left out" in report([write_run(tmp_path / "many", benchmarks=benchmarks)]).html()
-    page = report([write_run(tmp_path / "few", benchmarks=benchmarks[:few])]).html()
-    assert "Plots of single runs are left out" not in page
 
 
 @given(st.text(max_size=60))

@@ -51,12 +51,6 @@ def column(plot: Plot, name: str) -> list[object]:
     return [row[plot.columns.index(name)] for row in plot.rows]
 
 
-def test_every_plot_has_a_name_of_its_own(made: Report) -> None:
-    names = [plot.name for plot in made.plots()]
-    assert len(names) == len(set(names))
-    assert {"accuracy", "demo-budgets", "demo-scatter-1", "tuned-demo-curves"} <= set(names)
-
-
 def test_accuracy_and_its_intervals_are_the_scores_own(made: Report, plots: dict[str, Plot]) -> None:
     plot = plots["accuracy"]
     scores = {f"{run.label} · {name}": score for run, b, score in made.scores for name in [b.name]}
@@ -105,15 +99,6 @@ def test_every_colour_of_a_plot_has_a_twin_for_the_dark(plots: dict[str, Plot]) 
         used |= set(re.findall(r' (fill|stroke)="(#[0-9a-f]+)"', draw.svg(plot)))
     assert len(used) > 8
     assert {pair for pair in used if f'[{pair[0]}="{pair[1]}"]' not in style} == set()
-
-
-def test_a_long_label_is_broken_and_not_cut(tmp_path: Path) -> None:
-    name = "DeepSeek-R1-Distill-Qwen-1.5B-with-a-name-that-goes-on-for-longer-than-one-line-of-a-plot-holds"
-    runs = [write_run(tmp_path / f"{name}-{number}") for number in (1, 2)]
-    for plot in itertools.islice(report(runs).plots(), 2):
-        shown = "".join(ET.fromstring(draw.svg(plot)).itertext())
-        assert f"{name}-1" in shown
-        assert f"{name}-2" in shown
 
 
 @given(st.text(max_size=400))
@@ -170,8 +155,3 @@ def test_plots_without_their_library_are_refused_in_one_sentence(
     with pytest.raises(UsageError, match=r"plots need the package vl-convert-python: .* install 'vl-convert-python"):
         draw.write_plots(plots.values(), tmp_path / "plots")
     assert not (tmp_path / "plots").exists()
-
-
-def test_one_sample_and_unknown_tokens_leave_out_what_cannot_be_drawn(tmp_path: Path) -> None:
-    names = [plot.name for plot in report([write_run(tmp_path / "run", benchmarks=[("demo", 3, 1)])]).plots()]
-    assert "demo-curves" not in names

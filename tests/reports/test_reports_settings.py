@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.asking.options.deciding import CompareOptions
 from harness.core.records import ServerFacts
@@ -18,7 +16,6 @@ from harness.reports.settings import (
     checksum_table,
     duration,
     failure_table,
-    flat_settings,
     given_table,
     in_words,
     run_table,
@@ -27,8 +24,6 @@ from harness.reports.settings import (
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
 from harness.runs.recorded_settings import difference_in_words
-from harness.scoring.stats import Estimate, Interval
-from harness.scoring.uncertainty import why_narrower
 from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
 
@@ -60,21 +55,6 @@ from tests.reports.run_folders import write_run
 )
 def test_a_value_is_said_as_a_person_says_it(value: object, words: str) -> None:
     assert in_words(value) == words
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-        max_leaves=10,
-    )
-)
-def test_no_value_is_said_as_python_would(value: object) -> None:
-    words = in_words(value)
-    assert words
-    assert "\n" not in words
-    if not isinstance(value, str):
-        assert words not in {"None", "True", "False", "[]", "{}"}
 
 
 @pytest.mark.parametrize(
@@ -148,16 +128,6 @@ def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_wha
     assert (equal.title, [row for row in equal.rows if "*" in row[0]]) == ("Settings of demo", [])
 
 
-def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:
-    settings = {"sampling_from": {"temperature": "card"}, "endpoints": [{"base_url": "http://x", "proxy": None}]}
-    (run,) = read_runs([write_run(tmp_path / "run", settings=settings)])
-    found = flat_settings(run, "demo")
-    assert (found["temperature"], found["sampling_from.temperature"]) == (0.6, "card")
-    rows = {row[0]: row[1] for row in settings_table([run], "demo").rows}
-    assert rows["endpoints"] == "address http://x"
-    assert not [name for name in rows if "." in name or "decided" in name], "a path, or a decider, among the settings"
-
-
 def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:
     runs = read_runs([write_run(tmp_path / "run", settings={"budget_usd": None, "order": "longest", "missing": {}})])
     names = [row[0] for row in settings_table(runs, "demo").rows]
@@ -180,15 +150,6 @@ def test_a_chosen_set_of_questions_and_one_without_an_end_are_said(tmp_path: Pat
     assert sorted((row[2], row[3]) for row in failures.rows) == [("connect", "2"), ("status 503", "2")]
 
 
-def test_time_with_requests_in_flight_leaves_out_the_night(tmp_path: Path) -> None:
-    (run,) = read_runs([write_run(tmp_path / "run")])
-    score = run.benchmarks["demo"].score
-    assert score is not None
-    assert score.workload is not None
-    assert score.workload.ended - score.workload.started > 36_000
-    assert score.workload.busy_s < 20_000
-
-
 def test_a_damaged_or_missing_log_costs_its_lines_only(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", n_failures=3)
     before = read_history(folder)
@@ -207,19 +168,3 @@ def test_many_causes_of_failure_are_bounded(tmp_path: Path) -> None:
     found = read_history(folder).failures
     assert len(found) == 200
     assert max(len(one.message) for one in found) <= 201
-
-
-def test_a_narrower_interval_for_other_questions_is_explained() -> None:
-    wide, narrow = Interval(0.2, 0.8), Interval(0.3, 0.7)
-
-    def why(sampling: Interval | None, question: Interval | None, *, at_most: bool, of_file: bool = False) -> list[str]:
-        estimate = Estimate(value=0.5, sampling=sampling, question=question, at_most=at_most)
-        return [*why_narrower(estimate, imported=of_file)]
-
-    (single,), (few,) = why(wide, narrow, at_most=True), why(wide, narrow, at_most=False)
-    assert "with one sample of each question, or with copies among the samples, it is only an upper" in single
-    assert "with few samples of each question" in few
-    (of_file,) = why(wide, narrow, at_most=True, of_file=True)
-    assert single == f"{of_file}. More samples of each question narrow the interval for the same questions"
-    for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide)):
-        assert why(*pair, at_most=True) == []

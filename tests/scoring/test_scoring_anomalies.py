@@ -32,7 +32,7 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, score_benchmark
 from tests.runs import recorded
 from tests.scoring.graded import grade, question
-from tests.scoring.test_scoring_endpoints import A, sample, stored
+from tests.scoring.test_scoring_observed import A, sample, stored
 
 WORDS = [
     *("let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "where", "each", "prime", "factor"),
@@ -119,10 +119,7 @@ def folder_with(path: Path, *lines: object) -> RunFolder:
 
 def test_doubts_of_all_sessions_are_added_up_and_the_rest_is_left_out(tmp_path: Path) -> None:
     exposed = f"{AFTER_LEFTOVER}; 7 before this one came over used connections and may be wrong"
-    notes = [
-        {LATE_TEXT: 2, "no [DONE]": 9},
-        {LATE_TEXT: 1, f"{UNREAD_TEXT}: thinking": 4, exposed: 1, "refusal": 3},
-    ]
+    notes = [{LATE_TEXT: 2, "no [DONE]": 9}, {LATE_TEXT: 1, f"{UNREAD_TEXT}: thinking": 4, exposed: 1, "refusal": 3}]
     folder = folder_with(tmp_path, *({"event": "session_ended", "notes": one} for one in notes), {"event": "other"})
     assert reply_doubts(folder) == [
         f"4 replies of this run: {UNREAD_TEXT}: thinking",

@@ -27,7 +27,7 @@ from harness.runs import RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from tests.patience import PATIENCE_SECONDS, until
-from tests.scoring.test_scoring_from_reasoning import run_with, sample
+from tests.scoring.test_scoring_regrades import run_with, sample
 from tests.system.command import start
 
 NAME = "made up"
@@ -84,25 +84,18 @@ def whole(tmp_path: Path, slow_verifier: Path) -> bytes:
 
 
 @pytest.mark.slow
-def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: bytes) -> None:
+@pytest.mark.parametrize("n_torn", [0, 1])
+def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: bytes, n_torn: int) -> None:
     run = run_of(tmp_path / "run", 40)
     (note,) = interrupted(run, 25, GradingOptions(workers=1))
-    n_stored = len(partial(run).read_bytes().splitlines())
+    stored = partial(run).read_bytes()
+    n_stored = len(stored.splitlines())
     assert n_stored >= 25
     assert note == f"made up: {n_stored} grades are stored; the same command continues"
-    assert graded_by(run, GradingOptions(workers=1)) == 40 - n_stored
+    partial(run).write_bytes(stored[: len(stored) - 20 * n_torn])  # a torn last line costs its own grade only
+    assert graded_by(run, GradingOptions(workers=1)) == 40 - n_stored + n_torn
     assert run.benchmark(NAME).grades.read_bytes() == whole
     assert not partial(run).exists()
-
-
-@pytest.mark.slow
-def test_a_torn_last_line_costs_its_own_grade_only(tmp_path: Path, whole: bytes) -> None:
-    run = run_of(tmp_path / "run", 40)
-    interrupted(run, 25, GradingOptions(workers=1))
-    stored = partial(run).read_bytes()
-    partial(run).write_bytes(stored[:-20])
-    assert graded_by(run, GradingOptions(workers=1)) == 40 - len(stored.splitlines()) + 1
-    assert run.benchmark(NAME).grades.read_bytes() == whole
 
 
 @pytest.mark.slow
@@ -113,20 +106,6 @@ def test_a_kept_grade_holds_only_while_its_verifier_does(tmp_path: Path, slow_ve
     assert graded_by(run, GradingOptions(workers=1)) == 40
     right = {grade.sample_index for grade in grades.read(run.benchmark(NAME)) if grade.verdict == "correct"}
     assert right == {8, 18, 28, 38}
-
-
-@pytest.mark.slow
-def test_grades_of_an_earlier_file_stay_beside_those_of_an_interrupted_call(
-    tmp_path: Path, slow_verifier: Path
-) -> None:
-    """The verifier has changed, so that none of the earlier grades holds; they are replaced only at the end."""
-    run = run_of(tmp_path / "run", 40)
-    score_run(run, GradingOptions(workers=1))
-    before = run.benchmark(NAME).grades.read_bytes()
-    slow_verifier.write_text(SLOW.replace("'7'", "'8'"))
-    interrupted(run, 25, GradingOptions(workers=1))
-    assert run.benchmark(NAME).grades.read_bytes() == before
-    assert graded_by(run, GradingOptions(workers=1)) < 40 - 20
 
 
 @pytest.mark.slow
@@ -141,12 +120,14 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
     write_lines(
         place.grades, [msgspec.structs.replace(one, verdict="undecided") for one in grades.read(run.benchmark(NAME))]
     )
+    stored = place.grades.read_bytes()
     (note,) = interrupted(run, 25, GradingOptions(workers=1, fresh=True))
     n_stored = len(place.fresh_grades.read_bytes().splitlines())
     assert n_stored >= 25
     assert note == f"made up: {n_stored} grades are stored; the same command without --fresh continues"
     (note,) = interrupted(run, 5, GradingOptions(workers=1))
     assert len(place.fresh_grades.read_bytes().splitlines()) >= n_stored + 5
+    assert place.grades.read_bytes() == stored, "replaced only at the end"
     assert graded_by(run, GradingOptions(workers=1)) <= 40 - n_stored - 5
     assert place.grades.read_bytes() == before
     assert not place.fresh_grades.exists()

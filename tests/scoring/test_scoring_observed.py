@@ -1,4 +1,4 @@
-"""What is kept of samples beside their grades: the numbers as they were, in little memory; continued samples.
+"""What is kept of samples beside their grades: numbers as they were, in little memory; continued samples; endpoints.
 
 For: harness.scoring.observed, harness.scoring.pipeline.
 """
@@ -6,6 +6,7 @@ For: harness.scoring.observed, harness.scoring.pipeline.
 from __future__ import annotations
 
 import math
+import random
 import tracemalloc
 from pathlib import Path
 from typing import get_args
@@ -17,16 +18,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.packed import Packed
-from harness.core.records import Grade, Sample, Seam, Timing, Usage
+from harness.core.records import Grade, Question, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
+from harness.reports.report import report
+from harness.reports.tables import endpoint_table
 from harness.runs import RunFolder, grades, read_samples
+from harness.runs.layout import RunLog
 from harness.runs.line_file import write_lines
-from harness.scoring.journal_grades import ById, basis, grade_journal
+from harness.scoring.by_endpoint import scores
+from harness.scoring.journal_grades import basis
 from harness.scoring.observed import Column, Flag, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
+from tests.runs import recorded
 from tests.scoring.graded import grade, question
-from tests.scoring.test_scoring_endpoints import A, B, sample, stored
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False)))
@@ -55,16 +60,11 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
         usage=Usage(), timing=Timing(started=1.0, total=2.0), endpoint=A,
     )  # fmt: skip
     full = msgspec.structs.replace(
-        plain,
-        endpoint=B,
-        finish_reason="length",
-        attempts=3,
-        reasoning="hm",
-        text="\ufffd" * 9,
+        plain, endpoint=B, finish_reason="length", attempts=3, reasoning="hm", text="\ufffd" * 9,
         timing=Timing(clock="kernel", **{name: STATED[name] for name in TIMES}),  # type: ignore[arg-type]
         usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
         salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
-    )
+    )  # fmt: skip
     exactly = msgspec.structs.replace(plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1])
     observed = Observed()
     rows = np.array([observed.observe(one) for one in (plain, full, exactly)], dtype=np.int64)
@@ -128,19 +128,6 @@ def test_a_sample_and_its_grade_take_little_memory() -> None:
     assert used < 150 * n
 
 
-@pytest.mark.slow
-def test_a_question_of_a_tally_takes_little_memory() -> None:
-    n = 6_000
-    questions = [question(f"q{i}") for i in range(n)]
-    packed = Packed(Grade, (grade(f"q{i // 2}", i % 2, "cw"[i % 3 == 0]) for i in range(2 * n)))
-    tracemalloc.start()
-    tallies = tally(questions, packed, 2)
-    used, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert sum(item.correct for item in tallies.questions) == 8_000
-    assert used < 350 * n
-
-
 def test_what_other_tools_made_is_named_with_its_number_by_file() -> None:
     observed = Observed()
     for n, file in enumerate(("file:b.jsonl", A, "file:a.jsonl", "file:b.jsonl", "file:c.jsonl")):
@@ -199,17 +186,6 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
     assert score_run(run, GradingOptions(workers=1, fresh=True)) == [first]
 
 
-def test_grades_stand_in_the_order_of_questions_and_samples(tmp_path: Path) -> None:
-    asked = [question(f"q{i}") for i in range(3)]
-    samples = [sample(f"q{i}", n, A) for i, n in ((2, 1), (1, 0), (0, 1), (2, 0), (1, 1))]
-    place = stored(tmp_path / "run", asked, samples, 2).benchmark("demo")
-    graded = grade_journal(place, ById(asked), workers=1, deadline_s=60, fresh=True, on_graded=lambda _: None)
-    assert graded.question.tolist() == [0, 1, 1, 2, 2]
-    assert graded.index.tolist() == [1, 0, 1, 0, 1]
-    assert graded.rows.tolist() == [2, 1, 4, 3, 0]
-    assert [one.key for one in graded.grades] == sorted(one.key for one in samples)
-
-
 @pytest.mark.parametrize("key", [("gone", 0), ("q0", -1), ("q0", 1 << 40)])
 def test_a_sample_of_no_plan_hides_none_behind_it(tmp_path: Path, key: tuple[str, int]) -> None:
     run = stored(tmp_path / "run", [question("q0")], [sample(*key, A), sample("q0", 0, A)], 1)
@@ -252,3 +228,75 @@ def test_their_time_is_that_of_a_part_and_does_not_count_as_speed(tmp_path: Path
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.speed is not None
     assert score.speed.n_samples == 3
+
+
+A, B, C = (f"http://node{letter}:8000/v1" for letter in "abc")
+
+
+def sample(question_id: str, index: int, endpoint: str, *, right: bool = True, cut: bool = False) -> Sample:
+    return recorded.sample(
+        question_id, index, rf"so \boxed{{{2 if right else 3}}}", benchmark="demo", endpoint=endpoint,
+        finish_reason="length" if cut else "stop", usage=Usage(completion_tokens=100),
+        timing=Timing(started=0.0, total=4.0 if endpoint == B else 2.0),
+    )  # fmt: skip
+
+
+def stored(folder: Path, listed: list[Question], samples: list[Sample], per_question: int) -> RunFolder:
+    """A run folder as `harness run` leaves it."""
+    return recorded.write_run(folder, listed, samples, planned=per_question, identity={"model": "m"})
+
+
+def drawn(chances: dict[str, float], seed: int, *, n_questions: int = 30, n_samples: int = 16) -> list[Sample]:
+    """Each endpoint is right with its chance; which one is asked falls at random."""
+    chance = random.Random(seed)
+    drawn_samples = []
+    for q in range(n_questions):
+        for index in range(n_samples):
+            endpoint = chance.choice(list(chances))
+            drawn_samples.append(sample(f"q{q}", index, endpoint, right=chance.random() < chances[endpoint]))
+    return drawn_samples
+
+
+def test_each_endpoint_has_its_shares_and_those_that_its_questions_lead_one_to_expect() -> None:
+    # q1 at A right and cut, at B wrong, at A right; q2 with one sample, at B.
+    observed, grades = Observed(), []
+    for index, (endpoint, letter) in enumerate([(A, "c"), (B, "w"), (A, "c")]):
+        observed.observe(sample("q1", index, endpoint))
+        grades.append(msgspec.structs.replace(grade("q1", index, letter), truncated=not index))
+    observed.observe(sample("q2", 0, B))
+    grades.append(grade("q2", 0, "c"))
+    by_url = scores(observed, np.arange(4), grades, {B: 3})
+    first, second = by_url.values()
+    assert ([*by_url], first.n_samples, second.n_samples) == ([A, B], 2, 2)
+    assert (first.accuracy.value, first.expected_accuracy) == (1.0, pytest.approx(2 / 3))
+    assert (second.accuracy.value, second.expected_accuracy) == (0.5, pytest.approx((2 / 3 + 1) / 2))
+    assert first.truncated == 0.5
+    assert (first.tokens_per_s, second.tokens_per_s) == (50.0, 25.0)
+    assert first.accuracy.sampling.low < 1.0 == first.accuracy.sampling.high
+    assert (first.accuracy.at_most, second.accuracy.at_most) == (False, True)
+    assert (first.n_failures, second.n_failures) == (0, 3)
+
+
+@pytest.mark.slow
+def test_the_endpoints_of_a_run_stand_in_score_and_table(tmp_path: Path) -> None:
+    run = stored(tmp_path / "run", [question(f"q{q}") for q in range(30)], drawn({A: 0.6, B: 0.6, C: 0.3}, seed=1), 16)
+    with RunLog(run) as log:
+        for endpoint in (A, C, C):
+            log.write("request_failed", task=["demo", "q1", 0], endpoint=endpoint, kind="cut")
+        log.write("request_failed", task=["other", "q1", 0], endpoint=C, kind="cut")
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert [(url, e.n_failures) for url, e in score.endpoints.items()] == [(A, 1), (B, 0), (C, 2)]
+    table = endpoint_table([("run", score)])
+    assert table is not None
+    low, high = score.endpoints[C].accuracy.sampling or (0.0, 0.0)
+    assert low < 0.3 < high
+    assert table.rows[2][5] == f"{100 * low:.1f}–{100 * high:.1f}"
+    assert "By endpoint" in report([run]).html()
+
+
+def test_one_endpoint_has_no_table(tmp_path: Path) -> None:
+    asked = [question("q0"), question("q1")]
+    alone = stored(tmp_path / "alone", asked, [sample("q0", 0, A), sample("q1", 0, A, right=False)], 1)
+    (score,) = score_run(alone, GradingOptions(workers=1))
+    assert score.endpoints == {}
+    assert endpoint_table([("run", score)]) is None

@@ -1,18 +1,24 @@
 """Records of Every Eval Ever as published scores: what is taken, and what is refused in one sentence.
 
-For: harness.extensions.published_records, harness.scoring.published.
+The tables of five projects: each number that their authors print is shipped, digit by digit and with its settings.
+`five_tables.csv` holds the 289 numbers as they are printed, but for the numbers of tries.
+
+For: harness.extensions.published_records, harness.scoring.published, harness.scoring.published.tables,
+harness.scoring.published.value.
 """
 
 from __future__ import annotations
 
 import copy
+import csv
 import json
 import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,49 +29,37 @@ from hypothesis import strategies as st
 from harness.core.errors import UsageError
 from harness.extensions import published_records
 from harness.scoring.published import loading
-from harness.scoring.published.loading import load_published
+from harness.scoring.published.loading import load_published, published_folder, short_name
 from harness.scoring.published.value import PublishedScore
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 
-RECORD: dict[str, Any] = {
-    "schema_version": "0.3.0",
-    "evaluation_id": "AIME-2024/org/model-7b/1767225600",
+RECORD: dict[str, Any] = json.loads("""{
+    "schema_version": "0.3.0", "evaluation_id": "AIME-2024/org/model-7b/1767225600",
     "retrieved_timestamp": "1767225600",
     "source_metadata": {
-        "source_name": "A leaderboard",
-        "source_type": "documentation",
-        "source_organization_name": "The boards",
-        "source_organization_url": "https://example.org/board",
-        "evaluator_relationship": "first_party",
+        "source_name": "A leaderboard", "source_type": "documentation", "source_organization_name": "The boards",
+        "source_organization_url": "https://example.org/board", "evaluator_relationship": "first_party"
     },
     "eval_library": {"name": "lm_eval", "version": "0.4.13"},
     "model_info": {
-        "name": "Model 7B",
-        "id": "org/Model-7B",
-        "inference_engine": {"name": "vllm", "version": "0.10"},
-        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        "name": "Model 7B", "id": "org/Model-7B", "inference_engine": {"name": "vllm", "version": "0.10"},
+        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"}
     },
-    "evaluation_results": [
-        {
-            "evaluation_name": "AIME-2024",
-            "source_data": {"dataset_name": "AIME", "source_type": "hf_dataset", "samples_number": 30},
-            "metric_config": {
-                "metric_id": "accuracy",
-                "metric_unit": "percent",
-                "lower_is_better": False,
-                "score_type": "continuous",
-                "min_score": 0,
-                "max_score": 100,
-            },
-            "score_details": {
-                "score": 55.5,
-                "uncertainty": {"standard_error": {"value": 4.5, "method": "analytic"}, "num_samples": 1920},
-            },
-            "generation_config": {"generation_args": {"temperature": 0.6, "max_tokens": 32768, "reasoning": True}},
-        }
-    ],
-}
+    "evaluation_results": [{
+        "evaluation_name": "AIME-2024",
+        "source_data": {"dataset_name": "AIME", "source_type": "hf_dataset", "samples_number": 30},
+        "metric_config": {
+            "metric_id": "accuracy", "metric_unit": "percent", "lower_is_better": false, "score_type": "continuous",
+            "min_score": 0, "max_score": 100
+        },
+        "score_details": {
+            "score": 55.5,
+            "uncertainty": {"standard_error": {"value": 4.5, "method": "analytic"}, "num_samples": 1920}
+        },
+        "generation_config": {"generation_args": {"temperature": 0.6, "max_tokens": 32768, "reasoning": true}}
+    }]
+}""")
 RESULT = ("evaluation_results", 0)
 METRIC = (*RESULT, "metric_config")
 DETAILS = (*RESULT, "score_details")
@@ -111,62 +105,38 @@ def test_a_record_becomes_a_file_of_published_scores(tmp_path: Path) -> None:
     assert yaml.safe_load(done.stdout)["source"]["url"] == "https://example.org/board", "the record's own address"
 
 
-UNCERTAINTY = (*DETAILS, "uncertainty")
-DATA = (*RESULT, "source_data")
+UNCERTAINTY, DATA = (*DETAILS, "uncertainty"), (*RESULT, "source_data")
+IN, MOST, SCORE = (*METRIC, "metric_unit"), (*METRIC, "max_score"), (*DETAILS, "score")
+NAME, N_SAMPLES = (*RESULT, "evaluation_name"), (*UNCERTAINTY, "num_samples")
+AIME = {"dataset_name": "AIME"}
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (((METRIC, {"metric_id": "exact-match"} | UNIT),), {"metric": "pass@1"}),
-        (((METRIC, {"metric_id": "pass_at_k", "metric_parameters": {"k": 8}} | UNIT),), {"metric": "pass@8"}),
-        (((METRIC, {"metric_id": "board.x", "metric_name": "pass@16"} | UNIT),), {"metric": "pass@16"}),
-        (((METRIC, {"metric_name": "cons@64"} | UNIT),), {"metric": "maj@64"}),
+        ({METRIC: {"metric_id": "exact-match"} | UNIT}, {"metric": "pass@1"}),
+        ({METRIC: {"metric_id": "pass_at_k", "metric_parameters": {"k": 8}} | UNIT}, {"metric": "pass@8"}),
+        ({METRIC: {"metric_id": "board.x", "metric_name": "pass@16"} | UNIT}, {"metric": "pass@16"}),
+        ({METRIC: {"metric_name": "cons@64"} | UNIT}, {"metric": "maj@64"}),
+        ({IN: "proportion", MOST: 1, SCORE: 0.5, UNCERTAINTY: ABSENT}, {"value": 0.5}),
+        ({IN: ABSENT, MOST: 100, SCORE: 50}, {"value": 0.5}),
+        ({DATA: AIME | {"samples_number": 15}, N_SAMPLES: 30}, {"n_questions": 15, "samples": 2}),
+        ({N_SAMPLES: 31}, {"n_questions": 30, "samples": None}),
+        ({DATA: AIME, N_SAMPLES: 60}, {"n_questions": 30, "samples": 2}),
+        ({DATA: AIME, N_SAMPLES: 45}, {"n_questions": None, "samples": None}),
+        ({NAME: "math500/overall", DATA: {"dataset_name": "set"}}, {"benchmark": "math500"}),
+        ({NAME: "own", DATA: {"dataset_name": "s", "hf_repo": "HuggingFaceH4/MATH-500"}}, {"benchmark": "math500"}),
+        ({NAME: "own", DATA: {"dataset_name": "s", "samples_number": 3}}, {"benchmark": "own"}),
         (
-            (
-                ((*METRIC, "metric_unit"), "proportion"),
-                ((*METRIC, "max_score"), 1),
-                ((*DETAILS, "score"), 0.5),
-                (UNCERTAINTY, ABSENT),
-            ),
-            {"value": 0.5},
-        ),
-        (
-            (((*METRIC, "metric_unit"), ABSENT), ((*METRIC, "max_score"), 100), ((*DETAILS, "score"), 50)),
-            {"value": 0.5},
-        ),
-        (
-            ((DATA, {"dataset_name": "AIME", "samples_number": 15}), ((*UNCERTAINTY, "num_samples"), 30)),
-            {"n_questions": 15, "samples": 2},
-        ),
-        ((((*UNCERTAINTY, "num_samples"), 31),), {"n_questions": 30, "samples": None}),
-        (((DATA, {"dataset_name": "AIME"}), ((*UNCERTAINTY, "num_samples"), 60)), {"n_questions": 30, "samples": 2}),
-        (
-            ((DATA, {"dataset_name": "AIME"}), ((*UNCERTAINTY, "num_samples"), 45)),
-            {"n_questions": None, "samples": None},
-        ),
-        (
-            (((*RESULT, "evaluation_name"), "math500/overall"), (DATA, {"dataset_name": "set"})),
-            {"benchmark": "math500"},
-        ),
-        (
-            (((*RESULT, "evaluation_name"), "own"), (DATA, {"dataset_name": "s", "hf_repo": "HuggingFaceH4/MATH-500"})),
-            {"benchmark": "math500"},
-        ),
-        (
-            (((*RESULT, "evaluation_name"), "own"), (DATA, {"dataset_name": "s", "samples_number": 3})),
-            {"benchmark": "own"},
-        ),
-        (
-            ((UNCERTAINTY, ABSENT), ((*RESULT, "generation_config"), ABSENT)),
+            {UNCERTAINTY: ABSENT, (*RESULT, "generation_config"): ABSENT},
             {"samples": None, "standard_error": None, "settings": {}},
         ),
     ],
 )
 def test_what_a_record_states_is_named_as_ours(
-    tmp_path: Path, changes: tuple[tuple[tuple[str | int, ...], Any], ...], expected: dict[str, Any]
+    tmp_path: Path, changes: dict[tuple[str | int, ...], Any], expected: dict[str, Any]
 ) -> None:
-    (score,) = published(tmp_path, changed(*changes))
+    (score,) = published(tmp_path, changed(*changes.items()))
     assert {name: getattr(score, name) for name in expected} == expected
 
 
@@ -296,3 +266,84 @@ def test_shipped_accuracies_are_shares_of_the_samples_that_their_sources_state()
                 impossible.add((score.source.repository, score.model, score.benchmark))
     sources = Counter(source for source, _, _ in impossible)
     assert sources == {"LLMEval": 1, "POLARIS": 2, "SeerAttention": 2, "sober-reasoning": 9}
+
+
+TABLE = CHECKOUT / "tests" / "scoring" / "five_tables.csv"
+
+LONG_COT = "long_thought"
+"""The prompt of the row that its table calls `+Long CoT Example`."""
+
+MODELS = {"limo (ours)": "limo", "gair/limo (32b)": "limo", "qwq": "qwq-32b-preview", "s1": "s1-32b"}
+"""Models whose names in the tables are not those of the hub."""
+
+
+class Cell(NamedTuple):
+    """One number of a table: the file of results/published that holds it, and what it is.
+
+    field: percent, quoted, standard_error, mean_tokens, training_samples, previous, improvement.
+    """
+
+    file: str
+    model: str
+    benchmark: str
+    metric: str
+    field: str
+    printed: str
+    budget: int | None = None
+    long_cot: bool = False
+
+
+def cells() -> list[Cell]:
+    """Every number of the five tables."""
+    _, *rows = csv.reader(TABLE.read_text("utf-8").splitlines())
+    return [
+        Cell(*texts, budget=int(budget) if budget else None, long_cot=bool(long_cot))
+        for *texts, budget, long_cot in rows
+    ]
+
+
+@cache
+def of_file(name: str) -> list[PublishedScore]:
+    """The scores of a file in results/published."""
+    return load_published(published_folder() / f"{name}.yaml")
+
+
+def shipped(cell: Cell) -> list[str]:
+    """The number as each row prints it that may be the cell's."""
+    rows, model = [], MODELS.get(cell.model.lower(), short_name(cell.model))
+    for score in of_file(cell.file):
+        if (short_name(score.model), score.benchmark, score.metric) != (model, cell.benchmark, cell.metric):
+            continue
+        budget, long_cot = score.settings.get("attention_budget"), score.settings.get("prompt") == LONG_COT
+        quoted = cell.field == "quoted" or cell.model == "Previous SOTA"
+        if (score.quoted, budget, long_cot) == (quoted, cell.budget, cell.long_cot):
+            rows.append(as_printed(score, cell.field))
+    return rows
+
+
+def as_printed(score: PublishedScore, field: str) -> str:
+    match field:
+        case "percent" | "quoted":
+            return score.printed
+        case "standard_error":
+            return "" if score.standard_error is None else f"{100 * score.standard_error:.1f}"
+        case "mean_tokens":
+            return "" if score.mean_tokens is None else f"{score.mean_tokens:.0f}"
+        case "previous":
+            return score.previous
+        case "training_samples":
+            return score.training_samples
+    return score.improvement
+
+
+def test_each_of_the_293_numbers_is_shipped_as_it_is_printed() -> None:
+    read = cells()
+    assert len(read) == 293
+    wrong = [(cell, shipped(cell)) for cell in read if shipped(cell) != [cell.printed]]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["seerattention", "sglang", "efficient-reasoning", "llmeval", "limo", "limo-aime25"])
+def test_each_address_names_the_page_that_holds_the_numbers(name: str) -> None:
+    for score in of_file(name):
+        assert re.search(r"/blob/(main|[0-9a-f]{7,})/.*README\.md(#|$)", score.source.url), score.source.url

@@ -1,10 +1,13 @@
 """A grade is kept while everything that it depends on stays as it was, and made anew at the next score otherwise.
 
+And the second column: what the accuracy would be if reasoning without a final answer were searched.
+
 For: harness.scoring.journal_grades, harness.benchmarks.catalogue.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -12,15 +15,14 @@ import pytest
 
 from harness.benchmarks.catalogue import DATA
 from harness.core.errors import UsageError
-from harness.core.records import GradeRules
-from harness.grading import verdict
+from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from tests.scoring.test_scoring_from_reasoning import run_with, sample
+from tests.runs import recorded
 
 NAME = "made up"
 
@@ -106,13 +108,10 @@ def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, mo
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
     score_run(run, GradingOptions(workers=1))
     current = graders(run)
-    assert {grader for _, grader in current} == {verdict.GRADER}
-    graded: list[int] = []
     with monkeypatch.context() as older:
         older.setattr(pool, "GRADER", "rules/of another day")
-        score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
+        score_run(run, GradingOptions(workers=1))
         assert {grader for _, grader in graders(run)} == {"rules/of another day"}
-    assert graded == [1, 2]
     score_run(run, GradingOptions(workers=1))
     assert graders(run) == current
 
@@ -204,3 +203,36 @@ def test_own_data_that_are_named_as_a_card_keep_the_rules_of_their_run(
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: 1.0}")
     (score,) = score_run(run, GradingOptions(workers=1))
     assert (score.accuracy.value, told(score, "rules of the card")) == (accuracy, not settings)
+
+
+def sample(index: int, text: str | None, reasoning: str) -> Sample:
+    """A sample of the only question; without a final text the budget ended it."""
+    ended = "length" if text is None else "stop"
+    return recorded.sample("q", index, text, benchmark="made up", reasoning=reasoning, finish_reason=ended)
+
+
+def run_with(folder: Path, samples: list[Sample], rules: GradeRules | None = None) -> RunFolder:
+    """A run that holds these samples of one question, whose answer is 7."""
+    of_run = Question(
+        benchmark="made up", question_id="q", references=("7",), kind="integer", row_digest="", prompt_digest="",
+        rules=rules or GradeRules(),
+    )  # fmt: skip
+    return recorded.write_run(folder, [of_run], samples, planned=len(samples), identity={"model": "m"})
+
+
+def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path / "run",
+        [
+            sample(0, r"\boxed{7}", "thinking"),
+            sample(1, r"\boxed{8}", r"it is \boxed{7}"),  # an answer was given: the reasoning is no matter
+            sample(2, None, r"so it must be \boxed{7}"),
+            sample(3, None, "no idea yet"),
+        ],
+    )
+    (plain,) = score_run(run, GradingOptions(workers=1))
+    assert (plain.accuracy.value, plain.accuracy_from_reasoning) == (0.25, None)
+    (score,) = score_run(run, GradingOptions(workers=1, answer_from_reasoning=True))
+    assert (score.accuracy.value, score.accuracy_from_reasoning.value) == (0.25, 0.5)
+    stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
+    assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]

@@ -36,8 +36,7 @@ DEAR = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.wide] if name in DEAR else []) for name in sorted(simulate.TABLES)],
+    "name", [pytest.param(name, marks=[pytest.mark.wide] if name in DEAR else []) for name in sorted(simulate.TABLES)]
 )
 @pytest.mark.usefixtures("small")
 def test_every_cell_keeps_its_bound(name: str) -> None:

@@ -5,10 +5,9 @@ For: harness.cli.view, harness.viewer, harness.verbs.report, harness.reports.his
 
 from __future__ import annotations
 
-import json
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,12 @@ import httpx
 import msgspec
 import pytest
 
-from harness.asking.options.deciding import CompareOptions
 from harness.benchmarks.prompts import BOXED, PROMPTS
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, read_samples
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, accuracy_cell
-from harness.verbs.compare import compare
 from harness.viewer import pages
 from tests.runs.recorded import append
 from tests.system.command import harness
@@ -68,18 +65,12 @@ PATHS = ["/", "/static/main.js", "/api/runs", "/raw?run=a&benchmark=demo&questio
 
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_is_told_without_the_token(viewer: Viewer, path: str) -> None:
-    for cookies in ({}, {f"harness-view-{viewer.port}": "guess"}):
-        refused = httpx.get(viewer.root + path, cookies=cookies, trust_env=False)
-        assert (refused.status_code, refused.text) == (
-            403,
-            "Open the address that `harness view` printed: it holds a token.",
-        )
-
-
-def test_a_wrong_token_opens_nothing(viewer: Viewer) -> None:
-    refused = httpx.get(f"{viewer.root}/?token={viewer.token[:-1]}", trust_env=False)
-    assert refused.status_code == 403
-    assert "set-cookie" not in refused.headers
+    words = {"": "Open the address that `harness view` printed: it holds a token."}
+    words[viewer.token[:-1]] = "This token is not the one that `harness view` printed."
+    for token, cookies in (("", {}), ("", {f"harness-view-{viewer.port}": "guess"}), (viewer.token[:-1], {})):
+        url = httpx.URL(viewer.root + path)
+        refused = httpx.get(url.copy_set_param("token", token) if token else url, cookies=cookies, trust_env=False)
+        assert (refused.status_code, refused.text, "set-cookie" in refused.headers) == (403, words[token], False)
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(viewer: Viewer) -> None:
@@ -132,15 +123,9 @@ def test_every_answer_has_a_strict_policy(client: httpx.Client, path: str) -> No
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../app.py",
-        "/static/%2e%2e/app.py",
-        "/static/..%2fapp.py",
-        "/static//etc/passwd",
-        "/static/",
-        "/api/benchmark?run=../a&benchmark=demo",
-        "/api/benchmark?run=a&benchmark=../../a/demo",
-        "/api/benchmark?run=/etc&benchmark=demo",
-        "/api/benchmark?run=a&benchmark=%00",
+        *("/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/"),
+        *("/api/benchmark?run=../a&benchmark=demo", "/api/benchmark?run=a&benchmark=../../a/demo"),
+        *("/api/benchmark?run=/etc&benchmark=demo", "/api/benchmark?run=a&benchmark=%00"),
     ],
 )
 def test_no_address_leads_out_of_the_package_or_the_runs(client: httpx.Client, path: str) -> None:
@@ -149,34 +134,19 @@ def test_no_address_leads_out_of_the_package_or_the_runs(client: httpx.Client, p
 
 
 # --- what it hands out ---
-def test_all_runs_below_a_folder_are_listed(client: httpx.Client) -> None:
-    runs = client.get("/api/runs").json()["runs"]
-    assert [(run["run"], run["benchmarks"][0]["accuracy"]) for run in runs] == [
-        (name, pytest.approx(1 / 3)) for name in "ab"
-    ]
-
-
-def test_the_overview_counts_the_samples_of_a_run_made_of_a_file(client: httpx.Client, results: Path) -> None:
-    (results / "class.jsonl").write_text(
-        "".join(
-            json.dumps({"question": f"{n}?", "answer": str(n), "response": f"\\boxed{{{n}}}"}) + "\n" for n in (1, 2)
-        )
-    )
-    made = harness(results, "score", "class.jsonl", "--out", "results/class")
-    assert made.code == 0, made.err
-    (run,) = (run for run in client.get("/api/runs").json()["runs"] if run["run"] == "class")
-    (line,) = run["benchmarks"]
-    assert not any("samples" in note for note in line["notes"])
-
-
-def test_a_question_has_its_samples_and_votes(client: httpx.Client) -> None:
+def test_runs_questions_samples_votes_reasons_and_raw_texts_are_handed_out(results: Path, client: httpx.Client) -> None:
+    runs = [(run["run"], run["benchmarks"][0]["accuracy"]) for run in client.get("/api/runs").json()["runs"]]
+    assert runs == [(name, pytest.approx(1 / 3)) for name in "ab"]
     page = client.get("/api/question", params=Q1).json()
     assert [row["verdict"] for row in page["samples"]] == ["correct", "wrong", "wrong"]
-    assert [(vote["answer"], vote["verdict"]) for vote in page["votes"]] == [
-        ("42", "correct"),
-        ("41", "wrong"),
-        ("43", "wrong"),
-    ]
+    votes = [(vote["answer"], vote["verdict"]) for vote in page["votes"]]
+    assert votes == [("42", "correct"), ("41", "wrong"), ("43", "wrong")]
+    steps = client.get("/api/why", params={**Q1, "sample": "1"}).json()["steps"]
+    assert (steps[-1][:5], any("answer found by box" in step for step in steps)) == ("wrong", True)
+    line = (results / "results/a/demo/samples.jsonl").read_bytes().splitlines(keepends=True)[1]
+    assert client.get("/raw", params={**Q1, "sample": "1", "part": "record"}).content == line
+    answer = client.get("/raw", params={**Q1, "part": "question"})
+    assert (answer.text, answer.headers["content-type"]) == (SMALL["q1"].text, "text/plain; charset=utf-8")
 
 
 def test_a_vote_whose_samples_have_different_verdicts_by_hand_has_none(results: Path, client: httpx.Client) -> None:
@@ -227,45 +197,11 @@ def test_a_text_is_parted_at_its_answer_and_loses_its_middle(
     assert [part.replace(words, "…") for part in shown["parts"]] == parts
 
 
-def test_the_record_is_served_as_it_stands(results: Path, client: httpx.Client) -> None:
-    line = (results / "results/a/demo/samples.jsonl").read_bytes().splitlines(keepends=True)[1]
-    assert client.get("/raw", params={**Q1, "sample": "1", "part": "record"}).content == line
-
-
-def test_a_question_is_handed_out_as_plain_text(client: httpx.Client) -> None:
-    answer = client.get("/raw", params={**Q1, "part": "question"})
-    assert (answer.text, answer.headers["content-type"]) == (SMALL["q1"].text, "text/plain; charset=utf-8")
-
-
 def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
     for path, query in (("/api/runs", {}), ("/api/benchmark", Q1), ("/api/sample", {**Q1, "sample": "0"})):
         tag = client.get(path, params=query).headers["etag"]
         again = client.get(path, params=query, headers={"If-None-Match": tag})
         assert (again.status_code, again.content) == (304, b"")
-
-
-def test_why_tells_the_steps_of_the_grader(client: httpx.Client) -> None:
-    steps = client.get("/api/why", params={**Q1, "sample": "1"}).json()["steps"]
-    assert steps[-1].startswith("wrong")
-    assert any("answer found by box" in step for step in steps)
-
-
-def test_the_settings_that_differ_are_those_of_the_comparison_in_words(results: Path, client: httpx.Client) -> None:
-    folders = [write_run(results / "results" / name) for name in ("c", "d", "e")]
-    for folder, port in zip(folders, (8001, 8002, 8001), strict=True):
-        manifest = Manifest.load(folder)
-        manifest.benchmarks["demo"].settings["endpoints"] = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
-        manifest.save(folder)
-
-    def settings(first: str, second: str) -> list[list[str]]:
-        asked = {"first": first, "second": second, "benchmark": "demo"}
-        changed: list[list[str]] = client.get("/api/compare", params=asked).json()["settings"]
-        return changed
-
-    apart = ["endpoints", "address http://127.0.0.1:8001/v1", "address http://127.0.0.1:8002/v1"]
-    assert (settings("c", "d"), settings("c", "e")) == ([apart], [])
-    (beside,) = compare(folders[:2], CompareOptions())
-    assert [change.field for change in beside.settings] == ["endpoints"]
 
 
 @pytest.mark.parametrize(
@@ -340,11 +276,8 @@ def test_broken_utf8_in_a_record_costs_that_record_only(results: Path, client: h
     samples.write_bytes(samples.read_bytes().replace(b"Half", b"H\xfflf"))
     query = {"run": "utf8", "benchmark": "demo", "question": "q1"}
     assert "checksum differs" in client.get("/api/sample", params={**query, "sample": "0"}).json()["error"]
-    assert client.get("/api/sample", params={**query, "sample": "1"}).json()["text"]["parts"] == [
-        r"It is $\boxed{",
-        "41",
-        "}$.",
-    ]
+    parts = client.get("/api/sample", params={**query, "sample": "1"}).json()["text"]["parts"]
+    assert parts == [r"It is $\boxed{", "41", "}$."]
 
 
 # --- verdicts by hand ---
@@ -378,12 +311,8 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["marks"]["hand"]) == ("correct", "by hand, the grader said wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))
-    assert (override.key, override.who, override.why, override.graded) == (
-        Key("q1", 1),
-        "Ada",
-        "the reference is wrong",
-        "wrong",
-    )
+    stored_words = (override.key, override.who, override.why, override.graded)
+    assert stored_words == (Key("q1", 1), "Ada", "the reference is wrong", "wrong")
     assert by_hand.benchmark("demo").grades.read_bytes() == grades
     assert (
         "by hand: correct (the grader said wrong), by Ada" in harness(by_hand.path.parent, "show", "hand", "q1:1").out
@@ -393,12 +322,6 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     shown = harness(by_hand.path.parent, "show", "hand", "q1:1").out
     assert "by hand: correct (the grader said wrong at that time)" in shown
     by_hand.benchmark("demo").grades.write_bytes(grades)
-    scored = harness(by_hand.path.parent, "score", "hand")
-    words = "1 sample judged by hand, 1 otherwise than the grader: the accuracy is 50.00 % with these verdicts, 33.33 %"
-    assert words in scored.out + scored.err
-    score = Score.load(by_hand.benchmark("demo"))
-    assert score is not None
-    assert (score.accuracy.value, score.accuracy_overridden.value) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
     page = client.get("/api/benchmark", params=query).json()
     assert not any("by hand" in note for note in page["notes"])
@@ -412,11 +335,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
         ({"why": " "}, 400, "needs a reason"),
         ({"why": "x" * 2001}, 400, "needs a reason of 1 to 2000 characters"),
         ({"who": ""}, 400, "needs the name"),
-        (
-            {"verdict": "right"},
-            400,
-            "verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong or null",
-        ),
+        ({"verdict": "right"}, 400, "unknown value 'right'; expected correct, no_answer, undecided, wrong or null"),
         ({"sample": 9}, 409, "has no sample 9"),
         ({"run": "../hand"}, 400, "there is no run '../hand' here"),
         ({"more": 1}, 400, "unknown field `more`"),
@@ -465,38 +384,21 @@ def test_an_empty_folder_waits_for_runs(tmp_path: Path) -> None:
         assert [run["run"] for run in visitor.get("/api/runs").json()["runs"]] == ["first"]
 
 
-Get = Callable[[str], tuple[int, Any]]
-
-
-@pytest.fixture
-def get(tmp_path: Path) -> Iterator[Get]:
-    """Returns status and JSON of a page of the viewer over `results`."""
-    (tmp_path / "results").mkdir()
-    with answering_here(tmp_path / "results") as running, running.client() as client:
-
-        def page(path: str) -> tuple[int, Any]:
-            answer = client.get(path)
-            return answer.status_code, answer.json()
-
-        yield page
-
-
 def table(page: Any, title: str) -> dict[str, list[str]]:
     """The rows of a table of the page by their first cells."""
     (rows,) = [it["rows"] for it in page["facts"]["tables"] + page["facts"]["folded"] if it["title"] == title]
     return {row[0]: row[1:] for row in rows}
 
 
-def test_the_page_of_a_run_says_settings_and_where_they_come_from(tmp_path: Path, get: Get) -> None:
-    folder = write_run(tmp_path / "results" / "a")
+def test_the_page_of_a_run_says_settings_and_where_they_come_from(results: Path, client: httpx.Client) -> None:
+    folder = write_run(results / "results" / "c")
     manifest = Manifest.load(folder)
     manifest.benchmarks["demo"].settings["sampling_from"] = {"temperature": "options", "top_p": "card"}
     manifest.save(folder)
     folder.log.write_bytes(
         b'{"event":"warning","message":"slow \\u001b[2J"}\n{"event":"warning","message":"slow \\u001b[2J"}\nbroken\n'
     )
-    status, page = get("/api/run?run=a")
-    assert status == 200
+    page = client.get("/api/run?run=c").json()
     settings = table(page, "Settings of demo")
     assert settings["temperature"] == ["0.6", "options"]
     assert settings["top_p"] == ["0.95", "card"]
@@ -506,52 +408,47 @@ def test_the_page_of_a_run_says_settings_and_where_they_come_from(tmp_path: Path
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
     asked, scored = page["facts"]["commands"]
     assert asked.startswith("harness run demo:3 --model org/model-7b ")
-    assert scored == "harness score a-again"
+    assert scored == "harness score c-again"
     assert page["prompts"]["demo"]["text"]["parts"][0].startswith("What is")
 
 
-def test_the_page_of_an_unscored_run_says_what_adds_its_times_and_tokens(tmp_path: Path, get: Get) -> None:
-    row = "times and tokens"
-    for name, scored in (("a", False), ("b", True)):
-        write_run(tmp_path / "results" / name, scored=scored)
-    (words,) = table(get("/api/run?run=a")[1], "The run")[row]
-    assert words == "score the run first: `harness score` adds them"
-    assert row not in table(get("/api/run?run=b")[1], "The run")
+def test_the_page_of_an_unscored_run_says_what_adds_its_times_and_tokens(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "c", scored=False)
+    unscored, scored = (table(client.get(f"/api/run?run={run}").json(), "The run") for run in "ca")
+    assert unscored["times and tokens"] == ["score the run first: `harness score` adds them"]
+    assert "times and tokens" not in scored
 
 
-def test_an_unknown_run_and_a_damaged_manifest_are_sentences(tmp_path: Path, get: Get) -> None:
-    folder = write_run(tmp_path / "results" / "a", scored=False)
-    status, page = get("/api/run?run=b")
-    assert (status, page["error"][:24]) == (400, "there is no run 'b' here")
-    folder.manifest.write_bytes(b"{")
-    status, page = get("/api/run?run=a")
-    assert status == 409
-    assert "manifest.json" in page["error"]
-
-
-def test_the_newest_run_comes_first(tmp_path: Path, get: Get) -> None:
-    for name, created in (("a", "2026-01-01"), ("b", "2026-03-01"), ("c", "2026-02-01")):
-        folder = write_run(tmp_path / "results" / name, scored=False)
+def test_the_newest_run_comes_first(results: Path, client: httpx.Client) -> None:
+    for name, created in (("c", "2026-01-02"), ("d", "2026-03-01"), ("e", "2026-02-01")):
+        folder = write_run(results / "results" / name, scored=False)
         manifest = msgspec.structs.replace(Manifest.load(folder), created=f"{created}T00:00:00+00:00")
         manifest.save(folder)
-    assert [run["run"] for run in get("/api/runs")[1]["runs"]] == ["b", "c", "a"]
+    assert [run["run"] for run in client.get("/api/runs").json()["runs"]][:3] == ["d", "e", "c"]
 
 
-def test_a_question_is_titled_as_its_data_have_it(tmp_path: Path, get: Get) -> None:
+def test_a_damaged_manifest_is_a_sentence(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "c", scored=False).manifest.write_bytes(b"{")
+    for path in ("/api/run", "/api/benchmark"):
+        answer = client.get(path, params={"run": "c", "benchmark": "demo"})
+        assert (answer.status_code, "manifest.json" in answer.json()["error"]) == (409, True)
+
+
+def test_a_question_is_titled_as_its_data_have_it(results: Path, client: httpx.Client) -> None:
     asked = {
         "own": RunQuestion(f"What is 17 + 25?\n{BOXED}", "42", [RunReply("42")]),
         "other": RunQuestion("Put your answer in a box: what is 1 + 1?", "2", [RunReply("2")]),
         "bare": RunQuestion(BOXED, "2", [RunReply("2")]),
     }
-    write_run(tmp_path / "results" / "a", {"sums": asked}, identity={"prompt": "boxed"})
+    write_run(results / "results" / "c", {"sums": asked}, identity={"prompt": "boxed"})
     lines = "Solve it step by step."
     wrapped = {"q": RunQuestion(PROMPTS["answer_line"].template.replace("{question}", lines), "1", [RunReply("1")])}
-    write_run(tmp_path / "results" / "b", {"sums": wrapped}, identity={"prompt": "answer_line"})
-    title = lambda run, name: get(f"/api/question?run={run}&benchmark=sums&question={name}")[1]  # noqa: E731
-    assert title("a", "own")["title"] == "What is 17 + 25?"
-    assert title("a", "own")["question"]["text"]["parts"][0].endswith(BOXED), "the page shows what was asked"
-    assert title("a", "other")["title"] == asked["other"].text
-    assert title("a", "bare")["title"] == BOXED, "a question that is nothing else keeps it"
-    assert title("b", "q")["title"] == lines
-    rows = get("/api/benchmark?run=a&benchmark=sums")[1]["questions"]
+    write_run(results / "results" / "d", {"sums": wrapped}, identity={"prompt": "answer_line"})
+    title = lambda run, name: client.get(f"/api/question?run={run}&benchmark=sums&question={name}").json()  # noqa: E731
+    assert title("c", "own")["title"] == "What is 17 + 25?"
+    assert title("c", "own")["question"]["text"]["parts"][0].endswith(BOXED), "the page shows what was asked"
+    assert title("c", "other")["title"] == asked["other"].text
+    assert title("c", "bare")["title"] == BOXED, "a question that is nothing else keeps it"
+    assert title("d", "q")["title"] == lines
+    rows = client.get("/api/benchmark?run=c&benchmark=sums").json()["questions"]
     assert rows[0]["excerpt"] == "What is 17 + 25?"

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Key, Message
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades, offsets, opinions, overrides
@@ -130,16 +129,12 @@ def test_filters_narrow_down(results: Path, words: list[str], samples: list[str]
     assert out.splitlines()[-1] == f"demo: {len(samples)} sample{'' if len(samples) == 1 else 's'}"
 
 
-def test_filtered_samples_stand_below_their_question_which_is_printed_once(results: Path) -> None:
-    out = shown(results, "a", "--wrong")
-    assert out.index("demo · q1\n") < out.index("demo · q1 · sample 1") < out.index("demo · q1 · sample 2")
-    assert out.count("demo · q1\n") == 1
-    assert "reference: 42" in out
+DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 
 
 def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtered_sample(tmp_path: Path) -> None:
     examples = (Message("user", "What is 4 + 3?"), Message("assistant", r"\boxed{7}"))
-    asked = RunQuestion("What is 9 / 9?", "1", [RunReply("It is 9 less than 10, so 9 is »1« indeed.")], before=examples)
+    asked = RunQuestion("What is 9 / 9?", "1", [RunReply(DOUBT)], before=examples)
     write_run(tmp_path / "a", {"demo": {"q1": asked}})
     filtered = shown(tmp_path, "a", "--undecided")
     assert "[2 messages before the question]\nWhat is 9 / 9?\n" in filtered
@@ -151,15 +146,8 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (
-            "It is 9 less than 10, so 9 is »1« indeed.",
-            "found 1, but no box and no “the answer is” states it without a doubt: "
-            "“It is 9 less than 10, so 9 is »1« indeed”",
-        ),
-        (
-            "\\boxed{1}\n\nWe divide. So we get 3.",
-            "the text behind the answer 1 states another value: 3",
-        ),
+        (DOUBT, f"found 1, but no box and no “the answer is” states it without a doubt: “{DOUBT[:-1]}”"),
+        ("\\boxed{1}\n\nWe divide. So we get 3.", "the text behind the answer 1 states another value: 3"),
         (r"\boxed{1米蓝}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{2}", None),
     ],
@@ -221,13 +209,6 @@ def test_a_mistake_is_one_sentence(results: Path, words: list[str], code: int, s
     assert len(done.err.splitlines()) == 1
 
 
-def test_a_question_of_several_benchmarks_must_be_named_with_its_benchmark(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", {"one": SMALL, "two": SMALL})
-    done = harness(tmp_path, "show", "run", "q1")
-    assert "question 'q1' is in one, two; choose one with `benchmark`" in done.err
-    assert shown(tmp_path, "run", "q1", "--benchmark", "two").startswith("two · q1")
-
-
 def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
     replies = [RunReply(payload, reasoning=payload) for payload in PAYLOADS]
     hostile = "\x1b]0;title\x07\u202e"
@@ -262,18 +243,6 @@ def test_of_two_sets_of_questions_what_they_share_is_said_in_words(tmp_path: Pat
     assert "questions:" not in harness(tmp_path, "compare", "a", "a", "--samples").out
 
 
-def test_differences_of_two_runs(results: Path) -> None:
-    done = harness(results, "compare", "a", "b", "--samples")
-    assert done.code == 0
-    lines = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
-    assert lines[2].startswith("B − A = +16.7 points; 95 %: ")
-    assert "seed: not set → 7" in lines
-    assert "q1 33 % of 3 67 % of 3 +33" in lines
-    assert "1 sample from wrong to correct" in lines
-    assert "5 samples with the same verdict in both" in lines
-
-
 def test_verdicts_by_hand_count_in_a_comparison(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_run(tmp_path / name)
@@ -284,6 +253,12 @@ def test_verdicts_by_hand_count_in_a_comparison(tmp_path: Path) -> None:
     overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
     lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
     assert "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0" in lines
+
+
+def test_differences_of_two_runs_are_said_in_words(results: Path) -> None:
+    lines = [" ".join(line.split()) for line in harness(results, "compare", "a", "b", "--samples").out.splitlines()]
+    assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
+    assert {"seed: not set → 7", "q1 33 % of 3 67 % of 3 +33", "1 sample from wrong to correct"} <= {*lines}
 
 
 def test_two_runs_have_the_intervals_of_a_comparison(tmp_path: Path) -> None:
@@ -325,10 +300,7 @@ def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path)
     }
     run = write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--anomaly")
-    assert titles(out) == [
-        "demo · odd · sample 0",
-        "demo · odd · sample 2",
-    ]
+    assert titles(out) == ["demo · odd · sample 0", "demo · odd · sample 2"]
     out = shown(tmp_path, "a", "odd")
     assert "correct, looks wrong: repetition\n" in out
     assert "no answer, looks wrong: repetition, garbled\n" in out
@@ -342,15 +314,11 @@ def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path)
     assert grades.read(files) == former
 
 
-def test_runs_without_a_common_benchmark_are_refused(results: Path, tmp_path: Path) -> None:
-    write_run(tmp_path / "c", {"another": SMALL})
-    done = harness(results, "compare", "a", str(tmp_path / "c"), "--samples")
-    assert (done.code, done.err) == (2, "harness: a and c share no benchmark.\n")
-
-
 def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path) -> None:
     write_run(tmp_path / "a")
     write_run(tmp_path / "raw", scored=False)
+    assert "..." in shown(tmp_path, "raw")
+    assert "not graded" in shown(tmp_path, "raw", "q1:0")
     words = "no sample of demo in raw is graded yet, and this filter needs grades: run `harness score raw`."
     for asked in (["raw", "--wrong"], ["raw", "--anomaly"]):
         done = harness(tmp_path, "show", *asked)
@@ -384,12 +352,6 @@ def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
     assert "typed.csv --benchmark CARD.yaml`" in harness(tmp_path, "show", "typed.csv", "--filter", "单元=1").err
 
 
-def test_a_run_without_grades_is_shown(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", scored=False)
-    assert "..." in shown(tmp_path, "run")
-    assert "not graded" in shown(tmp_path, "run", "q1:0")
-
-
 @pytest.fixture(scope="module")
 def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the scored file of what students typed."""
@@ -410,28 +372,8 @@ def test_the_rows_of_a_scored_file_are_shown_with_their_lines(typed: Path, sourc
     assert "typed.csv:3" in shown(typed, source, "--undecided")
     assert "typed.csv:5" in shown(typed, source, "--grep", "300 cm")
     assert "typed: 2 questions" in shown(typed, source)
-
-
-def test_a_row_of_a_scored_file_has_no_request(typed: Path) -> None:
-    (question_id,) = re.findall(r"[0-9a-f]{16}", shown(typed, "typed.csv").splitlines()[1])
-    out = shown(typed, "typed.csv", f"{question_id}:1")
-    assert "rule" in out
-    assert "curl" not in out
-
-
-def test_a_file_that_is_not_scored_or_was_changed_is_not_shown(typed: Path, tmp_path: Path) -> None:
-    other = tmp_path / "typed.csv"
-    other.write_bytes((typed / "typed.csv").read_bytes())
-    done = harness(tmp_path, "show", "typed.csv")
-    assert done.code == 3
-    assert done.err.startswith("harness: typed.csv is not scored yet: run `harness score typed.csv` first.")
-    assert harness(tmp_path, "score", "typed.csv").code == 0
-    other.write_text(other.read_text().replace("2,3", "2,2"))
-    done = harness(tmp_path, "show", "typed.csv", "--wrong")
-    assert done.code == 3
-    assert "typed.csv was changed after it was scored: run `harness score " in done.err
-    other.unlink()
-    assert "wrong, typed.csv:4" in shown(tmp_path, "typed.csv.scored", "--wrong"), "the run holds the rows itself"
+    (question_id,) = re.findall(r"[0-9a-f]{16}", shown(typed, source).splitlines()[1])
+    assert "curl" not in shown(typed, source, f"{question_id}:1"), "a row of a file has no request"
 
 
 def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:
@@ -447,28 +389,10 @@ def benchmark(tmp_path: Path) -> OpenBenchmark:
     return opened(write_run(tmp_path / "run"))
 
 
-@pytest.mark.parametrize(("sought", "n"), [("WAIT", 0), ("Wait", 1), ("wait", 1), ("finish_reason", 0)])
-def test_small_letters_find_capitals_and_no_name_of_a_field_is_text(
-    benchmark: OpenBenchmark, sought: str, n: int
-) -> None:
-    assert len(hits(benchmark, sought)) == n
-
-
 def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
     (hit,) = hits(benchmark, "half of")
     assert (hit.part, hit.before, hit.match, hit.verdict) == ("text", "", "Half of", "correct")
     assert hit.after.startswith(r" 84 is \(42\)")
-
-
-@pytest.mark.parametrize(("sought", "question"), [("1 + 1", "q2/odd id"), ("odd", "q2/odd id"), ("frac{84}", "q1")])
-def test_questions_are_searched_too(benchmark: OpenBenchmark, sought: str, question: str) -> None:
-    assert [hit.question_id for hit in hits(benchmark, sought) if hit.part == "question"] == [question]
-
-
-@pytest.mark.parametrize("sought", ["", " \n", "x" * 1001])
-def test_nothing_and_too_much_are_refused(benchmark: OpenBenchmark, sought: str) -> None:
-    with pytest.raises(UsageError, match="1 to 1000 characters"):
-        list(searching.search(benchmark, sought))
 
 
 def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(

@@ -118,30 +118,6 @@ def test_steps_end_in_the_stored_verdict_or_say_that_its_rules_are_not_known(cha
     assert ends == set(itertools.product(("correct", "wrong", "undecided"), (True, False)))
 
 
-def test_a_rule_that_is_changed_by_row_explains_each_row_by_its_own(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"problem": "?", "answer": "40"}\n')
-    run = write_run(
-        tmp_path / "a",
-        {"numbers": {q: RunQuestion("?", "40", [RunReply(r"\boxed{41}")]) for q in ("near", "far")}},
-        scored=False,
-    )
-    place, began = run.benchmark("numbers"), list(question_file.read(run.benchmark("numbers")))
-    near = [
-        msgspec.structs.replace(asked, rules=msgspec.structs.replace(asked.rules, absolute_tolerance=2.0))
-        if asked.question_id == "near"
-        else asked
-        for asked in began
-    ]
-    write_lines(place.questions, near)
-    score_run(run, GradingOptions(workers=1))
-    shows = {row: harness(tmp_path, "show", "a", f"{row}:0").out for row in ("near", "far")}
-    assert "rule tolerance: " in shows["near"]
-    assert "rule integer: " in shows["far"]
-    write_lines(place.questions, began)  # the rows' own rules are known no more
-    assert AGAIN in harness(tmp_path, "show", "a", "near:0").out.partition("\nwhy\n")[2]
-    assert harness(tmp_path, "show", "a", "far:0").out.partition("\nwhy\n")[2] == shows["far"].partition("\nwhy\n")[2]
-
-
 def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
     changing.began_with("plain")
     changing.has_card("yes")
