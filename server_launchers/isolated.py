@@ -45,14 +45,6 @@ SYSTEM = (
 )
 """Environment variables that every child may see. None of them holds a key."""
 
-MODELS = (
-    *("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "TORCH_HOME", "TRITON_CACHE_DIR"),
-    *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"),
-    *("ROCM_PATH", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
-    *("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_RT_VISIBLE_DEVICES"),
-)
-"""Variables for a child that loads a model: caches and devices, but no token of the hub."""
-
 
 def command(program: str, *words: str, python: str = PYTHON, seeded: bool = False) -> list[str]:
     """The argv that runs `program` (a module, or the path of a file) with `words`, isolated.

@@ -218,9 +218,8 @@ def _benchmark(
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    alone: the report has no
-    other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
-    n_unjoined: samples that only the run's shards hold.
+    alone: the report has no other run, so the digests that pair questions of two runs are not kept. known_as: as in
+    `read_runs`. n_unjoined: samples that only the run's shards hold.
     """
     folder, record, score = opened.folder, opened.record, opened.score
     planned = () if score is None else opened.planned()

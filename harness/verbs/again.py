@@ -113,8 +113,8 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         if record.settings.get(catalogue.WITHOUT_CARD):
             # Earlier versions chose a prompt by the language of the questions.
             prompt = record.identity.get("prompt")
-            asked = {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
-            groups.append({"data": data, "samples": record.plan.samples, **asked, **options})
+            own_prompt = {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
+            groups.append({"data": data, "samples": record.plan.samples, **own_prompt, **options})
             continue
         if data is not None:
             options["data"] = data

@@ -218,7 +218,10 @@ def undecided_range(ours: Side, first: Side) -> tuple[float, float] | None:
     """The least and the largest difference of the run from the baseline, in points, if all undecided answers of one are
     wrong and all of the other right; None if neither has any.
     """
-    shared = pairs(ours.benchmark.questions, first.benchmark.questions)
+    return _range_of(pairs(ours.benchmark.questions, first.benchmark.questions))
+
+
+def _range_of(shared: Sequence[tuple[QuestionTally, QuestionTally]]) -> tuple[float, float] | None:
     if not any(item.undecided for pair in shared for item in pair):
         return None
 
@@ -231,10 +234,10 @@ def undecided_range(ours: Side, first: Side) -> tuple[float, float] | None:
 
 def _undecided_warnings(ours: Side, first: Side) -> list[str]:
     """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
-    possible = undecided_range(ours, first)
-    if possible is None:
+    shared = pairs(ours.benchmark.questions, first.benchmark.questions)
+    if (possible := _range_of(shared)) is None:
         return []
-    sides = zip(*pairs(ours.benchmark.questions, first.benchmark.questions), strict=True)
+    sides = zip(*shared, strict=True)
     counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
     return [
         f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. By them the "

@@ -85,7 +85,7 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
         for question, owed in requests:
             if owed:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))
-                prompt_tokens += owed * most_prompt_tokens(n_bytes)
+                prompt_tokens += most_prompt_tokens(n_bytes)
     n_requests = sum(of.n_requests for of in benchmarks.values())
     return ExpectedJudging(
         judge=settings,

@@ -4,7 +4,7 @@ Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. A 
 from. `generic` stands for all other servers, those of the user among them.
 
 Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
-spellings, and to warn of fields without effect; loading and recognising providers; the fields that a refusal names.
+spellings, and to warn of fields without effect; loading and recognising providers.
 
 Long: every kind of fact that a file may hold stands beside the one place that reads it.
 """
@@ -34,9 +34,6 @@ from server_launchers.engines import table as engines
 
 GENERIC = "generic"
 """Name of the provider for all addresses that belong to no other provider."""
-
-MAX_MESSAGE_CHARS = 4000
-"""Characters of a server's error message that are searched for the name of a rejected field."""
 
 _FOLDER = Path(__file__).parent / "provider_files"
 
