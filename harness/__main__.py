@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MOMENT_S = 0.05
 
+_main_thread = _thread.get_ident()
+
 _CONTINUED = (["run"], ["race"])
 """The commands that say how to go on when a signal ends them."""
 
@@ -109,7 +111,8 @@ def _unraisable(problem: UnraisableHookArgs) -> None:
 
 def _interrupt() -> None:
     time.sleep(_MOMENT_S)
-    _thread.interrupt_main()
+    # A real signal: `interrupt_main` would not wake a main thread that sleeps or waits.
+    signal.pthread_kill(_main_thread, signal.SIGINT)
 
 
 if __name__ == "__main__":
