@@ -231,22 +231,22 @@ def copies_among(
         return None
     order = np.lexsort((texts, question))
     question, texts = question[order], texts[order]
+    del order  # eight bytes a sample
+    n = np.bincount(question, minlength=n_questions)
+    with_short = np.unique(question[texts >> DIGEST_BITS < LONG_CHARS])
     # Groups of equal texts: where each starts, its size, and the number of its question.
     first = np.ones(len(texts), dtype=bool)
     first[1:] = (question[1:] != question[:-1]) | (texts[1:] != texts[:-1]) | (texts[1:] < 0)
     starts = np.flatnonzero(first)
-    size, of, length = (
-        np.diff(np.append(starts, len(texts))),
-        question[starts],
-        np.maximum(0, texts[starts] >> DIGEST_BITS),
-    )
-    n = np.bincount(question, minlength=n_questions)
+    size = np.diff(starts, append=len(texts))
+    starts, size = starts[size > 1], size[size > 1]
+    of, length = question[starts], texts[starts] >> DIGEST_BITS
     excess = np.maximum(0.0, size - allowed_repeats(n[of], length))
     copied = excess >= 1
     is_short = length < LONG_CHARS
-    if not _hardly_vary(size[is_short], n[np.unique(of[is_short])]):
+    if not _hardly_vary(size[is_short], n[with_short]):
         copied &= ~is_short
-    squares = np.bincount(of, np.where(copied, size * size, size), n_questions)
+    squares = n + np.bincount(of, np.where(copied, size * size - size, 0), n_questions)
     independent = n**2 / np.maximum(squares, 1)
     copies = Copies(
         n_samples=len(texts),

@@ -1,6 +1,6 @@
 """Grades counted by question: which samples a score covers, which are missing, and the votes for each answer.
 
-Grades stay packed. What is counted of them is one array, a row of 61 bytes for each sample (`_ROW`), sorted by question
+Grades stay packed. What is counted of them is one array, a row of 53 bytes for each sample (`_ROW`), sorted by question
 and sample index; a `QuestionTally` holds its part of the array. Three cases:
 
 | planned samples missing | the score covers |
@@ -39,13 +39,19 @@ MAX_MISSING_SHARE = 0.01
 _MAX_TOKENS = 1 << 53
 """Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
 
+_MAX_PARTS = (1 << 32) - 1
+"""Largest number of parts of an answer that is counted."""
+
+_INDICES = 1 << 32
+"""Sample indices are below it; no plan contains others."""
+
 MAX_NAMED_KEYS = 5
 """Largest number of keys that a warning names; the others are counted."""
 
 
 _FIELDS = {
-    "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
-    "share": "d", "parts": "q", "text": "q",
+    "question": "I", "index": "I", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
+    "share": "d", "parts": "I", "text": "q",
 }  # fmt: skip
 """The facts of a grade that a score counts. question, kind: numbers of its question and `GradeKind`. position: among
 all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right. text: the reply's
@@ -313,7 +319,7 @@ def _located(
     """Yield (number of its question, its position, the grade) for each grade of the plan; counts the others in
     `left_out`. Raises `UsageError` as `tally` does.
     """
-    numbers, most = _numbers(questions), sys.maxsize if plan is None else plan
+    numbers, most = _numbers(questions), _INDICES if plan is None else min(plan, _INDICES)
     for position, grade in enumerate(grades):
         number = numbers.get(grade.question_id)
         if number is not None and grade.sample_index < most:
@@ -337,7 +343,7 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
             number, grade.sample_index, position, kinds.setdefault(kind, len(kinds)), signs, hash(grade.vote),
             math.nan if grade.completion_tokens is None else min(grade.completion_tokens, _MAX_TOKENS),
             grade.share_right,
-            0 if grade.parts is msgspec.UNSET else min(grade.parts[1], _MAX_TOKENS),
+            0 if grade.parts is msgspec.UNSET else min(grade.parts[1], _MAX_PARTS),
             -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize,
         )  # fmt: skip
     return np.frombuffer(packed, _ROW), kinds
@@ -345,9 +351,9 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
 
 def _in_order(rows: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     """The rows by question and sample index, the first of each sample, and the positions of the repeated grades."""
-    question, index = rows["question"].astype(np.int64), rows["index"]
-    rising = (np.diff(question) > 0) | ((np.diff(question) == 0) & (np.diff(index) > 0))
-    if rising.all():
+    question, index = rows["question"], rows["index"]
+    is_same = question[1:] == question[:-1]
+    if ((question[1:] > question[:-1]) | (is_same & (index[1:] > index[:-1]))).all():
         return rows, []
     rows = rows[np.lexsort((index, question))]  # stable: grades of one sample stay in their order
     again = np.zeros(len(rows), dtype=bool)

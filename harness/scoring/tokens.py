@@ -65,7 +65,6 @@ def token_statistics(
     reasoning: reasoning tokens by position of the grade, NaN if not stated;
     None if no sample states them. clusters: the number of the cluster of each question of the columns.
     """
-    thought = np.full(len(columns.tokens), np.nan) if reasoning is None else reasoning[columns.position]
 
     def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
         return _counts(tokens if which is None else np.where(which, tokens, np.nan), columns.question, clusters)
@@ -75,7 +74,7 @@ def token_statistics(
         completion=counts(columns.tokens),
         completion_right=counts(columns.tokens, right),
         completion_wrong=counts(columns.tokens, ~right),
-        reasoning=counts(thought),
+        reasoning=None if reasoning is None else counts(reasoning[columns.position]),
     )
 
 
@@ -136,16 +135,11 @@ def _counts(
 
     question: the number of each sample's question; clusters: as in `token_statistics`.
     """
-    stated = tokens[~np.isnan(tokens)]
-    if not len(stated):
+    n = int((~np.isnan(tokens)).sum())
+    if not n:
         return None
-    p50, p99 = (int(quantile(stated, q) or 0) for q in (0.5, 0.99))
-    return TokenCounts(
-        n=len(stated),
-        mean=mean_of_tokens(tokens, question, clusters),
-        p50=p50,
-        p99=p99,
-    )
+    p50, p99 = (int(quantile(tokens[~np.isnan(tokens)], q) or 0) for q in (0.5, 0.99))
+    return TokenCounts(n=n, mean=mean_of_tokens(tokens, question, clusters), p50=p50, p99=p99)
 
 
 def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Estimate:
@@ -180,8 +174,8 @@ def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], c
         within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
         variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
         of_repeated = repeated[question]
-        deviations = (residuals - (sums / np.maximum(counts, 1))[question])[of_repeated]
-        freedom = _freedom(deviations, int(repeated.sum()))
+        residuals -= (sums / np.maximum(counts, 1))[question]
+        freedom = _freedom(residuals[of_repeated], int(repeated.sum()))
     else:
         variance, freedom = float((residuals**2).sum()), _freedom(residuals, 1)
     # The interval for other questions.

@@ -88,6 +88,8 @@ def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out_aloud() -> 
     score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
     assert score.accuracy.value == 0.5
     assert score.sentences == ["2 grades with a repeated key left out: q2 #1, q2 #0"]
+    score = score_benchmark(questions[:1], [grade("q1", 1, "c"), grade("q1", 0, "c"), grade("q1", 1, "w")], 2)
+    assert (score.accuracy.value, score.sentences) == (1, ["1 grade with a repeated key left out: q1 #1"])
     questions, grades = graded(q1="wwc", q2="wwc")
     score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
     assert (score.accuracy.value, len(score.sentences)) == (0, 2)
