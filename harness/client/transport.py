@@ -208,6 +208,9 @@ class Request:
                 self._http.feed_data(data)
                 if not self._started and data.strip(b"\r\n"):
                     raise httptools.HttpParserError("no status line")
+                if not self._status:  # a header comes to `on_header` when it is whole
+                    self._head_bytes += len(data)
+                    self._check_head()
             if self._ended:
                 self._finish("")
         except RequestFailed as failure:
@@ -240,9 +243,13 @@ class Request:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_bytes += len(name) + len(value) + 4
+        self._check_head()
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def _check_head(self) -> None:
+        """Raise `HttpParserError` if the head of the response is too long."""
         if self._head_bytes > MAX_HEAD_BYTES or len(self._headers) >= MAX_HEADERS:
             raise httptools.HttpParserError(f"more than {MAX_HEADERS} headers, or {MAX_HEAD_BYTES} bytes of them")
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """Take the status: pass over interim replies (1xx), and read only a short body of an error."""

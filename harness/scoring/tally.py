@@ -39,11 +39,8 @@ MAX_MISSING_SHARE = 0.01
 _MAX_TOKENS = 1 << 53
 """Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
 
-_MAX_PARTS = (1 << 32) - 1
-"""Largest number of parts of an answer that is counted."""
-
-_INDICES = 1 << 32
-"""Sample indices are below it; no plan contains others."""
+_MAX_UINT32 = (1 << 32) - 1
+"""Sample indices are below it, and parts of an answer beyond it are not counted."""
 
 MAX_NAMED_KEYS = 5
 """Largest number of keys that a warning names; the others are counted."""
@@ -319,7 +316,7 @@ def _located(
     """Yield (number of its question, its position, the grade) for each grade of the plan; counts the others in
     `left_out`. Raises `UsageError` as `tally` does.
     """
-    numbers, most = _numbers(questions), _INDICES if plan is None else min(plan, _INDICES)
+    numbers, most = _numbers(questions), _MAX_UINT32 if plan is None else min(plan, _MAX_UINT32)
     for position, grade in enumerate(grades):
         number = numbers.get(grade.question_id)
         if number is not None and grade.sample_index < most:
@@ -343,7 +340,7 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
             number, grade.sample_index, position, kinds.setdefault(kind, len(kinds)), signs, hash(grade.vote),
             math.nan if grade.completion_tokens is None else min(grade.completion_tokens, _MAX_TOKENS),
             grade.share_right,
-            0 if grade.parts is msgspec.UNSET else min(grade.parts[1], _MAX_PARTS),
+            0 if grade.parts is msgspec.UNSET else min(grade.parts[1], _MAX_UINT32),
             -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize,
         )  # fmt: skip
     return np.frombuffer(packed, _ROW), kinds

@@ -485,6 +485,16 @@ def test_names_have_a_longest_length_and_may_have_it() -> None:
         assert "has 1025 characters, more than 1024" in failure(event(value | {field: name + "n"}) + DONE).message
 
 
+def test_a_sample_names_the_model_of_its_text_and_without_one_the_first() -> None:
+    role = event({"id": "r", "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]})
+    text = delta(content="x", finish="stop") | {"id": "r"}
+    assert reply(role + event(text | {"model": "the model"}) + DONE).server_model == "the model"
+    assert (
+        reply(role + event({name: value for name, value in text.items() if name != "model"}) + DONE).server_model
+        == "an alias"
+    )
+
+
 def test_the_largest_count_is_a_count_and_a_larger_one_is_unknown() -> None:
     for n, stated in ((MAX_STATED_TOKENS, MAX_STATED_TOKENS), (MAX_STATED_TOKENS + 1, None)):
         usage = {"usage": {"completion_tokens": n, "prompt_tokens": 1}}

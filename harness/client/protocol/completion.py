@@ -159,7 +159,7 @@ class Completion:
                 gap_p99=gaps[min(len(gaps) - 1, int(len(gaps) * 0.99))] if gaps else None,
                 events=len(stamps),
             ),
-            server_model=self._server_model,
+            server_model=self._text_model or self._server_model,
             fingerprint=self._fingerprint,
             request_id=self._id or request_id,
             provider=self._provider,
@@ -189,7 +189,7 @@ class Completion:
             ids=written.ids,
             prompt_ids=written.prompt_ids,
             n_events=len(self.stamps),
-            server_model=self._server_model,
+            server_model=self._text_model or self._server_model,
         )
 
     def _take(self, which: int, piece: str) -> bool:
