@@ -30,7 +30,7 @@ from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.runs.manifest import Manifest
 from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.generation.small_runs import (
@@ -177,7 +177,7 @@ def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: P
     with pytest.raises(Interrupted, match=r"stopped by SIGINT.*Resume with: again") as caught:
         run(settings, question_set(tmp_path, 2), context_of=context_of, resume_command="again")
     assert caught.value.exit_code == 130
-    with RunLock(RunFolder(settings.out)):
+    with locked(RunFolder(settings.out)):
         pass
 
 
