@@ -132,9 +132,11 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The block's error is raised; the journal's own would replace it.
-        with contextlib.suppress(*(StoreError,) if error is not None else ()):
+        try:
             self.close()
+        except StoreError:
+            if error is None:  # else the block's error is raised, which this one would replace
+                raise
 
     def _sync_in_time(self) -> None:
         with self._lock:

@@ -126,12 +126,12 @@ def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
                 if is_torn(line):
                     report.torn_tail = line.length
                     break
-                key = line.raw and record.intact_key(line.raw, HEAD_BYTES, folder.name)
-                if key:
+                key = None if line.raw is None else record.intact_key(line.raw, HEAD_BYTES, folder.name)
+                if key is not None:
                     report.n_records += 1
                 elif (sample := parse(line, folder, report)) is not None:
                     key = sample.key
-                if key:
+                if key is not None:
                     report.n_duplicates += not keys.add(key)
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error

@@ -72,12 +72,11 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
     limits = budget(1000, budget_tokens=40_000)
     sent = send(limits, 64)
     assert len(sent) == 40
-    for task in sent[10:]:
-        finish(limits, task, 700)
-    assert not limits.may_start(1), "21,000 + 20 × 1000: ten of the first are out, so their length is not known"
-    for task in sent[:10]:
-        finish(limits, task, 700)
-    assert limits.may_start(1), "28,000 + 9 × 700, the mean, and 1000 for the last"
+    for task in [*sent[:19], *sent[20:]]:
+        finish(limits, task, 780)
+    assert not limits.may_start(1), "30,420 + 11 × 1000: one of the first 20 is out, so their length is not known"
+    finish(limits, sent[19], 780)
+    assert limits.may_start(1), "31,200 + 9 × 780, the mean, and 1000 for the last"
 
 
 def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
