@@ -20,7 +20,7 @@ from harness.core.money import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.plan import SessionPlan
-from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
 from harness.generation.spending import Account, Spent
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder, RunLog
@@ -87,6 +87,13 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
     finish(limits, sent[1], None, prompt=None)
     assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
+
+
+def test_a_written_part_that_is_sent_again_is_reserved_for_at_the_price_of_prompts() -> None:
+    for mode, each in (("off", 0.003), ("exact", 0.004)):
+        salvage = Salvage(mode=mode, engine="vllm")  # type: ignore[arg-type]
+        limits = budget(100, budget_usd=0.0121, prices=Prices(20.0, 10.0), salvage=salvage)
+        assert len(send(limits, 64)) == 0.0121 // each, "100 tokens of prompt, and 100 of a reply or of its first part"
 
 
 def test_a_prompt_that_a_reply_shows_to_be_longer_is_reserved_for() -> None:
