@@ -12,6 +12,7 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
+from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import RateLimit
@@ -21,6 +22,7 @@ from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, Patience
+from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from tests.generation.small_runs import changed, run_settings
@@ -76,6 +78,7 @@ def test_who_waits_for_two_things_wakes_for_the_first() -> None:
     first, second = play.begin()
     play.fail(first, "cut")
     play.fail(second, "rate_limited", after=3.0)
+    assert play.begin() == []
     assert play.dispatcher.pause() == pytest.approx(0.01), "a backoff of 0.01 s, and a pause of 3 s"
     play.now += 0.02
     assert play.begin() == []
@@ -89,6 +92,19 @@ def test_the_rate_counts_from_the_beginning_of_the_session() -> None:
     play.answer(flight, tokens=40)
     progress = play.dispatcher.progress()
     assert (progress.arrived, progress.tokens_per_s, progress.elapsed_s) == (40, 4.0, 10.0)
+    assert flight.lane.token_s == 0.25
+    assert progress.spent == Spent(TEMPLATE_TOKENS, 40, 1), "the server stated no prompt, whose bytes nobody counted"
+
+
+def test_a_drained_session_ends_with_what_is_in_flight() -> None:
+    play = Play(questions=6, concurrency=10)
+    flights = play.begin()
+    play.now += 10.0
+    for flight in flights[1:]:
+        play.answer(flight, tokens=40)
+    play.dispatcher.drain("enough")
+    # 36 tokens a second; the last one has 36 of 40 tokens by its age, and two samples are not asked any more.
+    assert play.dispatcher.progress().eta == pytest.approx(4 / 36)
 
 
 def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
@@ -160,6 +176,16 @@ def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s
     assert resting(4, credit_s).limit == 1 + n_awake
 
 
+def test_a_slot_that_wakes_because_nothing_is_in_flight_leaves_no_debt() -> None:
+    pace = Pace(2, lambda: 0.0, lambda low, high: high)
+    for refusals in [pace.sent(), pace.sent()]:
+        pace.refused(refusals)
+    pace.advance(0.2)
+    assert (pace.limit, pace.sent()) == (1, 1)
+    pace.advance(5.3)
+    assert pace.limit == 2, "5.1 seconds give a credit"
+
+
 @pytest.mark.parametrize(("per_minute", "wait_s"), [(None, 0.0), (30.0, 2.0), (60.0, 1.0), (120.0, 60 / 118)])
 def test_an_empty_bucket_holds_the_next_request_after_its_part_of_a_minute(
     per_minute: float | None, wait_s: float
@@ -177,3 +203,15 @@ def test_no_rate_is_known_before_the_first_token() -> None:
     arrivals = Arrivals(lambda: float(next(seconds)), {})
     arrivals.look()
     assert (arrivals.rate, arrivals.rate_now) == (None, None)
+
+
+def test_the_present_rate_is_that_of_the_last_ten_seconds() -> None:
+    play = Play()
+    flight, *_ = play.begin()
+    play.dispatcher.progress()
+    play.now += 10.0
+    play.dispatcher.progress()
+    play.now += 10.0
+    play.answer(flight, tokens=100)
+    progress = play.dispatcher.progress()
+    assert (progress.tokens_per_s, progress.tokens_per_s_now) == (5.0, 10.0)
