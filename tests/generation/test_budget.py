@@ -184,6 +184,7 @@ def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) ->
         with pytest.raises(StoppedByRule, match="a reply with its prompt of up to") as stopped:
             run(settings, question_set(tmp_path, 3))
         assert not [request for request in server.requests if request.method == "POST"]
+        assert "again" not in str(stopped.value), "the same command would end alike"
         (least,) = re.findall(r"at least (\S+),", str(stopped.value))
         assert run(replace(settings, budget_usd=float(least)), question_set(tmp_path, 3)).complete
 

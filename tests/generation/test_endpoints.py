@@ -250,13 +250,6 @@ def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
         assert arrivals.tokens == 40 + 3 * each
 
 
-def test_no_rate_is_known_before_the_first_token() -> None:
-    seconds = iter(range(100))
-    arrivals = Arrivals(lambda: float(next(seconds)), {})
-    arrivals.look()
-    assert (arrivals.rate, arrivals.rate_now) == (None, None)
-
-
 # -- causes ---------------------------------------------------------------------------------------------
 
 
@@ -474,6 +467,14 @@ def resting(n: int, credit_s: float) -> Pace:
 @pytest.mark.parametrize(("credit_s", "n_awake"), [(4.9, 0), (5.1, 1), (14.9, 2), (15.1, 3)])
 def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s: float, n_awake: int) -> None:
     assert resting(4, credit_s).limit == 1 + n_awake
+
+
+def test_of_fewer_slots_those_that_rest_go() -> None:
+    pace = Pace(4, lambda: 0.0, lambda low, high: high)
+    first, *_ = [pace.sent() for _ in range(4)]
+    pace.refused(first)
+    pace.set_ceiling(2)
+    assert (pace.limit, pace.rest_ends) == (2, None)
 
 
 def test_a_slot_that_wakes_because_nothing_is_in_flight_leaves_no_debt() -> None:

@@ -139,15 +139,6 @@ def test_arrived_tokens_and_both_rates_are_those_of_the_streams() -> None:
 # -- step by step
 
 
-def test_a_grace_that_is_over_is_shown_as_none_left() -> None:
-    play = Play()
-    play.begin()
-    play.dispatcher.drain("enough", grace=5.0)
-    for seconds, left in ((2.0, 3.0), (6.0, 0.0)):
-        play.now = 100.0 + seconds
-        assert play.dispatcher.progress().grace_s == left
-
-
 def test_who_waits_for_two_things_wakes_for_the_first() -> None:
     play = Play(concurrency=2)
     first, second = play.begin()
@@ -160,28 +151,6 @@ def test_who_waits_for_two_things_wakes_for_the_first() -> None:
     assert play.dispatcher.pause() == pytest.approx(3.28)
 
 
-def test_the_rate_counts_from_the_beginning_of_the_session() -> None:
-    play = Play()
-    flight, *_ = play.begin()
-    play.now += 10.0
-    play.answer(flight, 40)
-    progress = play.dispatcher.progress()
-    assert (progress.arrived, progress.tokens_per_s, progress.elapsed_s) == (40, 4.0, 10.0)
-    assert flight.lane.token_s == 0.25
-    assert progress.spent == Spent(TEMPLATE_TOKENS, 40, 1), "the server stated no prompt, whose bytes nobody counted"
-
-
-def test_a_drained_session_ends_with_what_is_in_flight() -> None:
-    play = Play(questions=6, concurrency=10)
-    flights = play.begin()
-    play.now += 10.0
-    for flight in flights[1:]:
-        play.answer(flight, 40)
-    play.dispatcher.drain("enough")
-    # 36 tokens a second; the last one has 36 of 40 tokens by its age, and two samples are not asked any more.
-    assert play.dispatcher.progress().eta == pytest.approx(4 / 36)
-
-
 def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     play = Play(questions=5, max_tokens=64, concurrency=10)
     for flight in play.begin():
@@ -191,13 +160,22 @@ def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     assert (early.tokens, early.max_tokens, early.n_at) == (40, 64, 10)
 
 
-def test_the_present_rate_is_that_of_the_last_ten_seconds() -> None:
-    play = Play()
-    flight, *_ = play.begin()
-    play.dispatcher.progress()
-    play.now += 10.0
-    play.dispatcher.progress()
-    play.now += 10.0
-    play.answer(flight, 100)
+def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:
+    play = Play(questions=6, concurrency=10)
+    first, *others = play.begin()
+    for _ in range(2):
+        progress = play.dispatcher.progress()
+        assert (progress.tokens_per_s_now, progress.eta) == (None, None)
+        play.now += 10.0
+    for flight in others:
+        play.answer(flight, 40)
+    first.arriving.count = lambda: 4
+    play.dispatcher.drain("enough", grace=5.0)
     progress = play.dispatcher.progress()
-    assert (progress.tokens_per_s, progress.tokens_per_s_now) == (5.0, 10.0)
+    assert (progress.arrived, progress.tokens_per_s, progress.tokens_per_s_now) == (364, 18.2, 36.4)
+    assert progress.eta == pytest.approx(36 / 36.4), "of the one in flight; two samples are not asked any more"
+    assert progress.spent == Spent(9 * TEMPLATE_TOKENS, 360, 9), "nobody stated or counted the prompts"
+    assert first.lane.token_s == pytest.approx(0.5)
+    for seconds, grace in ((2.0, 3.0), (4.0, 0.0)):
+        play.now += seconds
+        assert play.dispatcher.progress().grace_s == grace

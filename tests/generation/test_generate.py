@@ -130,17 +130,6 @@ def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tm
     assert {(b.name, b.done, b.total) for b in outcome.progress.benchmarks} == {("first", 6, 6), ("second", 3, 3)}
 
 
-def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -> None:
-    with FakeServer(lambda _: event_stream(delta(reasoning_content="hm"), delta(finish="length"))) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        outcome = run(settings, question_set(tmp_path, 3))
-    assert outcome.complete
-    assert outcome.tally.truncated == outcome.tally.finished > 0
-    assert any("6 of 6 samples (100%) are truncated" in w for w in outcome.warnings)
-    assert len(server.requests) == 6
-    assert all(s.text is None and s.reasoning == "hm" for s in samples_of(settings))
-
-
 def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:
     def broken(progress: Progress) -> None:
         raise ValueError("no terminal")

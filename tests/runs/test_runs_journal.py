@@ -107,8 +107,7 @@ def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
             thread.join()
         assert len(opened.keys) == 800
     report = JournalReport()
-    reader = read_samples(folder, report=report)
-    assert len([*reader]) == 800
+    assert len([*read_samples(folder, report=report)]) == 800
     assert report.n_duplicates == 0
 
 
@@ -162,8 +161,7 @@ def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
         if data[cut : cut + 1] == b"\n":
             intact = data[: cut + 1]  # a record that lacks only its newline is whole
         report = JournalReport()
-        reader = read_samples(folder, report=report)
-        assert {entry.key for entry in reader} == set(intact_texts(intact)), cut
+        assert {entry.key for entry in read_samples(folder, report=report)} == set(intact_texts(intact)), cut
         with Journal.open(folder) as journal:
             assert journal.keys == set(intact_texts(intact)), cut
             assert journal.report.torn_tail == report.torn_tail == max(0, cut - len(intact))
@@ -198,8 +196,7 @@ def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> N
     mixed = b"\n" + b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
     folder.samples.write_bytes(mixed)
     report = JournalReport()
-    reader = read_samples(folder, report=report)
-    assert [entry.sample_index for entry in reader] == [*range(7)]
+    assert [entry.sample_index for entry in read_samples(folder, report=report)] == [*range(7)]
     assert [line.number for line in report.damaged] == [3, 5, 7, 9, 11, 13]
     for _ in range(2):
         with Journal.open(folder) as journal:
@@ -225,8 +222,7 @@ def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: Benc
     edited = BOM + store(folder, *twenty(), twenty()[3]).replace(b"\n", b"\r\n") + b"\r\n"
     folder.samples.write_bytes(edited)
     report = JournalReport()
-    reader = read_samples(folder, report=report)
-    assert [*reader] == twenty()
+    assert [*read_samples(folder, report=report)] == twenty()
     assert (report.damaged, len(report.warnings), report.n_duplicates) == ([], 2, 1)
     for index in range(2):
         with RunLog(run) as log, Journal.open(folder, log=log) as journal:
@@ -254,8 +250,7 @@ def test_a_line_over_the_bound_is_passed_over_without_being_held(folder: Benchma
         file.write(b"\n" + record.encode(sample("b")))
     tracemalloc.start()
     report = JournalReport()
-    reader = read_samples(folder, report=report)
-    assert [one.question_id for one in reader] == ["a", "b"]
+    assert [one.question_id for one in read_samples(folder, report=report)] == ["a", "b"]
     assert [line.number for line in report.damaged] == [2]
     with Journal.open(folder) as journal:
         assert journal.keys == {Key("a", 0), Key("b", 0)}

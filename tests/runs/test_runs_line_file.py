@@ -31,7 +31,6 @@ from harness.runs.line_file import (
     LineFile,
     append_line,
     read_appended,
-    write_lines,
 )
 from tests.budget import examples
 from tests.conftest import CHECKOUT
@@ -281,15 +280,6 @@ def test_the_last_line_is_read_without_its_newline_and_a_torn_one_is_not(tmp_pat
     for tail, records in ((b"", 1), (b"{}", 2), (b"{}\n", 2), (b'{"a"', 1)):
         path.write_bytes(b"{}\n" + tail)
         assert read_appended(path, dict, "") == [{}] * records
-
-
-def test_whole_files_are_not_written_through_a_link(tmp_path: Path) -> None:
-    victim, path = tmp_path / "victim", tmp_path / "records.jsonl"
-    victim.write_bytes(b"kept")
-    path.symlink_to(victim)
-    with pytest.raises(StoreError, match="is a symbolic link"):
-        write_lines(path, [1, 2])
-    assert (victim.read_bytes(), path.is_symlink()) == (b"kept", True)
 
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
 from harness.core.files import replacing
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLog, locked
+from harness.runs import Journal, Manifest, RunFolder, RunLog, locked
 from harness.runs.lock import hold, holder_of
 from tests.runs.recorded import BENCHMARK
 
@@ -211,15 +211,6 @@ def test_a_run_of_outputs_is_called_by_their_name_and_another_run_by_its_own(run
     other.create()
     Manifest(harness_version="1", created="now", model="m").save(other)
     assert scored.source == scored.path
-
-
-def test_names_are_kept_in_the_manifest(run: RunFolder) -> None:
-    manifest = Manifest(harness_version="1", created="now", model="m")
-    for name in [BENCHMARK, "../x", "aime 2024"]:
-        manifest = manifest.extend(name, BenchmarkRecord(identity={}, plan=Plan(samples=1)))
-    manifest.save(run)
-    assert list(Manifest.load(run).benchmarks) == [BENCHMARK, "../x", "aime 2024"]
-    assert len({run.benchmark(name).path.name.lower() for name in Manifest.load(run).benchmarks}) == 3
 
 
 def test_what_interrupted_writes_left_is_removed_at_the_next_start(run: RunFolder) -> None:

@@ -125,8 +125,7 @@ class JournalLife(RuleBasedStateMachine):
         if not self.folder.samples.exists():
             return
         report = JournalReport()
-        reader = read_samples(self.folder, report=report)
-        read = {record.key: record.text for record in reader}
+        read = {record.key: record.text for record in read_samples(self.folder, report=report)}
         assert read == intact_texts(self.data)
         assert self.safe.items() <= read.items()
         assert report.n_records == len(intact_lines(self.data))
