@@ -152,7 +152,7 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
 
 def _damaged(path: Path) -> bool:
     """Read every record of a run and report damage. Returns whether anything is damaged."""
-    from harness.runs import Manifest, questions, read_samples
+    from harness.runs import JournalReport, Manifest, questions, read_samples
     from harness.verbs.outputs import open_scored
 
     folder = open_scored(path)
@@ -163,9 +163,8 @@ def _damaged(path: Path) -> bool:
         except StoreError as error:
             click.echo(f"  {visible(str(error))}")
             damaged = True
-        reader = read_samples(folder.benchmark(name))
-        n = sum(1 for _ in reader)
-        report = reader.report
+        report = JournalReport()
+        n = sum(1 for _ in read_samples(folder.benchmark(name), report=report))
         click.echo(
             f"{folder.path.name}/{visible(name)}: {count_noun(n, 'sample')}, "
             f"{count_noun(report.n_duplicates, 'repeated record')}"

@@ -57,12 +57,12 @@ class Asker:
 # ---- sampling fields that a server would fill in
 
 
-def neutral_fields(engine: str | None, sent: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
+def neutral_fields(engine: str | None, sent: Mapping[str, Any], excluded: Collection[str] = ()) -> dict[str, Any]:
     """The neutral value of each sampling field that a request would otherwise leave to the server.
 
     Empty if the engine is unknown or has no neutral values. sent: the sampling fields of the request, by our names.
     An engine may call such a field by another name (`repeat_penalty`); it is then returned under that name too, with
-    the value in `sent`. given: other fields that the request sets, or that the user keeps out; none of these is
+    the value in `sent`. excluded: other fields that the request sets, or that the user keeps out; none of these is
     returned.
     """
     dialect = engines.dialect(engine)
@@ -72,7 +72,7 @@ def neutral_fields(engine: str | None, sent: Mapping[str, Any], given: Collectio
     fields = {}
     for name, value in dialect.neutral.values.items():
         ours = our_names.get(name, name)
-        if name in given or ours in given or name in sent:
+        if name in excluded or ours in excluded or name in sent:
             continue
         fields[name] = sent.get(ours, value)
     return fields

@@ -74,7 +74,7 @@ class Arriving:
     __slots__ = ("count", "so_far", "written")
 
     def __init__(self, written: WrittenTokens | None = None) -> None:
-        self.count: Callable[[], int] = int
+        self.count: Callable[[], int] = int  # returns 0
         self.so_far: Callable[[], SoFar | None] = _nothing
         self.written = written
 

@@ -56,10 +56,10 @@ class LagMeter:
 
     def lag(self) -> float:
         """The 99th percentile so far, in seconds; 0 before the first beat."""
-        left = 0.99 * self._late.total()
+        n_beats, n_within = self._late.total(), 0
         for bucket in sorted(self._late):
-            left -= self._late[bucket]
-            if left <= 1e-9:
+            n_within += self._late[bucket]
+            if 100 * n_within >= 99 * n_beats:
                 return _SHORTEST_S * 2 ** (bucket / _STEPS) if bucket else 0.0
         return 0.0
 

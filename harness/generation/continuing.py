@@ -82,11 +82,11 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
 
 def continuation(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage,
-    tokens_of: Callable[[str], list[int]], *, max_tokens: int | None, seed: int | None,
+    tokens_of: Callable[[str], list[int]], *, seed: int | None,
 ) -> Continuation:  # fmt: skip
     """Return the request that continues `begun`. Blocking, since it may ask the server's tokenizer.
 
-    tokens_of: the server's tokenizer. max_tokens: of the whole answer. seed: of the sample's first request. Raises
+    template: of the whole request. tokens_of: the server's tokenizer. seed: of the sample's first request. Raises
     `WrittenAnew` if the part cannot be continued, and `ServerError` if the tokenizer does not answer.
     """
     if (why := objection(template, salvage.mode)) or begun.tokens < WORTH_TOKENS:
@@ -98,13 +98,13 @@ def continuation(
     if is_open(begun):
         begun = _with_reasoning_closed(begun, tokens_of)
     seam = Seam(tokens=len(begun.ids), text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=True)
-    left = None if max_tokens is None else max_tokens - seam.tokens
-    if left is not None and left < 1:
+    n_left = None if template.max_tokens is None else template.max_tokens - seam.tokens
+    if n_left is not None and n_left < 1:
         raise WrittenAnew("the written part has already used up max_tokens")
     by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
-    body = by_ids.body_after_tokens([*begun.prompt_ids, *begun.ids], next_seed, left)
+    body = by_ids.body_after_tokens([*begun.prompt_ids, *begun.ids], next_seed, n_left)
     return Continuation(begun=begun, path=by_ids.path, body=body, seam=seam)
 
 

@@ -153,11 +153,8 @@ class SamplingSession:
             self._fitted[name] = self._recorded_fit(name)
             self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
         run = self._folder.run_of_shard()
-        for beside in () if run is None else (run, *run.shards()):
-            if beside.path != self._folder.path and beside.has_samples():
-                both = [(beside, Manifest.load(beside)), (self._folder, self._manifest)]
-                joined_manifest(both, self._settings.accept_server_change)
-                break
+        if run is not None:
+            self._compare_with_shards(run)
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
@@ -285,6 +282,14 @@ class SamplingSession:
             settings=settings,
             options=dict(self._settings.benchmarks[name].options),
         )
+
+    def _compare_with_shards(self, run: RunFolder) -> None:
+        """Raise `StoreError` if this shard and the first folder of `run` with samples, itself or a shard, differ."""
+        for beside in (run, *run.shards()):
+            if beside.path != self._folder.path and beside.has_samples():
+                both = [(beside, Manifest.load(beside)), (self._folder, self._manifest)]
+                joined_manifest(both, self._settings.accept_server_change)
+                return
 
     def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:
         """Report stored samples that the score will leave out, because this session plans fewer samples a question.

@@ -5,7 +5,7 @@ Enter by the names below; `questions` and `grades` read and write their files. N
 
 from harness.runs.journal import Journal, JournalReport, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.runs.manifest import BenchmarkRecord, Difference, Manifest
 from harness.runs.record import Plan
 
@@ -18,7 +18,7 @@ __all__ = [
     "Manifest",
     "Plan",
     "RunFolder",
-    "RunLock",
     "RunLog",
+    "locked",
     "read_samples",
 ]

@@ -63,8 +63,8 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: boo
     files, record = folder.benchmark(name), manifest.benchmarks[name]
     plan = record.plan
     # A process that begins writes the manifest before the questions that fit it, so the two may differ for a moment.
-    read = questions.read(files) if held else questions.read_planned(files, record)
-    ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in read]
+    planned = questions.read(files) if held else questions.read_planned(files, record)
+    ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in planned]
     keys = stored_keys(files)
     if folder.part is not None and (run := folder.run_of_shard()) is not None:
         # The plan is the run's, and a shard asks for nothing that the run has.

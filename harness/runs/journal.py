@@ -8,7 +8,7 @@ power loss costs the samples of the last second at most, and the next session as
 whole on the disk does not have its checksum. A failing sync is final, since the kernel forgets the failure and a second
 sync would mean nothing: every later call raises it. So does a file that another program removed or changed.
 
-Not covered: two writers (hold `harness.runs.lock.RunLock`), and disks that acknowledge a sync before it is done.
+Not covered: two writers (hold `harness.runs.lock.locked`), and disks that acknowledge a sync before it is done.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
 from harness.runs.line_file import LineFile
 from harness.runs.record import KeySet
-from harness.runs.survey import DamagedLine, JournalReport, SampleReader, Survey, read_samples, survey
+from harness.runs.survey import DamagedLine, JournalReport, Survey, read_samples, survey
 
-__all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
+__all__ = ["DamagedLine", "Journal", "JournalReport", "read_samples"]
 
 SYNC_SECONDS = 1.0
 """Longest time, in seconds, before a written sample is synced to the disk."""
@@ -132,9 +132,11 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The block's error is raised; the journal's own would replace it.
-        with contextlib.suppress(*(StoreError,) if error is not None else ()):
+        try:
             self.close()
+        except StoreError:
+            if error is None:  # else the block's error is raised, which this one would replace
+                raise
 
     def _sync_in_time(self) -> None:
         with self._lock:

@@ -40,7 +40,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 
 import msgspec
 
@@ -72,79 +71,57 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
         return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
 
 
-class RunLock:
-    """Holds a run for the length of a `with` block. `warning`: set when the file system has no working locks."""
+@contextmanager
+def locked(folder: RunFolder) -> Iterator[str]:
+    """Hold a run for the length of the block: its folder is made if it is missing, and freed of what interrupted writes
+    left in it. The block gets a warning if the file system has no working locks, else "".
 
-    def __init__(self, folder: RunFolder) -> None:
-        self.warning: str | None = None
-        self._folder = folder
-        self._descriptor = -1
-
-    def __enter__(self) -> RunLock:
-        self.acquire()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
-    def acquire(self) -> None:
-        """Take the run: make its folder if it is missing, and remove what interrupted writes left in it.
-
-        Raises `StoreError` naming the holder's host and process when it is taken.
-        """
-        self._folder.create()
-        self._descriptor = open_for_writing(self._folder.lock, os.O_RDWR)
+    Raises `InUse` naming the holder's host and process when it is taken, `StoreError` when the disk refuses.
+    """
+    folder.create()
+    descriptor = open_for_writing(folder.lock, os.O_RDWR)
+    try:
         try:
-            self._lock()
+            warning = _take(folder, descriptor)
             # Not before the lock is ours: until then the file names the holder, for whoever is refused.
-            os.ftruncate(self._descriptor, 0)
+            os.ftruncate(descriptor, 0)
             started = datetime.now(UTC).isoformat(timespec="seconds")
             ours = Holder(host=socket.gethostname(), pid=os.getpid(), started=started)
-            os.pwrite(self._descriptor, codec.encode(ours) + b"\n", 0)
+            os.pwrite(descriptor, codec.encode(ours) + b"\n", 0)
             # Under the lock, so no temporary file belongs to a living writer.
-            self._folder.remove_temporaries()
+            folder.remove_temporaries()
         except OSError as error:
-            self.release()
             if error.errno in FULL:
-                raise disk_error(self._folder.lock, error) from error
-            raise StoreError(f"cannot lock {self._folder.path}: {error.strerror or error}.") from error
-        except BaseException:
-            # Also after Ctrl-C: `__exit__` is not called when `__enter__` fails.
-            self.release()
-            raise
+                raise disk_error(folder.lock, error) from error
+            raise StoreError(f"cannot lock {folder.path}: {error.strerror or error}.") from error
+        yield warning
+    finally:
+        with contextlib.suppress(OSError):
+            # Closing alone would leave the lock to a copy in a forked child.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        # The file stays, because removing it could give two processes the lock.
+        os.close(descriptor)
 
-    def release(self) -> None:
-        """Give the run back; a second call does nothing.
 
-        The lock's file stays, because removing it could give two processes the lock.
-        """
-        if self._descriptor >= 0:
-            with contextlib.suppress(OSError):
-                # Closing alone would leave the lock to a copy in a forked child.
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            os.close(self._descriptor)
-            self._descriptor = -1
+def _take(folder: RunFolder, descriptor: int) -> str:
+    """Lock the open file. Returns a warning if the file system has no locks, else "".
 
-    def _lock(self) -> None:
-        """Take the lock. Raises `InUse` if another process has it, `OSError` if that cannot be told."""
-        for _ in range(TRIES):
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                time.sleep(TRY_SECONDS)
-            except OSError as error:
-                if error.errno not in _NO_LOCKS:
-                    raise
-                self.warning = (
-                    f"{self._folder.path} is on a file system without working locks: nothing keeps a second command "
-                    "from writing to it at the same time"
-                )
-                return
-        who = holder_of(self._folder) or "another process"
-        raise InUse(f"{self._folder.path} is in use by {who}; one run has one writer.")
+    Raises `InUse` if another process has the lock, `OSError` if that cannot be told.
+    """
+    for _ in range(TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return ""
+        except BlockingIOError:
+            time.sleep(TRY_SECONDS)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            return (
+                f"{folder.path} is on a file system without working locks: nothing keeps a second command from "
+                "writing to it at the same time"
+            )
+    raise InUse(f"{folder.path} is in use by {holder_of(folder) or 'another process'}; one run has one writer.")
 
 
 def holder_of(folder: RunFolder) -> Holder | None:
@@ -171,7 +148,6 @@ class HeldRun:
     warning: about a file system without working locks, else empty.
     """
 
-    folder: RunFolder
     log: RunLog
     manifest: Manifest | None
     warning: str
@@ -185,5 +161,5 @@ def hold(folder: RunFolder) -> Iterator[HeldRun]:
     writes to, and when the disk refuses.
     """
     folder.refuse_foreign()
-    with RunLock(folder) as lock, RunLog(folder) as log:
-        yield HeldRun(folder, log, Manifest.find(folder), lock.warning or "")
+    with locked(folder) as warning, RunLog(folder) as log:
+        yield HeldRun(log, Manifest.find(folder), warning)

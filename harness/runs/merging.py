@@ -13,7 +13,6 @@ Not covered: grades, opinions and corrections stay with their folder; the joined
 
 from __future__ import annotations
 
-import contextlib
 import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,18 +133,25 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
 
 
 def join_shards(run: RunFolder, *, ended: bool = False, accept_server_change: bool = False) -> None:
-    """Add to `run` the samples of its shards that it lacks, if it has shards. Another process may be doing so.
+    """Add to `run` the samples of its shards that it lacks, if it has shards. Warns of damaged lines.
 
-    Warns of damaged lines. ended: whether all shards must have ended. Raises `InUse` if one has not, and what `merge`
-    raises.
+    ended: whether all shards must have ended; if not, a run that another process holds is left as it is, since that
+    process may be joining them. Raises `InUse` if a shard must have ended and has not, and what `merge` raises.
     """
     if ended:
         refuse_doubled(run)
-    if shards := [shard for shard in run.shards() if shard.has_samples()]:
-        with contextlib.suppress(*() if ended else (InUse,)):
-            merged = merge(shards, run, accept_server_change=accept_server_change)
-            for note in (note for joined in merged.benchmarks for note in joined.notes()):
-                channel.warn(note)
+    shards = [shard for shard in run.shards() if shard.has_samples()]
+    if not shards:
+        return
+    try:
+        merged = merge(shards, run, accept_server_change=accept_server_change)
+    except InUse:
+        if ended:
+            raise
+        return
+    for joined in merged.benchmarks:
+        for note in joined.notes():
+            channel.warn(note)
 
 
 def unjoined(run: RunFolder) -> dict[str, int]:

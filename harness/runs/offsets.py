@@ -183,17 +183,18 @@ class SampleOffsets:
 def sample_pairs(
     sides: tuple[SampleOffsets, SampleOffsets], ids: Sequence[str], most: int
 ) -> Iterator[list[tuple[Sample, Sample]]]:
-    """Of each of these questions, the samples of both runs with the same number, without damaged ones.
+    """For each of these questions, the pairs of samples with one index in both runs, without damaged samples.
 
-    Of more than `most` pairs in all, so many are drawn at random, at least two of a question if it has them.
+    If there are more than `most` pairs in all, about `most` of them are drawn at random, at least two of each question
+    that is drawn and has them.
     """
-    numbers = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
-    if sum(map(len, numbers.values())) > most:
-        draw = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
-        of_each = max(2, most // len(numbers))
-        drawn = draw.sample([*numbers], min(len(numbers), most // of_each))
-        numbers = {name: draw.sample(numbers[name], min(of_each, len(numbers[name]))) for name in drawn}
-    for name, indices in numbers.items():
+    shared = {name: sorted(sides[0].of(name).keys() & sides[1].of(name).keys()) for name in ids}
+    if sum(map(len, shared.values())) > most:
+        chance = random.Random(0)  # noqa: S311 -- equal runs, equal warnings
+        n_each = max(2, most // len(shared))
+        names = chance.sample([*shared], min(len(shared), most // n_each))
+        shared = {name: chance.sample(shared[name], min(n_each, len(shared[name]))) for name in names}
+    for name, indices in shared.items():
         pairs = []
         for key in (Key(name, index) for index in indices):
             with contextlib.suppress(StoreError):  # a damaged record, which the score leaves out, too

@@ -90,11 +90,7 @@ def _content_digest(question: Question) -> bytes:
 
 
 def _named(folder: BenchmarkFolder, question: Question) -> str:
-    return f"question {_name(folder, question)}"
-
-
-def _name(folder: BenchmarkFolder, question: Question) -> str:
-    return f"{quoted(question.question_id)} of {quoted(folder.name)}"
+    return f"question {quoted(question.question_id)} of {quoted(folder.name)}"
 
 
 def _same(left: Iterable[object], right: Iterable[object]) -> bool:

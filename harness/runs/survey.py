@@ -126,12 +126,12 @@ def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
                 if is_torn(line):
                     report.torn_tail = line.length
                     break
-                key = line.raw and record.intact_key(line.raw, HEAD_BYTES, folder.name)
-                if key:
+                key = None if line.raw is None else record.intact_key(line.raw, HEAD_BYTES, folder.name)
+                if key is not None:
                     report.n_records += 1
                 elif (sample := parse(line, folder, report)) is not None:
                     key = sample.key
-                if key:
+                if key is not None:
                     report.n_duplicates += not keys.add(key)
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
@@ -146,39 +146,39 @@ def is_torn(line: Line) -> bool:
 # ---- the samples
 
 
-class SampleReader(Iterator[Sample]):
-    """Samples in file order. `.report` holds the findings so far; it is complete once the iteration has ended."""
+def read_samples(
+    folder: BenchmarkFolder,
+    *,
+    keys: Collection[Key] | None = None,
+    span: tuple[int, int] | None = None,
+    report: JournalReport | None = None,
+) -> Iterator[Sample]:
+    """The samples on disk (of `keys`, if given), in file order: the first intact record of a key counts.
 
-    def __init__(self, folder: BenchmarkFolder, keys: Collection[Key] | None, span: tuple[int, int] | None) -> None:
-        self.report = JournalReport()
-        self._folder = folder
-        self._keys = keys
-        self._span = span
-        self._samples = self._read()
-
-    def __next__(self) -> Sample:
-        return next(self._samples)
-
-    def _read(self) -> Iterator[Sample]:
-        """Read the samples of the file or of a span of it, each key once; note in the report what is wrong."""
-        path, report, seen = self._folder.samples, self.report, KeySet()
-        try:
-            with open_untrusted(path) as file:
-                for line in lines(file) if self._span is None else _lines_within(file, *self._span):
-                    if is_torn(line):
-                        report.torn_tail = line.length
-                        return
-                    sample = parse(line, self._folder, report)
-                    if sample is None:
-                        continue
-                    if not seen.add(sample.key):
-                        report.n_duplicates += 1
-                    elif self._keys is None or sample.key in self._keys:
-                        yield sample
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+    No file means no samples. A damaged line is skipped, and its sample has to be asked for again. span: read only the
+    lines that begin at bytes [start, stop) of the file; adjoining spans together give every line once. report: gets
+    what was found; it is complete once the iteration has ended. Raises `StoreError`, while iterating, on a newer schema
+    or a failing read.
+    """
+    path, seen = folder.samples, KeySet()
+    report = JournalReport() if report is None else report
+    try:
+        with open_untrusted(path) as file:
+            for line in lines(file) if span is None else _lines_within(file, *span):
+                if is_torn(line):
+                    report.torn_tail = line.length
+                    return
+                sample = parse(line, folder, report)
+                if sample is None:
+                    continue
+                if not seen.add(sample.key):
+                    report.n_duplicates += 1
+                elif keys is None or sample.key in keys:
+                    yield sample
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
@@ -188,17 +188,3 @@ def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     if start > 0:
         next(following, None)  # The end of the line before, or only its newline.
     yield from takewhile(lambda line: line.offset < stop, following)
-
-
-def read_samples(
-    folder: BenchmarkFolder, *, keys: Collection[Key] | None = None, span: tuple[int, int] | None = None
-) -> SampleReader:
-    """The samples on disk (of `keys`, if given): the first intact record of a key counts, later ones are reported.
-
-    span: read only the lines that begin at bytes [start, stop) of the file; adjoining spans together give every line
-    once.
-
-    No file means no samples. A damaged line is skipped, and its sample has to be asked for again.
-    Raises `StoreError`, while iterating, on a newer schema or a failing read.
-    """
-    return SampleReader(folder, keys, span)

@@ -203,12 +203,12 @@ def grade_journal(
     former = None
     if not fresh and grades.any_stored(folder):
         former = _Former(folder, by_id, bases, sandbox, deadline_s)
-    reader, observed = read_samples(folder, span=span), Observed()
+    report, observed = JournalReport(), Observed()
     reused, new = _Marks(), _Marks()
     former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
 
     def ungraded() -> Iterator[Sample]:  # yields the samples without a usable former grade; notes every sample
-        for sample in reader:
+        for sample in read_samples(folder, span=span, report=report):
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
             if number is None or sample.sample_index >> _INDEX_BITS:
@@ -247,7 +247,7 @@ def grade_journal(
                 graded.append(with_basis(grade))
                 on_graded(len(graded))
     former_grades = Picked(former.grades if former is not None else graded, former_positions)
-    in_order = _in_order(reused, former_grades, new, graded, observed, reader.report)
+    in_order = _in_order(reused, former_grades, new, graded, observed, report)
     return in_order if former is None else replace(in_order, changes=former.changes)
 
 

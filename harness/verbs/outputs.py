@@ -25,7 +25,7 @@ from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
-from harness.runs.lock import RunLock, hold
+from harness.runs.lock import hold, locked
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.runs.merging import unjoined_in_words
 
@@ -86,7 +86,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         if options.id_key is not None and read.only_ids:
             warnings.append(_BY_ID)
     if former is not None:
-        with RunLock(folder):
+        with locked(folder):
             _remove_former(folder, former, options)
     try:
         with hold(folder):
@@ -139,7 +139,7 @@ def _remove_leftovers(folder: RunFolder) -> None:
     """
     left = [*folder.path.glob("*/samples.jsonl")]
     if left and not folder.manifest.is_file():
-        with RunLock(folder):
+        with locked(folder):
             # Meanwhile another process may have made the run.
             _remove(folder, [] if folder.manifest.is_file() else left)
 

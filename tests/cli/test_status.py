@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from harness.cli.following import ScoredTerminal, follow
 from harness.cli.terminal import Terminal
 from harness.generation.network.control import progress_of
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, RunLock
+from harness.runs import RunFolder, locked
 from harness.runs.layout import RunLog
 from harness.scoring import pipeline
 from harness.scoring.score import Score
@@ -155,7 +155,7 @@ def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path
     shard = write(tmp_path / "results" / "run" / "shards" / "2-of-2", [sampled(1, 0)], n_questions=2, planned=1)
     for words in ((), ("results/run",)):  # of its own part of the two questions
         assert "run/shards/2-of-2: ended\nsums  1/1 sample (100%)" in harness(tmp_path, "status", *words).out
-    with RunLock(shard):
+    with locked(shard):
         assert harness(tmp_path, "status", "results/run", "--pause").out.startswith("results/run/shards/2-of-2 follows")
     assert json.loads((shard.path / "control.json").read_bytes())["paused"]
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
@@ -172,7 +172,7 @@ def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str,
     with RunLog(RunFolder(path)) as log:
         log.write("session_started", owed=2, done=0)
     if held:
-        with RunLock(RunFolder(path.parent)):
+        with locked(RunFolder(path.parent)):
             pass
     said = harness(tmp_path, "status", f"results/s/{name}").out
     of_sweep = f"The same `harness sweep` command continues the sweep in {path.parent}, this run with it"
@@ -326,10 +326,11 @@ def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds
         now[0] += seconds
         assert now[0] < 2000
         if now[0] > 300:
-            lock.release()
+            lock.close()
 
     monkeypatch.setattr(pipeline, "score_run", slow_look)
-    with RunLock(folder) as lock:
+    with ExitStack() as lock:
+        lock.enter_context(locked(folder))
         follow(folder, GradingOptions(workers=1), lambda *_: None, clock=lambda: now[0], sleep=sleep)
     assert len(looks) == 2
     assert looks[0] == 0

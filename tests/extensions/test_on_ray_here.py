@@ -23,7 +23,7 @@ from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.scoring.pipeline import grade_run, score_run
 from harness.testing import FakeServer, http
 from tests.budget import rounds
@@ -129,7 +129,7 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
 ) -> None:
     given = asked(tmp_path, server) | {"data": str(tmp_path / "sums.jsonl"), "out": str(tmp_path / "part")}
     monkeypatch.setattr(sampling, "FREED_SECONDS", 0.0)
-    with RunLock(RunFolder(tmp_path / "part")), pytest.raises(InUse):
+    with locked(RunFolder(tmp_path / "part")), pytest.raises(InUse):
         sampling.run_shard(given)
     assert sampling.run_shard(given).complete
 

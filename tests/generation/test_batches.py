@@ -94,7 +94,7 @@ class BatchProvider:
         looks: int = 1,
         pending: int = 0,
         touched: Callable[[Request, bool], bool] = lambda request, after: False,
-        instead: Callable[[Request], bytes | None] = lambda request: None,
+        instead: Callable[[BatchProvider, Request], bytes | None] = lambda provider, request: None,
     ) -> None:
         self.outcome = outcome
         self.looks = looks
@@ -103,11 +103,11 @@ class BatchProvider:
         self.instead = instead
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
-        self._looked: Counter[str] = Counter()
+        self.looked: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def answer(self, request: Request) -> Iterator[Step]:
-        if (fault := self.instead(request)) is not None:
+        if (fault := self.instead(self, request)) is not None:
             yield fault
             yield CLOSE
             return
@@ -115,7 +115,7 @@ class BatchProvider:
             yield CLOSE
             return
         with self._lock:
-            reply = self._reply(request)
+            reply = self.reply(request)
         self.touched(request, True)
         yield reply
 
@@ -126,7 +126,7 @@ class BatchProvider:
     def _lines(self, file_id: str) -> list[Line]:
         return [json.loads(line) for line in self.files[file_id].splitlines()]
 
-    def _reply(self, request: Request) -> bytes:
+    def reply(self, request: Request) -> bytes:
         parts = urlsplit(request.path)
         where = parts.path.removeprefix("/openai").removeprefix("/v1").strip("/").split("/")
         match request.method, where:
@@ -156,8 +156,8 @@ class BatchProvider:
         return file_id
 
     def _file(self, file_id: str) -> dict[str, Any]:
-        self._looked[file_id] += 1
-        return {"id": file_id, "status": "pending" if self._looked[file_id] <= self.pending else "processed"}
+        self.looked[file_id] += 1
+        return {"id": file_id, "status": "pending" if self.looked[file_id] <= self.pending else "processed"}
 
     def _begin(self, body: dict[str, Any]) -> dict[str, Any]:
         assert body["completion_window"] == "24h"
@@ -179,8 +179,8 @@ class BatchProvider:
 
     def _look(self, batch_id: str) -> dict[str, Any]:
         batch = self.batches[batch_id]
-        self._looked[batch_id] += 1
-        if self._looked[batch_id] <= self.looks or batch["status"] == "done":
+        self.looked[batch_id] += 1
+        if self.looked[batch_id] <= self.looks or batch["status"] == "done":
             return {**batch, "status": "in_progress"}
         if "completed_at" not in batch:
             number = 1 + [*self.batches].index(batch_id)
@@ -308,40 +308,58 @@ def test_hostile_results_change_nothing(asked: dict[str, Any]) -> None:
     assert set(times(provider).values()) == {1}
 
 
-def test_a_result_that_is_too_long_is_asked_again_and_the_others_count(
-    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def one_too_long(lines: list[Line], number: int) -> Outcome:
+    long = [answered(line, "x" * 200_000) for line in lines[:1] if number == 1]
+    return Outcome(output=[*long, *[answered(line) for line in lines[len(long) :]]])
+
+
+def four_are_no_replies(lines: list[Line], number: int) -> Outcome:
+    if number > 1:
+        return all_answered(lines, number)
+    whole = [json.loads(answered(line)) for line in lines]
+    whole[0]["response"]["body"]["choices"][0]["finish_reason"] = None
+    whole[1]["response"]["body"] = []
+    whole[2]["response"]["body"] = {"error": {"message": "server is busy"}}
+    whole[3]["response"]["body"]["choices"] = "x"
+    return Outcome(output=[encoded(one) for one in whole])
+
+
+def begun_without_an_answer(provider: BatchProvider, request: Request) -> bytes | None:
+    if (request.method, request.path) != ("POST", "/v1/batches") or provider.batches:
+        return None
+    provider.reply(request)
+    return http(502, b"bad gateway")
+
+
+def results_cut_once(provider: BatchProvider, request: Request) -> bytes | None:
+    provider.looked[request.path] += request.path.endswith("/content")
+    return provider.reply(request)[:-300] if provider.looked[request.path] == 1 else None
+
+
+@pytest.mark.parametrize(
+    ("trouble", "n_asked"),
+    [
+        ({"outcome": one_too_long}, [1, 1, 1, 1, 1, 2]),
+        ({"outcome": four_are_no_replies}, [1, 1, 2, 2, 2, 2]),
+        ({"instead": begun_without_an_answer}, [1] * 6),
+        ({"instead": results_cut_once}, [1] * 6),
+    ],
+)
+def test_what_has_no_reply_is_asked_once_more_and_nothing_else_is(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, trouble: dict[str, Any], n_asked: list[int]
 ) -> None:
     monkeypatch.setattr("harness.client.batch_service.MAX_RECORD_BYTES", 5_000)
-
-    def outcome(lines: list[Line], number: int) -> Outcome:
-        long = [answered(line, "x" * 200_000) for line in lines[:1] if number == 1]
-        return Outcome(output=[*long, *[answered(line) for line in lines[len(long) :]]])
-
-    provider = BatchProvider(outcome)
+    provider = BatchProvider(**trouble)
     run = run_on(provider, asked)
     assert run.complete
-    assert sorted(times(provider).values()) == [1] * (N * M - 1) + [2]
+    assert set(texts(run.path)) == KEYS
+    assert sorted(times(provider).values()) == n_asked
+    assert len(provider.batches) == max(n_asked)
 
 
 def test_a_unix_socket_has_no_batches() -> None:
     with pytest.raises(RequestFailed, match="no unix socket; give the http address of a batch API"):
         BatchService(Endpoint.parse("unix:/run/none.sock")).look("b")
-
-
-def test_a_reply_that_is_none_is_asked_again(asked: dict[str, Any]) -> None:
-    def outcome(lines: list[Line], number: int) -> Outcome:
-        if number > 1:
-            return all_answered(lines, number)
-        whole = [json.loads(answered(line)) for line in lines]
-        whole[0]["response"]["body"]["choices"][0]["finish_reason"] = None
-        whole[1]["response"]["body"] = []
-        whole[2]["response"]["body"] = {"error": {"message": "server is busy"}}
-        whole[3]["response"]["body"]["choices"] = "x"
-        return Outcome(output=[encoded(one) for one in whole])
-
-    provider = BatchProvider(outcome)
-    assert run_on(provider, asked).complete
-    assert sorted(times(provider).values()) == [1, 1, 2, 2, 2, 2]
 
 
 def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +407,7 @@ def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words
 
 @pytest.mark.parametrize(("status", "message"), [(401, "no key"), (404, "no such route")])
 def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status: int, message: str) -> None:
-    def instead(request: Request) -> bytes | None:
+    def instead(_: BatchProvider, request: Request) -> bytes | None:
         return http(status, {"error": {"message": message}}) if request.method == "POST" else None
 
     with (
@@ -399,20 +417,6 @@ def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status:
         harness.run(base_url=server.base_url, **asked)
     with FakeServer(BatchProvider().answer) as server:
         assert harness.run(base_url=server.base_url, **asked).complete, "nothing had been handed in"
-
-
-def test_an_answer_that_is_lost_begins_no_second_batch(asked: dict[str, Any]) -> None:
-    lost = iter([True])
-
-    def instead(request: Request) -> bytes | None:
-        if (request.method, request.path) == ("POST", "/v1/batches") and next(lost, False):
-            provider._reply(request)
-            return http(502, b"bad gateway")
-        return None
-
-    provider = BatchProvider(instead=instead)
-    assert run_on(provider, asked).complete
-    assert len(provider.batches) == 1
 
 
 def test_more_requests_than_may_be_under_way_are_found_in_the_batch_that_asks_them(asked: dict[str, Any]) -> None:
@@ -435,22 +439,6 @@ def test_a_batch_that_the_provider_has_forgotten_is_named_with_the_way_out(asked
             harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "batches.jsonl").unlink()
         assert harness.run(base_url=server.base_url, **asked).complete
-
-
-def test_results_that_break_off_are_read_once_more(asked: dict[str, Any]) -> None:
-    cut = iter([True])
-
-    def instead(request: Request) -> bytes | None:
-        if request.path.endswith("/content") and next(cut, False):
-            return provider._reply(request)[:-300]
-        return None
-
-    provider = BatchProvider(instead=instead)
-    run = run_on(provider, asked)
-    assert run.complete
-    assert set(texts(run.path)) == KEYS
-    assert set(times(provider).values()) == {1}
-    assert '"batch_results_cut"' in (run.path / "log.jsonl").read_text()
 
 
 def test_a_key_reaches_no_message_and_no_file(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from harness.core.money import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.plan import SessionPlan
-from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
 from harness.generation.spending import Account, Spent
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder, RunLog
@@ -72,12 +72,11 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
     limits = budget(1000, budget_tokens=40_000)
     sent = send(limits, 64)
     assert len(sent) == 40
-    for task in sent[10:]:
-        finish(limits, task, 700)
-    assert not limits.may_start(1), "21,000 + 20 × 1000: ten of the first are out, so their length is not known"
-    for task in sent[:10]:
-        finish(limits, task, 700)
-    assert limits.may_start(1), "28,000 + 9 × 700, the mean, and 1000 for the last"
+    for task in [*sent[:19], *sent[20:]]:
+        finish(limits, task, 780)
+    assert not limits.may_start(1), "30,420 + 11 × 1000: one of the first 20 is out, so their length is not known"
+    finish(limits, sent[19], 780)
+    assert limits.may_start(1), "31,200 + 9 × 780, the mean, and 1000 for the last"
 
 
 def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
@@ -88,6 +87,13 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
     finish(limits, sent[1], None, prompt=None)
     assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
+
+
+def test_a_written_part_that_is_sent_again_is_reserved_for_at_the_price_of_prompts() -> None:
+    for mode, each in (("off", 0.003), ("exact", 0.004)):
+        salvage = Salvage(mode=mode, engine="vllm")  # type: ignore[arg-type]
+        limits = budget(100, budget_usd=0.0121, prices=Prices(20.0, 10.0), salvage=salvage)
+        assert len(send(limits, 64)) == 0.0121 // each, "100 tokens of prompt, and 100 of a reply or of its first part"
 
 
 def test_a_prompt_that_a_reply_shows_to_be_longer_is_reserved_for() -> None:
@@ -178,6 +184,7 @@ def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) ->
         with pytest.raises(StoppedByRule, match="a reply with its prompt of up to") as stopped:
             run(settings, question_set(tmp_path, 3))
         assert not [request for request in server.requests if request.method == "POST"]
+        assert "again" not in str(stopped.value), "the same command would end alike"
         (least,) = re.findall(r"at least (\S+),", str(stopped.value))
         assert run(replace(settings, budget_usd=float(least)), question_set(tmp_path, 3)).complete
 

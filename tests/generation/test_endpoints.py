@@ -23,6 +23,7 @@ from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.errors import ServerError
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals
+from harness.generation.dispatch.budget import RateLimit
 from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work
@@ -196,6 +197,43 @@ def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_ar
     assert pauses == [0.0, None, None]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "answered", "unreachable"),
+    [
+        (("connect", "connect"), False, True),
+        (("connect", "connect"), True, False),
+        (("connect", "server"), False, False),
+        (("connect",), False, False),
+    ],
+)
+def test_only_endpoints_that_were_never_reached_are_unreachable(
+    kinds: tuple[FailureKind, ...], answered: bool, unreachable: bool
+) -> None:
+    lanes, clock = two()
+    answer(lanes, 0, times=answered)
+    for place, kind in enumerate(kinds):
+        fail(lanes, clock, place, kind)
+    assert lanes.unreachable is unreachable
+
+
+def test_while_one_probe_is_in_flight_the_session_does_not_give_up() -> None:
+    lanes, clock = two()
+    for place in range(2):
+        fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
+    probe = sent(lanes, 0)
+    clock.now += PATIENCE.start_up + 1
+    assert lanes.gave_up() is None
+    lanes.failed(probe, RequestFailed("connect", "refused"))
+    assert str(lanes.gave_up()).startswith("no request has been answered for 31 s (http://server0:80/v1: refused; ")
+
+
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(5.0, 5.5), (100.0, 101.0)])
+def test_a_pause_is_a_tenth_longer_than_it_was_asked_for_or_a_second(asked_s: float, pause_s: float) -> None:
+    lanes, clock = two()
+    fail(lanes, clock, 0, "rate_limited", after=asked_s)
+    assert at(lanes, 0).pause(clock.now) == pytest.approx(pause_s)
+
+
 # -- arrivals ------------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +263,6 @@ def test_causes_are_grouped_counted_and_forgotten() -> None:
     causes.gave_up(tasks[3], "server", "broken", 500)
     assert causes.too_long() == {"b": {"q2": "more than 4096"}, "c": {"q0": "more than 8192"}}
     assert causes.given_up() == {tasks[2]: "too_long", tasks[5]: "too_long", tasks[3]: "server"}
-    assert (causes.n_given_up, causes.n_given_up_of("b"), causes.n_given_up_of("c")) == (3, 2, 1)
     listed = causes.listed(9, "the budget")
     assert listed[:1] == [Cause("not asked", 4, "the budget")]
     assert sorted(map(str, listed[1:])) == [
@@ -415,3 +452,48 @@ def played(word: str) -> float:
 )  # fmt: skip
 def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_two_back(word: str, rest: float) -> None:
     assert played(word) == pytest.approx(rest, rel=1e-3)
+
+
+def resting(n: int, credit_s: float) -> Pace:
+    """A pace with one request in flight, after `n` others were refused, when their rests are over after `credit_s`."""
+    now = 0.0
+    pace = Pace(n + 1, lambda: now, lambda low, high: high)
+    for refusals in [pace.sent() for _ in range(n + 1)][1:]:
+        pace.refused(refusals)
+    pace.advance(credit_s)
+    return pace
+
+
+@pytest.mark.parametrize(("credit_s", "n_awake"), [(4.9, 0), (5.1, 1), (14.9, 2), (15.1, 3)])
+def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s: float, n_awake: int) -> None:
+    assert resting(4, credit_s).limit == 1 + n_awake
+
+
+def test_of_fewer_slots_those_that_rest_go() -> None:
+    pace = Pace(4, lambda: 0.0, lambda low, high: high)
+    first, *_ = [pace.sent() for _ in range(4)]
+    pace.refused(first)
+    pace.set_ceiling(2)
+    assert (pace.limit, pace.rest_ends) == (2, None)
+
+
+def test_a_slot_that_wakes_because_nothing_is_in_flight_leaves_no_debt() -> None:
+    pace = Pace(2, lambda: 0.0, lambda low, high: high)
+    for refusals in [pace.sent(), pace.sent()]:
+        pace.refused(refusals)
+    pace.advance(0.2)
+    assert (pace.limit, pace.sent()) == (1, 1)
+    pace.advance(5.3)
+    assert pace.limit == 2, "5.1 seconds give a credit"
+
+
+@pytest.mark.parametrize(("per_minute", "wait_s"), [(None, 0.0), (30.0, 2.0), (60.0, 1.0), (120.0, 60 / 118)])
+def test_an_empty_bucket_holds_the_next_request_after_its_part_of_a_minute(
+    per_minute: float | None, wait_s: float
+) -> None:
+    rate = RateLimit(per_minute, lambda: 0.0)
+    n_sent = 0
+    while not rate.wait() and n_sent < 3:
+        rate.sent()
+        n_sent += 1
+    assert (n_sent, rate.wait()) == ({None: 3, 120.0: 2}.get(per_minute, 1), pytest.approx(wait_s))

@@ -1,4 +1,7 @@
-"""When a run ends: the time that is printed, and nothing reads as done before it is."""
+"""The dispatcher: the time until the end that is printed, and what a session shows of itself, on a clock of the test's.
+
+For: harness.generation.dispatch.dispatcher, harness.generation.dispatch.arrivals.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,23 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
-from harness.client.protocol.reply import Reply
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
-from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.settings import BenchmarkSettings
+from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, Task
 from harness.showing.lines import line, percent
+from tests.generation.small_runs import changed, run_settings
 from tests.runs import recorded
 
 SECONDS_PER_TOKEN = 0.02
@@ -49,56 +53,61 @@ def lengths(seed: int, questions: int, samples: int) -> dict[Task, int]:
     return tokens
 
 
+class Play:
+    """A dispatcher whose clock is `now`, and whose random waits are the longest possible."""
+
+    def __init__(self, questions: int = 3, samples: int = 2, max_tokens: int | None = None, **more: Any) -> None:
+        self.now = 100.0
+        benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=Sampling(max_tokens=max_tokens))}
+        self.dispatcher = Dispatcher(
+            changed(run_settings(Path("nowhere")), benchmarks=benchmarks, canary=False, **more),
+            SessionPlan(
+                owed=[Owed("sums", f"q{n}", tuple(range(samples))) for n in range(questions)],
+                done={"sums": 0},
+                total={"sums": samples * questions},
+            ),
+            store=lambda _: None,
+            clock=lambda: self.now,
+            jitter=lambda low, high: high,
+        )
+
+    def begin(self) -> list[Flight]:
+        return [*self.dispatcher.begin()]
+
+    def answer(self, flight: Flight, tokens: int, finish: str = "stop") -> None:
+        """End the request with a reply of `tokens` tokens, one an event."""
+        usage, timing = Usage(completion_tokens=tokens), Timing(started=0.0, total=1.0, events=tokens)
+        task, text = flight.task, f"{flight.task}"
+        sample = recorded.sample(
+            task.question_id, task.sample_index, text,
+            benchmark=task.benchmark, finish_reason=finish, usage=usage, timing=timing,
+        )  # fmt: skip
+        reply = Reply(text=text, reasoning=None, finish_reason=finish, usage=usage, timing=timing)
+        self.dispatcher.landed(flight, (sample, reply))
+
+
 def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[Moment]:
     """Each `step` seconds of a session that asks for all of these samples; the last moment is its end."""
-    ids = list(dict.fromkeys(task.question_id for task in tokens))
-    samples = len(tokens) // len(ids)
-    settings = RunSettings(
-        asker=Asker(model="m"),
-        endpoints=(Endpoint.parse("http://a"),),
-        benchmarks={"sums": BenchmarkSettings(samples=samples, sampling=Sampling(max_tokens=MAX_TOKENS))},
-        out=Path("nowhere"),
-        concurrency=concurrency,
-        canary=False,
-    )
-    plan = SessionPlan(
-        owed=[Owed("sums", one, tuple(range(samples))) for one in ids], done={"sums": 0}, total={"sums": len(tokens)}
-    )
-    now = 0.0
-    dispatcher = Dispatcher(
-        settings, plan, store=lambda _: None, clock=lambda: now, jitter=lambda low, high: (low + high) / 2
-    )
+    n_questions = len({task.question_id for task in tokens})
+    play = Play(n_questions, len(tokens) // n_questions, MAX_TOKENS, concurrency=concurrency)
 
     def n_arrived(flight: Flight) -> int:
-        return int((now - flight.sent_at) / SECONDS_PER_TOKEN)
+        return int((play.now - flight.sent_at) / SECONDS_PER_TOKEN)
 
     ends: list[tuple[float, Task, Flight]] = []
-    due = step
+    due = play.now + step
     while True:
-        for flight in dispatcher.begin():
+        for flight in play.begin():
             flight.arriving.count = partial(n_arrived, flight)
-            heapq.heappush(ends, (now + tokens[flight.task] * SECONDS_PER_TOKEN, flight.task, flight))
-        if dispatcher.ended:
-            yield Moment(now, dispatcher.progress())
+            heapq.heappush(ends, (play.now + tokens[flight.task] * SECONDS_PER_TOKEN, flight.task, flight))
+        if play.dispatcher.ended:
+            yield Moment(play.now, play.dispatcher.progress())
             return
         while due < ends[0][0]:
-            now, due = due, due + step
-            yield Moment(now, dispatcher.progress())
-        now, task, flight = heapq.heappop(ends)
-        n = tokens[task]
-        timing = Timing(started=flight.sent_at, total=now - flight.sent_at, events=n)
-        reply = Reply(
-            text=f"{task}",
-            reasoning=None,
-            finish_reason="stop" if n < MAX_TOKENS else "length",
-            usage=Usage(completion_tokens=n),
-            timing=timing,
-        )
-        sample = recorded.sample(
-            task.question_id, task.sample_index, reply.text,
-            benchmark=task.benchmark, finish_reason=reply.finish_reason, usage=reply.usage, timing=timing,
-        )  # fmt: skip
-        dispatcher.landed(flight, (sample, reply))
+            play.now, due = due, due + step
+            yield Moment(play.now, play.dispatcher.progress())
+        play.now, task, flight = heapq.heappop(ends)
+        play.answer(flight, tokens[task], "stop" if tokens[task] < MAX_TOKENS else "length")
 
 
 def test_the_time_left_is_nearly_the_true_one_until_the_last_samples_are_asked_and_then_too_short() -> None:
@@ -125,3 +134,48 @@ def test_arrived_tokens_and_both_rates_are_those_of_the_streams() -> None:
         assert one.arrived > one.tokens
         assert one.oldest is not None
         assert one.oldest.tokens == pytest.approx(one.oldest.seconds * 50, abs=2)
+
+
+# -- step by step
+
+
+def test_who_waits_for_two_things_wakes_for_the_first() -> None:
+    play = Play(concurrency=2)
+    first, second = play.begin()
+    play.dispatcher.landed(first, RequestFailed("cut", "reset"))
+    play.dispatcher.landed(second, RequestFailed("rate_limited", "slow down", retry_after=3.0))
+    assert play.begin() == []
+    assert play.dispatcher.pause() == pytest.approx(0.01), "a backoff of 0.01 s, and a pause of 3 s"
+    play.now += 0.02
+    assert play.begin() == []
+    assert play.dispatcher.pause() == pytest.approx(3.28)
+
+
+def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
+    play = Play(questions=5, max_tokens=64, concurrency=10)
+    for flight in play.begin():
+        play.answer(flight, 40, "length")
+    early = play.dispatcher.cut_lengths.early(10)
+    assert early is not None
+    assert (early.tokens, early.max_tokens, early.n_at) == (40, 64, 10)
+
+
+def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:
+    play = Play(questions=6, concurrency=10)
+    first, *others = play.begin()
+    for _ in range(2):
+        progress = play.dispatcher.progress()
+        assert (progress.tokens_per_s_now, progress.eta) == (None, None)
+        play.now += 10.0
+    for flight in others:
+        play.answer(flight, 40)
+    first.arriving.count = lambda: 4
+    play.dispatcher.drain("enough", grace=5.0)
+    progress = play.dispatcher.progress()
+    assert (progress.arrived, progress.tokens_per_s, progress.tokens_per_s_now) == (364, 18.2, 36.4)
+    assert progress.eta == pytest.approx(36 / 36.4), "of the one in flight; two samples are not asked any more"
+    assert progress.spent == Spent(9 * TEMPLATE_TOKENS, 360, 9), "nobody stated or counted the prompts"
+    assert first.lane.token_s == pytest.approx(0.5)
+    for seconds, grace in ((2.0, 3.0), (4.0, 0.0)):
+        play.now += seconds
+        assert play.dispatcher.progress().grace_s == grace

@@ -30,7 +30,7 @@ from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.runs.manifest import Manifest
 from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.generation.small_runs import (
@@ -130,17 +130,6 @@ def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tm
     assert {(b.name, b.done, b.total) for b in outcome.progress.benchmarks} == {("first", 6, 6), ("second", 3, 3)}
 
 
-def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -> None:
-    with FakeServer(lambda _: event_stream(delta(reasoning_content="hm"), delta(finish="length"))) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        outcome = run(settings, question_set(tmp_path, 3))
-    assert outcome.complete
-    assert outcome.tally.truncated == outcome.tally.finished > 0
-    assert any("6 of 6 samples (100%) are truncated" in w for w in outcome.warnings)
-    assert len(server.requests) == 6
-    assert all(s.text is None and s.reasoning == "hm" for s in samples_of(settings))
-
-
 def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:
     def broken(progress: Progress) -> None:
         raise ValueError("no terminal")
@@ -177,7 +166,7 @@ def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: P
     with pytest.raises(Interrupted, match=r"stopped by SIGINT.*Resume with: again") as caught:
         run(settings, question_set(tmp_path, 2), context_of=context_of, resume_command="again")
     assert caught.value.exit_code == 130
-    with RunLock(RunFolder(settings.out)):
+    with locked(RunFolder(settings.out)):
         pass
 
 

@@ -30,7 +30,7 @@ from harness.generation.progress import Progress
 from harness.generation.runner import Outcome
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.testing import STALL, FakeServer, Pause, Request, Step, http
 from tests import warm
 from tests.budget import rounds
@@ -416,5 +416,5 @@ def test_descriptors_that_run_out_on_the_way_lose_no_sample(tmp_path: Path) -> N
     assert keys_of(settings) == expected_keys(12, 40)
     assert {e["kind"] for e in events(settings, "request_failed")} == {"connect"}
     assert all("ulimit -n" in e["message"] for e in events(settings, "request_failed"))
-    with RunLock(RunFolder(settings.out)):
+    with locked(RunFolder(settings.out)):
         pass

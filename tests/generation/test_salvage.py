@@ -216,7 +216,7 @@ def n_sent(request: Continuation) -> int:
 def going_on(begun: Partial) -> Continuation:
     template = RequestTemplate(model="test-model", max_tokens=10_000)
     salvage = Salvage(mode="exact", engine="vllm")
-    return continuation(begun, ASKED, template, salvage, ids_of, max_tokens=10_000, seed=7)
+    return continuation(begun, ASKED, template, salvage, ids_of, seed=7)
 
 
 @pytest.mark.parametrize("thinks", [0, 30])
@@ -268,7 +268,7 @@ def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
     begun = written_so_far(None, "", "vllm", seen(model, model.answer(MESSAGES)[:20]))
     salvage = Salvage(mode="exact", engine="vllm")
     with pytest.raises(WrittenAnew, match="is not a single token of this model"):
-        continuation(begun, ASKED, RequestTemplate(model="m"), salvage, in_characters, max_tokens=None, seed=None)
+        continuation(begun, ASKED, RequestTemplate(model="m"), salvage, in_characters, seed=None)
 
 
 def test_a_server_that_counts_other_tokens_than_were_sent_has_answered_something_else() -> None:

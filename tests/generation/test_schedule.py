@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench import schedule
 from harness.client.address.endpoint import Endpoint
 from harness.generation.dispatch.flight import Lane, Work
-from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples
@@ -96,6 +96,35 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     scheduler.give_back(first)
     probed = [work.task for _ in range(4) if (work := scheduler.next(endpoint(), probe=True))]
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
+
+
+def test_the_longest_question_known_goes_first_however_often_the_heap_was_rebuilt() -> None:
+    scheduler = Scheduler(plan(40, 8))
+    first = [scheduler.next(endpoint()) for _ in range(40)]
+    lengths = {f"q{n}": 100 + 7 * n * n % 1009 for n in range(40)}
+    for work in first:
+        assert work is not None
+        scheduler.finish(work, lengths[work.task.question_id])
+    handed = []
+    while (work := scheduler.next(endpoint())) is not None:
+        handed.append(work.task.question_id)
+        scheduler.finish(work, lengths[work.task.question_id])
+    assert handed == [name for name in sorted(lengths, key=lambda name: -lengths[name]) for _ in range(7)]
+
+
+def test_the_tokens_left_are_those_of_known_questions_and_the_mean_of_the_others() -> None:
+    scheduler = Scheduler(plan(2, 3))
+    assert scheduler.tokens_left == 6 * UNKNOWN_LENGTH
+    works = [scheduler.next(endpoint()) for _ in range(2)]
+    assert scheduler.tokens_left == 4 * UNKNOWN_LENGTH
+    for work, tokens, left in zip(works, (100, 300), (200 + 200, 200 + 600), strict=True):
+        assert work is not None
+        scheduler.finish(work, tokens)
+        assert scheduler.tokens_left == left
+    assert (scheduler.drop_question("b", "q0"), scheduler.tokens_left) == (
+        [Task("b", "q0", 1), Task("b", "q0", 2)],
+        600,
+    )
 
 
 def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:

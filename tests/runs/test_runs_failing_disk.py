@@ -19,7 +19,7 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import Journal, RunFolder, RunLock, RunLog, read_samples
+from harness.runs import Journal, RunFolder, RunLog, locked, read_samples
 from tests.budget import rounds
 from tests.conftest import CHECKOUT, TESTS
 from tests.runs.recorded import BENCHMARK, FILES, sample
@@ -43,7 +43,7 @@ def appended(run: RunFolder, first: int, last: int) -> Iterator[str]:
 
 
 def _sampled(run: RunFolder, number: int) -> None:
-    with RunLock(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log) as journal:
+    with locked(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log) as journal:
         journal.append(sample(f"q{number}"))
 
 

@@ -158,7 +158,7 @@ def test_a_sample_is_asked_whole_after_two_failed_continuations_or_eight_of_a_se
     streams.begin(0, "So")
     streams.keeper.keep(task)
     for _ in range(n):
-        streams.keeper.failed(task, RequestFailed(kind, "no"), continued=True, n_events=0)
+        streams.keeper.failed(task, RequestFailed(kind, "no"), continued=True)
     assert streams.keeper.may_continue(task) is may
 
 

@@ -22,7 +22,18 @@ import pytest
 from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample, Timing
-from harness.runs import BenchmarkFolder, Journal, Manifest, RunFolder, RunLog, grades, questions, read_samples, record
+from harness.runs import (
+    BenchmarkFolder,
+    Journal,
+    JournalReport,
+    Manifest,
+    RunFolder,
+    RunLog,
+    grades,
+    questions,
+    read_samples,
+    record,
+)
 from harness.runs.survey import survey
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
@@ -95,9 +106,9 @@ def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
         for thread in threads:
             thread.join()
         assert len(opened.keys) == 800
-    reader = read_samples(folder)
-    assert len([*reader]) == 800
-    assert reader.report.n_duplicates == 0
+    report = JournalReport()
+    assert len([*read_samples(folder, report=report)]) == 800
+    assert report.n_duplicates == 0
 
 
 @pytest.mark.parametrize(
@@ -149,11 +160,11 @@ def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
         intact = data[: data.rfind(b"\n", 0, cut) + 1]
         if data[cut : cut + 1] == b"\n":
             intact = data[: cut + 1]  # a record that lacks only its newline is whole
-        reader = read_samples(folder)
-        assert {entry.key for entry in reader} == set(intact_texts(intact)), cut
+        report = JournalReport()
+        assert {entry.key for entry in read_samples(folder, report=report)} == set(intact_texts(intact)), cut
         with Journal.open(folder) as journal:
             assert journal.keys == set(intact_texts(intact)), cut
-            assert journal.report.torn_tail == reader.report.torn_tail == max(0, cut - len(intact))
+            assert journal.report.torn_tail == report.torn_tail == max(0, cut - len(intact))
             journal.append(late)
         assert folder.samples.read_bytes() == intact + record.encode(late)
 
@@ -184,13 +195,13 @@ def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> N
     good = [record.encode(sample("long " * 100 * i, i)) for i in range(len(foreign) + 1)]
     mixed = b"\n" + b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
     folder.samples.write_bytes(mixed)
-    reader = read_samples(folder)
-    assert [entry.sample_index for entry in reader] == [*range(7)]
-    assert [line.number for line in reader.report.damaged] == [3, 5, 7, 9, 11, 13]
+    report = JournalReport()
+    assert [entry.sample_index for entry in read_samples(folder, report=report)] == [*range(7)]
+    assert [line.number for line in report.damaged] == [3, 5, 7, 9, 11, 13]
     for _ in range(2):
         with Journal.open(folder) as journal:
             assert (len(journal.keys), journal.report.n_records) == (7, 7)
-            assert journal.report.damaged == reader.report.damaged
+            assert journal.report.damaged == report.damaged
     assert folder.samples.read_bytes() == mixed, "the file is never rewritten"
 
 
@@ -210,13 +221,13 @@ def test_spans_side_by_side_give_every_line_once(folder: BenchmarkFolder, n_line
 def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: BenchmarkFolder) -> None:
     edited = BOM + store(folder, *twenty(), twenty()[3]).replace(b"\n", b"\r\n") + b"\r\n"
     folder.samples.write_bytes(edited)
-    reader = read_samples(folder)
-    assert [*reader] == twenty()
-    assert (reader.report.damaged, len(reader.report.warnings), reader.report.n_duplicates) == ([], 2, 1)
+    report = JournalReport()
+    assert [*read_samples(folder, report=report)] == twenty()
+    assert (report.damaged, len(report.warnings), report.n_duplicates) == ([], 2, 1)
     for index in range(2):
         with RunLog(run) as log, Journal.open(folder, log=log) as journal:
             assert journal.keys >= {entry.key for entry in twenty()}
-            assert journal.report.warnings == reader.report.warnings
+            assert journal.report.warnings == report.warnings
             journal.append(sample("after", index))
     assert folder.samples.read_bytes().startswith(edited)
     assert folder.samples.read_bytes().endswith(record.encode(sample("after", 1)))
@@ -238,9 +249,9 @@ def test_a_line_over_the_bound_is_passed_over_without_being_held(folder: Benchma
         file.seek(0, os.SEEK_END)
         file.write(b"\n" + record.encode(sample("b")))
     tracemalloc.start()
-    reader = read_samples(folder)
-    assert [one.question_id for one in reader] == ["a", "b"]
-    assert [line.number for line in reader.report.damaged] == [2]
+    report = JournalReport()
+    assert [one.question_id for one in read_samples(folder, report=report)] == ["a", "b"]
+    assert [line.number for line in report.damaged] == [2]
     with Journal.open(folder) as journal:
         assert journal.keys == {Key("a", 0), Key("b", 0)}
     peak = tracemalloc.get_traced_memory()[1]

@@ -31,7 +31,6 @@ from harness.runs.line_file import (
     LineFile,
     append_line,
     read_appended,
-    write_lines,
 )
 from tests.budget import examples
 from tests.conftest import CHECKOUT
@@ -212,12 +211,12 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
 def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
     path, other = tmp_path / "log.jsonl", tmp_path / "other"
     with LineFile(path, durable=False) as file:
-        assert descriptors_of(path) == 1
-    assert descriptors_of(path) == 0
+        assert len(descriptors_of(path)) == 1
+    assert descriptors_of(path) == []
     with other.open("wb"):  # may get the number that the file had
         file.close()
         file.close()
-        assert descriptors_of(other) == 1
+        assert len(descriptors_of(other)) == 1
 
 
 def synced_by(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -281,15 +280,6 @@ def test_the_last_line_is_read_without_its_newline_and_a_torn_one_is_not(tmp_pat
     for tail, records in ((b"", 1), (b"{}", 2), (b"{}\n", 2), (b'{"a"', 1)):
         path.write_bytes(b"{}\n" + tail)
         assert read_appended(path, dict, "") == [{}] * records
-
-
-def test_whole_files_are_not_written_through_a_link(tmp_path: Path) -> None:
-    victim, path = tmp_path / "victim", tmp_path / "records.jsonl"
-    victim.write_bytes(b"kept")
-    path.symlink_to(victim)
-    with pytest.raises(StoreError, match="is a symbolic link"):
-        write_lines(path, [1, 2])
-    assert (victim.read_bytes(), path.is_symlink()) == (b"kept", True)
 
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -163,11 +163,6 @@ def test_a_newer_manifest_is_refused_with_its_versions(run: RunFolder) -> None:
         Manifest.load(run)
 
 
-def test_a_folder_without_run_is_named(run: RunFolder) -> None:
-    with pytest.raises(StoreError, match="no run folder"):
-        Manifest.load(run)
-
-
 def test_a_prompt_with_a_lone_surrogate_equals_itself(run: RunFolder) -> None:
     identity = changed(("system_prompt",), "\ud800")
     manifest(identity).save(run)

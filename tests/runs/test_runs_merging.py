@@ -18,7 +18,7 @@ from harness.core import channel
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Key, ServerFacts
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, read_samples, record
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.runs.manifest import Fingerprint, Provenance, Session
 from harness.runs.merging import join_shards, joined_manifest, merge
 from harness.verbs.merge import merge as merge_runs
@@ -129,7 +129,7 @@ def test_what_cannot_be_joined_is_refused(quick_path: Path) -> None:
     (foreign / "thesis.tex").write_text("x")
     with pytest.raises(StoreError, match=r"thesis\.tex"):
         merge(parts, RunFolder(foreign))
-    with RunLock(RunFolder(quick_path / "held")), pytest.raises(StoreError, match="in use by"):
+    with locked(RunFolder(quick_path / "held")), pytest.raises(StoreError, match="in use by"):
         merge(parts, RunFolder(quick_path / "held"))
 
 

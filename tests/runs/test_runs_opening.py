@@ -18,7 +18,7 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, record
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, locked, record
 from harness.runs.lock import hold
 from harness.runs.merging import merge
 from harness.testing import FakeServer
@@ -113,7 +113,7 @@ def test_a_resume_that_dies_at_any_call_loses_and_doubles_nothing_and_can_be_res
     old = [record.encode(sample("old", index)) for index in range(3)]
     files.samples.write_bytes(b"".join(old)[:-9])
     acknowledged: list[tuple[int, Key]] = [(0, Key("old", 0)), (0, Key("old", 1))]  # from which state on, and which
-    with every_state(folder.path) as states, RunLock(folder):
+    with every_state(folder.path) as states, locked(folder):
         Manifest.load(folder).extend("second", of_second).save(folder)
         with Journal.open(files) as journal:
             for index in range(3):
@@ -127,7 +127,7 @@ def test_a_resume_that_dies_at_any_call_loses_and_doubles_nothing_and_can_be_res
         assert len(on_disk) == len(set(on_disk)), number
         assert {key for since, key in acknowledged if since <= number} <= set(on_disk), number
         assert BENCHMARK in Manifest.load(folder).benchmarks, number
-        with RunLock(folder), Journal.open(files) as again:
+        with locked(folder), Journal.open(files) as again:
             assert again.keys == set(on_disk), number
             again.append(sample("late"))
         assert len(intact_lines(files.samples.read_bytes())) == len(on_disk) + 1, "nothing is glued"
@@ -201,7 +201,7 @@ def test_a_folder_copied_while_the_run_went_on_opens_or_says_why_not(tmp_path: P
 
 def test_status_of_a_copied_run_does_not_name_the_process_that_holds_the_original(quick_path: Path) -> None:
     first = RunFolder(quick_path / "run")
-    with RunLock(first):
+    with locked(first):
         Manifest.start(first, model="m", harness_version="1").save(first)
         shutil.copytree(first.path, quick_path / "copy")
         assert f"process {os.getpid()}" in harness(quick_path, "status", "run").out

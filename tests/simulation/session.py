@@ -198,8 +198,7 @@ class Session:
                 self._later(chance.uniform(0.0, 60.0), self._command)
             if chance.random() < 0.3:
                 self._later(chance.expovariate(1 / 20.0), self._kill)
-        if world.trace is not None:
-            self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
+        self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
 
     def play(self) -> None:
         world = self.world
@@ -275,8 +274,7 @@ class Session:
     def _ask(self, asked: Flight) -> None:
         world, task, url = self.world, asked.task, asked.endpoint.base_url
         flights, disk = self.flights, world.disk
-        if world.trace is not None:
-            self._say(f"ask {name(task)} of {url}, attempt {asked.attempt}")
+        self._say(f"ask {name(task)} of {url}, attempt {asked.attempt}")
         if task in flights:
             raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
         if task not in self.owed or task in disk.stored:
@@ -311,8 +309,7 @@ class Session:
             self.rules.cancelled(task)
             return landed(None)
         end = flight.end
-        if self.world.trace is not None:
-            self._say(f"end {name(task)}: {end!r}")
+        self._say(f"end {name(task)}: {end!r}")
         if isinstance(end, Reply):
             return self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
@@ -376,8 +373,7 @@ class Session:
         except RecordRefused:
             self.befell[task].add("malformed")
             raise
-        if self.world.trace is not None:
-            self._say(f"written {name(task)}")
+        self._say(f"written {name(task)}")
 
     def _tell_log(self) -> None:
         for event, facts in self.logged:
@@ -385,8 +381,7 @@ class Session:
         self.logged.clear()
 
     def _log(self, event: str, facts: dict[str, Any]) -> None:
-        if self.world.trace is not None:
-            self._say(f"log {event} {facts}")
+        self._say(f"log {event} {facts}")
         if event == "stopped":
             self.stops = True
             self.rules.stopped(facts["reason"])
@@ -522,8 +517,7 @@ class Session:
     def _ended(self) -> None:
         dispatcher, world = self.dispatcher, self.world
         why = dispatcher.ending.why
-        if world.trace is not None:
-            self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
+        self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
         if self.flights:
             raise Broken("end", f"the session ended with {len(self.flights)} in flight")
         facts = dispatcher.progress()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.runs import RunFolder, RunLock
+from harness.runs import RunFolder, locked
 from harness.testing import FakeServer, completion, models
 from server_launchers.keeping.launch import RunningServer
 from tests.embedded import THINKING_GRAMMAR
@@ -90,7 +90,7 @@ def test_fewer_samples_than_are_stored_are_said_at_once_and_a_second_client_is_r
     with FakeServer(lambda r: [models("toy")] if r.method == "GET" else completion("2", tokens=5)) as server:
         words = ["run", "demo", "--base-url", server.base_url, "--out", "run", *SHORT]
         assert harness(tmp_path, *words, "--limit", "2", "--samples", "3").code == 0
-        with RunLock(RunFolder(tmp_path / "run")):
+        with locked(RunFolder(tmp_path / "run")):
             refused = harness(tmp_path, *words, "--limit", "3", "--samples", "1")
         fewer = harness(tmp_path, *words, "--limit", "3", "--samples", "1")
         as_many = harness(tmp_path, *words, "--limit", "2", "--samples", "3")

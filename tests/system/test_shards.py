@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import pytest
 import harness
 from harness.benchmarks.shards import assign_parts
 from harness.core.records import Key
-from harness.runs import Manifest, RunFolder, RunLock, read_samples
+from harness.runs import JournalReport, Manifest, RunFolder, locked, read_samples
 from harness.testing import FakeServer, Request, completion, http, models
 from harness.verbs.again import options_again
 from harness.verbs.report import run_facts
@@ -77,17 +78,17 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
     (early,) = harness.score(tmp_path / "run", workers=1)
     assert (early.n_samples, early.n_missing) == (first.outcome.n_done, N * 4 - first.outcome.n_done)
 
-    with RunLock(RunFolder(first.path)):  # the two write at the same time
+    with locked(RunFolder(first.path)):  # the two write at the same time
         second = harness.run(out=tmp_path / "run", shard="2/2", **asked)
         with pytest.raises(harness.StoreError, match=r"a shard of .* is in use by process"):
             harness.run(out=tmp_path / "run", **asked)
     monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", 0.1)
-    with RunLock(RunFolder(tmp_path / "run")), pytest.raises(harness.StoreError, match="which asks for all samples"):
+    with locked(RunFolder(tmp_path / "run")), pytest.raises(harness.StoreError, match="which asks for all samples"):
         harness.run(out=tmp_path / "run", shard="1/2", **asked)
     monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", PATIENCE_SECONDS)
-    joining = RunLock(RunFolder(tmp_path / "run"))
-    joining.acquire()  # as a score does for a moment
-    threading.Timer(0.5, joining.release).start()
+    joining = ExitStack()
+    joining.enter_context(locked(RunFolder(tmp_path / "run")))  # as a score does for a moment
+    threading.Timer(0.5, joining.close).start()
     assert harness.run(out=tmp_path / "run", shard="1/2", **asked).complete
     assert sorted(part.outcome.n_done for part in (first, second)) == [8, 12], "two questions and three, of 4 samples"
     for folder in ("run", "whole"):
@@ -176,10 +177,11 @@ def test_shards_and_a_score_killed_side_by_side_lose_and_double_nothing(asked: d
         stored = now
     assert [command(tmp_path, *line).code for line in lines] == [0, 0, 0]
     assert command(tmp_path, "score", "run", "--workers", "1").code == 0
-    reader = read_samples(run.benchmark("sums"))
+    report = JournalReport()
+    reader = read_samples(run.benchmark("sums"), report=report)
     joined = {one.key: one.text for one in reader}
     assert stored.items() <= joined.items()
-    assert (len(joined), reader.report.n_duplicates, reader.report.damaged) == (N * 4, 0, [])
+    assert (len(joined), report.n_duplicates, report.damaged) == (N * 4, 0, [])
 
 
 def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(asked: dict[str, Any], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from harness.cli.main import cli
 from harness.core.records import Question
 from harness.runs import Manifest, RunFolder, grades
 from harness.runs.layout import imported_at
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from tests.runs import recorded
 
 
@@ -309,13 +309,13 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     assert harness.score(imported_at(file).path)["base"].accuracy.value == 0.25, "the folder is a run"
     assert harness.score(file, workers=1, written_by="org/m")["base"].accuracy.value == 0.25
     assert Manifest.load(imported_at(file)).model == "org/m"
-    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+    with locked(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
         harness.score(sums(file, 3), workers=1)
     assert imported_at(file).manifest.is_file()
     (imported_at(file).path / "judge" / "M").mkdir(parents=True)  # of a judge that was never reached
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
-    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+    with locked(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
         harness.score(file, workers=1)
     assert samples.is_file(), "another process may be writing it"
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375

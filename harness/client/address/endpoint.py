@@ -178,9 +178,10 @@ def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
     secrets = tuple(secrets)
     margin = max(_MARGIN_CHARS, *(len(secret.reveal()) for secret in secrets), 0)
     text = text.strip()
-    clipped = text[: MAX_MESSAGE_CHARS + 2 * margin]
-    safe = redact(clipped, secrets)
-    return quoted(safe if len(clipped) == len(text) else f"{safe[:-margin]}…")
+    if len(text) <= MAX_MESSAGE_CHARS + 2 * margin:
+        return quoted(redact(text, secrets))
+    # The first cut may divide a key, of which a part then stays unhidden; the second removes that part.
+    return quoted(f"{redact(text[: MAX_MESSAGE_CHARS + 2 * margin], secrets)[:-margin]}…")
 
 
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:

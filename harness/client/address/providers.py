@@ -360,29 +360,13 @@ def recognise(url: str) -> Provider:
     return load(GENERIC)
 
 
-_NO_THINKING = "no thinking"
-
-_CURES: Mapping[str, str] = {
-    "max_completion_tokens": f"provider={GENERIC}",
-    "seed": "seed=None (--seed none)",
-    "random_seed": "seed=None (--seed none)",
-    "enable_thinking": _NO_THINKING,
-    "reasoning_effort": _NO_THINKING,
-    "chat_template_kwargs": f"{_NO_THINKING} and no chat_template_kwargs in extra_body",
-    "thinking": _NO_THINKING,
-    "reasoning": _NO_THINKING,
-}
-"""Field of a request → the option that changes it, for fields that the option `drop` cannot keep out."""
-
 DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 """Fields that the option `drop` can keep out of a request."""
 
 
 def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
-    parameters = [engines.our_names().get(name, name) for name in parameters]
-    droppable = [name for name in parameters if name in DROPPABLE]
+    names = [engines.our_names().get(name, name) for name in parameters]
+    droppable = [name for name in names if name in DROPPABLE]
     cures = [f"`drop` ({', '.join(droppable)})"] if droppable else []
-    others = (name for name in parameters if name not in DROPPABLE)
-    cures += [_CURES.get(name, f"no {name} in extra_body") for name in others]
-    return ", ".join(dict.fromkeys(cures))
+    return ", ".join([*cures, *(f"no {name} in extra_body" for name in names if name not in DROPPABLE)])

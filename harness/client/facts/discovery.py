@@ -9,8 +9,7 @@ What a server does not state is None, never guessed. `describe` asks all servers
 nothing that a server does there can fail a run or hold it up. The engine's dialect says which pages to read and which
 facts stand where in them; `facts_of` picks the facts out and is a pure function.
 
-All calls block; code on an event loop uses `asyncio.to_thread`. timeout, wherever it is a parameter: seconds to
-connect, for the next bytes, and for a page's body.
+All calls block; code on an event loop uses `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from harness.core.http_get import Page
 
 PAGE_S = 10.0
-"""Seconds for a page of a server (`timeout`)."""
+"""Seconds to connect to a server, for the next bytes of a page, and for its body."""
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names under which servers state a model's context length in their list of models."""
 _SHOWN_MODELS = 8
@@ -71,14 +70,14 @@ class Pages:
     no_list: str | None = None
     due: float = math.inf
 
-    def seconds(self, timeout: float) -> float:
-        """`timeout`, shortened if needed so that the next page is read before `due`. Raises `NoAnswer` after `due`."""
+    def seconds(self) -> float:
+        """`PAGE_S`, shortened if needed so that the next page is read before `due`. Raises `NoAnswer` after `due`."""
         from harness.client.facts.page import WHOLE_PAGE, NoAnswer
 
         left = self.due - time.monotonic()
         if left <= 0:
             raise NoAnswer("reading the servers' pages took too long")
-        return min(timeout, left / WHOLE_PAGE)
+        return min(PAGE_S, left / WHOLE_PAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +96,10 @@ _NO_LIST = (403, 404, 405, 500, 501)
 """Statuses that say nothing of the model: no list, a fault, or a key that may ask the model and not read the list."""
 
 
-def list_models(endpoint: Endpoint, *, timeout: float = PAGE_S, pages: Pages | None = None) -> list[ModelInfo]:
+def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[ModelInfo]:
     """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
     pages = Pages() if pages is None else pages
-    page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds(timeout))
+    page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds())
     status, body, pages.server = page.status, page.body, page.server
     if status in (404, 405, 501) and not endpoint.local:
         return []
@@ -115,7 +114,7 @@ def list_models(endpoint: Endpoint, *, timeout: float = PAGE_S, pages: Pages | N
         )
     models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     pages.listed = {entry["id"]: entry for entry in models}
-    return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, pages)) for entry in models]
+    return [ModelInfo(entry["id"], _context(endpoint, entry, pages)) for entry in models]
 
 
 def find_model(
@@ -158,7 +157,7 @@ def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int
     pages = Pages() if pages is None else pages
     for dialect in engines.dialects():
         for reading in dialect.at_once:
-            stated = reading.value(read_own_page(endpoint, reading.page, PAGE_S, pages))
+            stated = reading.value(read_own_page(endpoint, reading.page, pages))
             if type(stated) is int and stated > 0:
                 return stated
     return None
@@ -182,7 +181,7 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"
 
 
-def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, pages: Pages) -> int | None:
+def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | None:
     """The context length that the server states, in tokens; None if it states none.
 
     It stands in the model's entry, else on a page of the server's engine.
@@ -194,17 +193,17 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, pages: P
     if not endpoint.local:
         return None
     reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
-    stated = reading and reading.value(read_own_page(endpoint, reading.page, timeout, pages))
+    stated = reading and reading.value(read_own_page(endpoint, reading.page, pages))
     return stated if type(stated) is int and stated > 0 else None
 
 
-def read_own_page(endpoint: Endpoint, path: str, timeout: float, pages: Pages) -> dict[str, Any]:
+def read_own_page(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]:
     """Read a page of the server that is not OpenAI's, such as `/props`, once; {} if the server does not have it."""
     if path not in pages.own:
         # Noted before it is read: a page that fails is not asked for again.
         pages.own[path] = {}
         with contextlib.suppress(ServerError):
-            answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds(timeout))
+            answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds())
             if answer.status == 200:
                 pages.own[path] = _parse_object(answer.body)
     return pages.own[path]
@@ -245,8 +244,6 @@ DEADLINE_S = 7.5
 AT_ONCE = 32
 """Largest number of pages that are read at the same time."""
 
-_Job = tuple[Endpoint, Pages, str]
-
 
 def describe(
     servers: Sequence[tuple[Endpoint, Pages]],
@@ -261,10 +258,12 @@ def describe(
     pages that are there, as for a hosted service. seconds: bound on the whole call.
     """
     if own_pages:
-        _read_all(
-            [(endpoint, pages, path) for endpoint, pages in servers for path in _unread_paths(pages, model)],
-            seconds,
-        )
+        due, missing = time.monotonic() + seconds, list[tuple[Endpoint, str, Pages]]()
+        for endpoint, pages in servers:
+            pages.due = min(pages.due, due)
+            missing += [(endpoint, path, pages) for path in _unread_paths(pages, model)]
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="describe") as pool:
+            list(pool.map(lambda page: read_own_page(*page), missing))
     return [_facts(endpoint, pages, model) for endpoint, pages in servers]
 
 
@@ -277,24 +276,6 @@ def _unread_paths(pages: Pages, model: str) -> list[str]:
     """The paths of the pages that may have facts about the server and were not read yet."""
     anonymous = engines.anonymous().hides_behind in (pages.listed or {})
     return [path for path in pages_of(_entry(pages, model), anonymous=anonymous) if path not in pages.own]
-
-
-def _read_all(jobs: Sequence[_Job], seconds: float) -> None:
-    """Read the pages, some at a time; those that do not come within `seconds` are left out.
-
-    jobs: (endpoint, `Pages` to add the page to, its path) of each.
-    """
-    from harness.client.facts.page import WHOLE_PAGE
-
-    due = time.monotonic() + seconds
-
-    def read(job: _Job) -> None:
-        endpoint, pages, path = job
-        if (left := due - time.monotonic()) > 0:
-            read_own_page(endpoint, path, left / WHOLE_PAGE, pages)
-
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="describe") as pool:
-        list(pool.map(read, jobs))
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:

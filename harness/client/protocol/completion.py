@@ -140,7 +140,7 @@ class Completion:
         response's headers, used if the events have none.
         """
         assert self.finish_reason is not None
-        text, reasoning = self._text(0), self._text(1)
+        text, reasoning = self._text(_TEXT), self._text(_REASONING)
         if self.is_cumulative:
             self.note(CUMULATIVE)
         stamps = self.stamps
@@ -184,8 +184,8 @@ class Completion:
         """The part of the reply that has come until now."""
         written = self.written or WrittenTokens()
         return SoFar(
-            text=self._text(0),
-            reasoning=self._text(1),
+            text=self._text(_TEXT),
+            reasoning=self._text(_REASONING),
             ids=written.ids,
             prompt_ids=written.prompt_ids,
             n_events=len(self.stamps),
@@ -203,13 +203,10 @@ class Completion:
         n_chars = len(piece)
         self.n_chars += n_chars
         self._n_pending += n_chars
-        latest = self._latest[which]
-        if latest is not None:
-            if piece.startswith(latest):
-                self._n_grown[which] += 0 < len(latest) < n_chars
-                self._latest[which] = piece
-            else:
-                self._latest[which] = None
+        if (before := self._latest[which]) is not None:
+            repeats = piece.startswith(before)
+            self._latest[which] = piece if repeats else None
+            self._n_grown[which] += repeats and 0 < len(before) < n_chars
         pieces = self._pieces[which]
         pieces.append(piece)
         if len(pieces) >= _JOIN_AT or self._n_pending >= _JOIN_CHARS:

@@ -144,8 +144,8 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
     thoughts = [_text(body.get(name), name) for name in ("reasoning_content", "reasoning")]
     if type(content) is list:
         parts = [*_parts(content, notes)]
-        content, thought = (_joined(text for kind, text in parts if kind == which) for which in ("text", "thinking"))
-        thoughts.insert(0, thought)
+        content = _joined(text for kind, text in parts if kind == "text")
+        thoughts.insert(0, _joined(text for kind, text in parts if kind == "thinking"))
     # Some servers send the same reasoning in two fields, or leave one empty: the first with characters counts.
     reasoning = next(filter(None, thoughts), "" if "" in thoughts else None)
     for name, value in body.items():

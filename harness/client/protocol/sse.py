@@ -250,9 +250,11 @@ class ReplyParser:
 
     def _read(self, data: bytes) -> None:
         """Read a piece of an event stream; an unfinished last line is kept for the next piece."""
-        if data:
-            ended, self._after_cr = self._after_cr and data[:1] == b"\n", data[-1:] == b"\r"
-            data = data[ended:]
+        if not data:
+            return
+        follows_cr, self._after_cr = self._after_cr, data.endswith(b"\r")
+        if follows_cr:
+            data = data.removeprefix(b"\n")  # the second half of a line end whose first came in the piece before
         if b"\r" in data:  # a line may end in CR, LF or both, and JSON holds no bare CR
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         end = data.rfind(b"\n") + 1
@@ -278,15 +280,15 @@ class ReplyParser:
         """
         parts = block.split(b"\n\n")
         last = parts.pop()
-        at_border = not self._has_data and not self._event_name
+        between_events = not self._has_data and not self._event_name
         for number, part in enumerate(parts):
-            if at_border and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
+            if between_events and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
                 self._dispatch(part[6:])
             else:
                 for line in part.split(b"\n"):
                     self._take_line(line)
                 self._take_line(b"")
-                at_border = True
+                between_events = True
             if self._state == "done":
                 self._after_done(b"".join([*parts[number + 1 :], last]))
                 return

@@ -194,8 +194,8 @@ class BatchLoop(AskingThread):
 
         Returns False where the results broke off: the rest is read at a later look.
         """
-        left = self._batches.pop(ended.name)
-        n_left, n_foreign = len(left), 0
+        awaited = self._batches.pop(ended.name)
+        n_awaited, n_foreign = len(awaited), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
         self._on_status(ended.words)
         bound = self._settings.max_body_bytes
@@ -208,10 +208,10 @@ class BatchLoop(AskingThread):
                     max_body_bytes=bound,
                     secrets=self._secrets,
                 )
-                if result is None or result.ask not in left:
+                if result is None or result.ask not in awaited:
                     n_foreign += 1  # Also a result for a sample that is stored, or that is asked for later.
                     continue
-                left.discard(result.ask)
+                awaited.discard(result.ask)
                 self._take(result)
                 if not self._carry_out() or self._stopped.is_set():
                     return True
@@ -220,15 +220,15 @@ class BatchLoop(AskingThread):
             if not failure.retryable or self._cuts[ended.name] >= self._settings.patience.attempts:
                 raise
             self._on_event("batch_results_cut", batch=ended.name, kind=failure.kind, message=failure.message)
-            self._batches[ended.name] = left
+            self._batches[ended.name] = awaited
             return False
-        if left or n_foreign:
-            self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
+        if awaited or n_foreign:
+            self._on_event("batch_left_open", batch=ended.name, without_result=len(awaited), not_awaited=n_foreign)
             self._on_status(
-                f"{len(left)} of {n_left} requests have no result; {n_foreign} results belong to no request "
+                f"{len(awaited)} of {n_awaited} requests have no result; {n_foreign} results belong to no request "
                 f"of this session"
             )
-        for ask in left:
+        for ask in awaited:
             lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
             self._take(BatchResult(ask, None, lacking))
         return True

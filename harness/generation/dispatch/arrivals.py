@@ -44,14 +44,15 @@ class Arrivals:
 
     def look(self) -> None:
         """Count the tokens that have come so far."""
-        each = self._finished_tokens / self._finished_events if self._finished_events else 1.0
+        tokens_per_event = self._finished_tokens / self._finished_events if self._finished_events else 1.0
         for flight in self._flights.values():
             if (n := flight.arriving.count()) > flight.events:
                 flight.events = n
                 self._any_events = True
                 # The mean may have fallen since the last look; what was counted is not taken back.
-                self.tokens += max(0.0, n * each - flight.tokens)
-                flight.tokens = max(flight.tokens, n * each)
+                counted = max(flight.tokens, n * tokens_per_event)
+                self.tokens += counted - flight.tokens
+                flight.tokens = counted
         now = self.advance()
         self._looks.append((now, self._busy, self.tokens))
         # The first look stays until the second is old enough, so the rates are measured over the whole period.

@@ -322,8 +322,8 @@ class Budget:
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
         self._round = number
-        is_unbounded = not self._run.n_begun and self._max_tokens is None
-        self.holds_round = not is_unbounded and bool(self._round_exceeds(number))
+        nothing_known = not self._run.n_begun and self._max_tokens is None
+        self.holds_round = not nothing_known and bool(self._round_exceeds(number))
         return not self.holds_round
 
     def sentence(self) -> str:

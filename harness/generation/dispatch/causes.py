@@ -30,15 +30,6 @@ class Causes:
         self._failures: dict[Task, tuple[str, int | None, str]] = {}
         self._given_up: set[Task] = set()
 
-    @property
-    def n_given_up(self) -> int:
-        """Samples that are not asked again in this session."""
-        return len(self._given_up)
-
-    def n_given_up_of(self, benchmark: str) -> int:
-        """Return how many samples of one benchmark are not asked again in this session."""
-        return sum([task.benchmark == benchmark for task in self._given_up])
-
     def given_up(self) -> dict[Task, str]:
         """Return the samples that are not asked again, with the kind of their last failure."""
         return {task: self._failures[task][0] for task in self._given_up}

@@ -40,7 +40,7 @@ from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import fault_of, seconds_to_retry
+from harness.generation.dispatch.retry import Fault, fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
@@ -121,19 +121,18 @@ class Dispatcher:
             return
         at_work = self._lanes.at_work()
         while self._has_room and not self._rate.wait():
-            if not self._budget.fits():
-                break
-            flight = self._next_flight(at_work)
+            flight = self._next_flight(at_work) if self._budget.fits() else None
             if flight is None:
-                # A sample of this round that is asked again goes before the next round.
-                if self._scheduler.retrying or not self._budget.holds_round:
-                    return
-                break
+                self._end_by_budget()
+                return
             yield flight
-        else:  # The loop ended without a break, so the budget allows more.
-            return
+
+    def _end_by_budget(self) -> None:
+        """End the session if the budget allows neither the next request nor the next round, now and later."""
+        # A sample of this round that is asked again goes before the next round.
+        is_held = self._budget.holds_round and not self._scheduler.retrying
         # While requests are in flight, they may use less than their reserve and leave room for the next.
-        if not self._flights:
+        if not self._flights and (is_held or not self._budget.fits()):
             self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
 
     @property
@@ -306,25 +305,14 @@ class Dispatcher:
         )  # fmt: skip
         fault = fault_of(failure, probing=lane.set_aside)
         match fault:
-            case "run" | "payload" if (fault == "run" and self._lanes.may_spare(lane)) or (
-                failure.kind == "too_long" and self._lanes.answered and not lane.n_done
-            ):
-                # Another endpoint may answer, so the run can go on without this one, whose context may be smaller.
+            case "run" | "payload" if self._another_may_answer(fault, failure, lane):
                 self._lanes.failed(flight, failure)
                 work.failed_at = lane
                 self._again(work, failure)
             case "run":
                 self._lanes.answered_by(flight)
                 self.causes.met(task, failure)
-                variable = self._settings.key_variable or "OPENAI_API_KEY or the provider's variable"
-                cures = {
-                    401: f"; put the right key, without quotes, into {variable}",
-                    404: "; base_url usually ends in /v1",
-                }
-                cure = cures.get(failure.status or 0, "")
-                # An empty account can be filled; all else needs another command.
-                repeats = failure.status not in (402, 429)
-                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)
+                self._refused_all(failure, endpoint)
             case "payload":
                 self._lanes.answered_by(flight)
                 self._refused(task, failure, endpoint)
@@ -343,14 +331,31 @@ class Dispatcher:
 
     # ---- what a failure leads to
 
+    def _another_may_answer(self, fault: Fault, failure: RequestFailed, lane: Lane) -> bool:
+        """Whether another endpoint may answer what this one refuses: all requests, or a prompt that is too long for a
+        context that may be smaller here.
+        """
+        if fault == "run":
+            return self._lanes.may_spare(lane)
+        return failure.kind == "too_long" and self._lanes.answered and not lane.n_done
+
+    def _refused_all(self, failure: RequestFailed, endpoint: str) -> None:
+        """End the session, since no request can succeed, with what to do. endpoint: the base URL that refuses."""
+        variable = self._settings.key_variable or "OPENAI_API_KEY or the provider's variable"
+        cures = {
+            401: f"; put the right key, without quotes, into {variable}",
+            404: "; base_url usually ends in /v1",
+        }
+        cure = cures.get(failure.status or 0, "")
+        # An empty account can be filled; all else needs another command.
+        repeats = failure.status not in (402, 429)
+        self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)
+
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
         """Ask for a sample again, `after` seconds from now."""
         self.causes.met(work.task, failure)
         self.tally.retries += 1
-        if after > 0:
-            self._scheduler.postpone(work, self._clock() + after)
-        else:
-            self._scheduler.give_back(work)
+        self._scheduler.postpone(work, self._clock() + after)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for `task`, whose request has ended, again in this session, and list why."""
@@ -433,6 +438,7 @@ class Dispatcher:
         arrivals.look()
         flying = Counter([task.benchmark for task in self._flights])
         again = Counter([task.benchmark for task in self._scheduler.retrying])
+        given_up = Counter([task.benchmark for task in self.causes.given_up()])
         oldest = arrivals.oldest
         # Notes are copied, because another thread reads the value.
         return Progress(
@@ -442,7 +448,7 @@ class Dispatcher:
             total=sum(self.total.values()),
             in_flight=len(self._flights),
             waiting=self._scheduler.n_waiting,
-            given_up=self.causes.n_given_up,
+            given_up=given_up.total(),
             arrived=round(arrivals.tokens),
             tokens_per_s=arrivals.rate,
             tokens_per_s_now=arrivals.rate_now,
@@ -453,7 +459,7 @@ class Dispatcher:
                     total=n_total,
                     in_flight=flying[name],
                     retrying=again[name],
-                    given_up=self.causes.n_given_up_of(name),
+                    given_up=given_up[name],
                 )
                 for name, n_total in self.total.items()
             ),

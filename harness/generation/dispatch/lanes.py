@@ -167,13 +167,16 @@ class Lanes:
             lane.pace.ended(flight.refusals)
             lane.failures_in_row += 1
         if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and flight.sent_at >= lane.down_at:
-            lane.set_aside, lane.down_at = True, now
-            # More each time until it answers.
-            longest = longest_backoff(self._patience, lane.waits + 1)
-            lane.waits += 1
-            lane.until = max(lane.until, now + self._jitter(longest / 2, longest))
-            self._share_out()
+            self._set_aside(lane, now)
         self._update_patience()
+
+    def _set_aside(self, lane: Lane, now: float) -> None:
+        """Send this endpoint one request at a time from now on, each after a pause that doubles until it answers."""
+        lane.set_aside, lane.down_at = True, now
+        lane.waits += 1
+        longest = longest_backoff(self._patience, lane.waits)
+        lane.until = max(lane.until, now + self._jitter(longest / 2, longest))
+        self._share_out()
 
     def may_spare(self, lane: Lane) -> bool:
         """Whether the run can go on without this lane, which refuses all requests: it never answered, and another one

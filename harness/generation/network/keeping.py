@@ -99,15 +99,15 @@ class Keeper:
         """Whether the next request for `task` may continue its part."""
         return task in self.partials and self._failures[task] < TRIES
 
-    def failed(self, task: Task, failure: RequestFailed, *, continued: bool, n_events: int) -> None:
+    def failed(self, task: Task, failure: RequestFailed, *, continued: bool) -> None:
         """Note that the request failed. The part that arrived stays for the next request, or is dropped as bad.
 
-        continued: the request was to continue a part. n_events: token events that came of its reply.
+        continued: the request was to continue a part.
         """
         if failure.kind not in CONTINUABLE:
             self.forget(task)
         self.keep(task)
-        if n_events:
+        if failure.n_events:
             del self._failures[task]
         elif continued:
             is_down = failure.kind in ("connect", "rate_limited") or failure.status in (502, 503, 504)

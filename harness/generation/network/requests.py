@@ -112,28 +112,29 @@ class OneByOne:
         self._transport = transport
         self._keeper = keeper
         self._on_event = on_event
-        self._continuing: set[Task] = set()  # Requests in flight that continue a part.
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`."""
         task, arriving = flight.task, flight.arriving
+        request = self._requests.write(task)
+        checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
+        going_on = await self._continuation(flight, request, checksum)
         try:
-            request = self._requests.write(task)
-            checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
-            continued = await self._continue_sample(flight, request, checksum)
-            if continued is not None:
-                reply, seams = continued
-            else:
-                self._begin(task, arriving, None, checksum)
-                reply, seams = await self._send(flight.endpoint, request.template.path, request.body, arriving), ()
+            if going_on is not None:
+                self._begin(task, arriving, going_on, checksum)
+                reply = await self._continued(flight, going_on)
+                if reply is not None:
+                    seams = (*going_on.begun.seams, going_on.seam)
+                    return self._requests.record(request, flight, reply, seams), reply
+                going_on = None
+            self._begin(task, arriving, None, checksum)
+            reply = await self._send(flight.endpoint, request.template.path, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self._keeper is not None:
-                self._keeper.failed(task, failure, continued=task in self._continuing, n_events=failure.n_events)
+                self._keeper.failed(task, failure, continued=going_on is not None)
             raise
-        finally:
-            self._continuing.discard(task)
-        return self._requests.record(request, flight, reply, seams), reply
+        return self._requests.record(request, flight, reply), reply
 
     async def close(self) -> None:
         """Close the transport's connections."""
@@ -156,39 +157,41 @@ class OneByOne:
                 task, arriving, partial(written_so_far, going_on, checksum, self._settings.salvage.engine)
             )
 
-    async def _continue_sample(
-        self, flight: Flight, request: Request, checksum: str
-    ) -> tuple[Reply, tuple[Seam, ...]] | None:
-        """Return the reply that continues the written part of a sample; None if the sample must be asked whole.
+    async def _continuation(self, flight: Flight, request: Request, checksum: str) -> Continuation | None:
+        """The request that continues the written part of a sample; None if the sample must be asked whole.
 
-        checksum: that of the request's body.
+        A part that cannot be continued is dropped. checksum: that of the whole request's body.
         """
-        task, template, endpoint = request.task, request.template, flight.endpoint
+        task, salvage = request.task, self._settings.salvage
         if self._keeper is None or not self._keeper.may_continue(task):
             return None
-        begun, salvage = self._keeper.partials[task], self._settings.salvage
+        begun = self._keeper.partials[task]
+        tokens_of = Tokenizer(flight.endpoint, salvage.engine, self._settings.model).tokens_of
         try:
             # A changed prompt or option would make this the continuation of another answer.
             if begun.request != checksum:
                 raise WrittenAnew("its first request was different")
-            bound = request.template.max_tokens
-            tokens_of = Tokenizer(endpoint, salvage.engine, self._settings.model).tokens_of
             # The server's tokenizer is asked by a blocking request.
-            going_on = await asyncio.to_thread(
-                continuation, begun, request.question, template, salvage, tokens_of, max_tokens=bound, seed=request.seed
+            return await asyncio.to_thread(
+                continuation, begun, request.question, request.template, salvage, tokens_of, seed=request.seed
             )
-            self._continuing.add(task)
-            self._begin(task, flight.arriving, going_on, checksum)
-            reply = whole(going_on, await self._send(endpoint, going_on.path, going_on.body, flight.arriving))
         except (WrittenAnew, ServerError) as why:
             self._drop_written_part(task, begun, str(why))
+            return None
+
+    async def _continued(self, flight: Flight, going_on: Continuation) -> Reply | None:
+        """Send a continuation; return the whole reply, or None if its part was dropped as bad.
+
+        Raises `RequestFailed` if the part is still good.
+        """
+        try:
+            return whole(going_on, await self._send(flight.endpoint, going_on.path, going_on.body, flight.arriving))
+        except WrittenAnew as why:
+            self._drop_written_part(flight.task, going_on.begun, str(why))
         except RequestFailed as failure:
             if failure.kind in CONTINUABLE:
                 raise
-            self._drop_written_part(task, begun, failure.message)
-        else:
-            return reply, (*begun.seams, going_on.seam)
-        self._continuing.discard(task)
+            self._drop_written_part(flight.task, going_on.begun, failure.message)
         return None
 
     def _drop_written_part(self, task: Task, begun: Partial, why: str) -> None:

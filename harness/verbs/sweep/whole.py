@@ -12,7 +12,7 @@ import msgspec
 from harness.asking.watching import Watcher
 from harness.core.inert import visible
 from harness.runs import RunFolder, suite_file
-from harness.runs.lock import RunLock
+from harness.runs.lock import locked
 from harness.runs.suite_file import SuiteNote
 from harness.verbs.judge import try_judge
 from harness.verbs.sweep import running, table
@@ -34,7 +34,7 @@ def carry_out(
     """
     folder = RunFolder(sweep.out)
     folder.create()
-    with RunLock(folder):
+    with locked(folder):
         for words in sweep.remarks:
             watcher.warn(words)
         groups = running.owing(sweep)
