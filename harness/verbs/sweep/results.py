@@ -33,7 +33,7 @@ from harness.verbs.comparison_warnings import effort_without_effect
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks
 from harness.verbs.sweep import record
-from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
+from harness.verbs.sweep.cells import AXES, Cell, Sweep
 from harness.verbs.sweep.running import server_stamp
 
 NOT_RUN = "not run"
@@ -181,7 +181,7 @@ def results(sweep: Sweep) -> Results:
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
     base, said = _base(sweep), remarks()
-    read = _with_apart([_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
+    read = _with_apart([_read(sweep, cell, said) for cell in sweep.cells])
     compared = _against_base(read, base)
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
@@ -194,14 +194,14 @@ def results(sweep: Sweep) -> Results:
     )
 
 
-def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> CellResult:
+def _read(sweep: Sweep, cell: Cell, remarks_on: Remarks) -> CellResult:
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
     reason = ""
     try:
         found = record.read(sweep.out, cell.name)
         reason = NOT_RUN if found is None else found.reason
         result = _read_run(sweep, cell, reason, remarks_on)
-        other = OTHER_SERVER if found is not None and found.server not in ("", server_stamp(group)) else ""
+        other = OTHER_SERVER if found is not None and found.server not in ("", server_stamp(cell)) else ""
         remark = "; ".join(filter(None, (result.remark, other)))
         return replace(result, remark=remark)
     except StoreError as error:
