@@ -186,7 +186,7 @@ M = D + "models: [m]\n"
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
         (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server to start"),
         (D + "servers: [vllm]\n", 2, "the server needs a model"),
-        (M + "servers: [vllm]\nrun: {base_url: http://a}\n", 1, "serve: it starts a server, but base_url and"),
+        (M + "servers: [vllm]\nrun: {base_url: http://a}\n", 1, "the cell starts its own"),
         (M + "servers:\n  - {engine: vllm, nodes: 2}\n", 4, "need the address of node 0"),
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
         ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),

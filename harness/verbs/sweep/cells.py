@@ -381,6 +381,11 @@ class _Making:
             if self.file.content.get(key) and given[option] != entries["sampling"].options[option]:
                 raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
         if spec is not None:
+            if twice := [key for key in ("base_url", "provider") if given.get(key)]:
+                raise UsageError(
+                    f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of "
+                    "the two"
+                )
             given |= {"serve": spec, "model": given.get("model") or spec["model"]}
         given |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
         options = _make(RunOptions, given, f"{where}: {name}", self.over)
