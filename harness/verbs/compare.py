@@ -5,7 +5,7 @@ Both read scored run folders, or scored outputs of other tools.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -29,8 +29,8 @@ from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.published.loading import load_published
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
-from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
+from harness.verbs.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
+from harness.verbs.comparison_warnings import comparison_warnings, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 
@@ -83,27 +83,24 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where no two runs share a
     benchmark, `StoreError` where a run is damaged or not scored.
     """
-    folders = folders_to_compare(options.baseline, sources)
-    runs = read_runs(folders, named_by_sweep=True)
-    compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
-    folder_of = _folders_by_label(runs, folders)
-    compared = [_run_pair(folder_of, pairing) for pairing in compared_to]
-    decisions = decide(compared, None if options.margin is None else options.margin / 100)
-    comparisons = [
-        RunComparison(
-            decision=decision,
-            baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
-            samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
-            settings=[
-                *setting_differences(
-                    first.record, benchmark.record, (base.manifest.provenance, run.manifest.provenance)
-                ),
-                *server_differences(base.manifest.provenance, run.manifest.provenance),
-            ],
-        )
-        for decision, (run, benchmark, base, first) in zip(decisions, compared_to, strict=True)
-    ]
+    runs = read_runs(folders_to_compare(options.baseline, sources), named_by_sweep=True)
+    paired, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
+    margin = None if options.margin is None else options.margin / 100
+    decisions = decide([_run_pair(pair) for pair in paired], margin)
+    comparisons = [_comparison(decision, *pair) for decision, pair in zip(decisions, paired, strict=True)]
     return Comparisons(comparisons, uncompared)
+
+
+def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison:
+    """The decision with the counts of samples of both sides, and the settings that differ."""
+    shared = pairs(baseline.benchmark.questions, ours.benchmark.questions)
+    servers = baseline.run.manifest.provenance, ours.run.manifest.provenance
+    return RunComparison(
+        decision=decision,
+        baseline_samples=_kinds_of([item for item, _ in shared]),
+        samples=_kinds_of([item for _, item in shared]),
+        settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
+    )
 
 
 class Caution(NamedTuple):
@@ -123,26 +120,17 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     Runs of one benchmark. Raises `UsageError` if they cannot be compared; `StoreError` where one is damaged, not
     scored, or scored before its latest samples.
     """
-    runs = read_runs(folders)
-    folder_of = _folders_by_label(runs, folders)
     by_folder = {}
-    for pairing in pair_benchmarks(runs, only_first=True)[0]:
-        paired = _compare_pair(pairing)
-        sides = _sides(folder_of, pairing)
-        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
-        by_folder[folder_of[pairing.run.label].path] = caution
+    for pair in pair_benchmarks(read_runs(folders), only_first=True)[0]:
+        warnings = comparison_warnings(*pair, _compare_pair(pair))
+        by_folder[pair.ours.run.folder.path] = Caution(tuple(warnings), undecided_range(*pair))
     return by_folder
 
 
-def _folders_by_label(runs: Sequence[ScoredRun], folders: Sequence[RunFolder]) -> dict[str, RunFolder]:
-    """The folder of each run, by its label."""
-    return {run.label: folder for run, folder in zip(runs, folders, strict=True)}
-
-
-def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
+def _compare_pair(pair: BenchmarkPair) -> PairedComparison:
     """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
     both = []
-    for run, benchmark in (pairing[:2], pairing[2:]):
+    for run, benchmark in pair:
         both.append(counted_questions(run, benchmark))
         if not any(item.n for item in both[-1]):
             raise StoreError(
@@ -152,30 +140,24 @@ def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
     return compare_runs(*both)
 
 
-def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
-    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
-    run, benchmark, base, first = pairing
-    paired = _compare_pair(pairing)
+def _run_pair(pair: BenchmarkPair) -> RunPair:
+    """The comparison of one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
+    paired = _compare_pair(pair)
+    ours, baseline = pair
     return RunPair(
-        run=run.label,
-        baseline=base.label,
+        run=ours.run.label,
+        baseline=baseline.run.label,
         paired=paired,
-        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
-        sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
-        imported=benchmark.record.imported or first.record.imported,
-        n_owed=owed_samples(benchmark) + owed_samples(first),
+        warnings=(*comparison_warnings(ours, baseline, paired), *look_warnings(*ours, *baseline)),
+        sides=(_over_benchmarks(*ours), _over_benchmarks(*baseline)),
+        imported=any(side.record.imported for side in pair),
+        n_owed=sum(owed_samples(side.benchmark) for side in pair),
     )
 
 
 def _over_benchmarks(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
     """The name of a run for a mean over benchmarks: of a sweep's cell without the benchmark, which ends its name."""
     return run.label if run.sweep is None else run.label.removesuffix(f"{JOIN}{benchmark.name}")
-
-
-def _sides(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> tuple[Side, Side]:
-    """The run and its baseline. folder_of: the runs' folders by label."""
-    run, benchmark, base, first = pairing
-    return Side.of(folder_of[run.label], run, benchmark), Side.of(folder_of[base.label], base, first)
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:

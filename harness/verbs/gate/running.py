@@ -242,10 +242,9 @@ def expected(policy: Policy) -> list[Expected]:
         if source := watched.baseline or next(
             (each for each in reversed(former) if RunFolder(each).manifest.is_file()), None
         ):
-            folder = open_scored(source)
-            (run,) = read_runs([folder])
+            (run,) = read_runs([open_scored(source)])
             samples = (round(seen.rounds * n_questions), watched.max_samples * n_questions)
-            ahead = tuple(run_forecast(folder, run, name, (n, 1)) for n in samples)
+            ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
         result.append(
             Expected(
                 benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, deviation=deviations,
