@@ -15,7 +15,7 @@ from harness.core.nouns import count_noun
 if TYPE_CHECKING:
     from collections import Counter
 
-    from harness.verbs.probe.subject import Kind, Lost, Subject
+    from harness.verbs.probe.subject import Kind, Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
 """spoils: a score from this server would be wrong, or belong to another model or setting. Of a check of the group
@@ -33,25 +33,35 @@ FALSE_ALARM = 0.001
 """Chance that a sound server fails a test of distributions. The other checks together get the same chance."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
+
+    n: int = 0
+    of: int = 0
+    why: str = ""
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check.
 
     sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
-    odd; None without a statistical test.
+    odd; None without a statistical test. lost: the requests that brought nothing to judge.
     """
 
     outcome: Outcome
     sent: str
     came: str
     p: float | None = None
+    lost: Lost = Lost()
 
 
-def without_lost(seen: Seen, lost: Lost) -> Seen:
+def without_lost(seen: Seen) -> Seen:
     """The observation with the lost requests named; untested if they are more than `MAX_LOST` of all.
 
     A fault that a check sees without a test of chance (no p) stands: the lost requests would not take it back.
     """
-    if not lost.n:
+    if not (lost := seen.lost).n:
         return seen
     came = f"{seen.came}; {lost.n} of {lost.of} requests brought nothing to judge ({quoted(lost.why)})"
     shows_fault = seen.outcome in ("spoils", "warns") and seen.p is None

@@ -123,8 +123,7 @@ def _prefix_cache(subject: Subject) -> Seen:
         f"{2 * len(PROMPTS)} greedy requests of {TOKENS} tokens that share {n_words} new words, then half of them again"
     )
     # A random number makes the shared words new, so that only the repeated requests can hit the cache.
-    rng = random.Random(subject.seed)  # noqa: S311 - no secret
-    subject.seed += 1
+    rng = random.Random(subject.new_seeds(1)[0])  # noqa: S311 - no secret
     number = rng.randrange(10**9)
     begun_alike = [_begun(number, text) for text in PROMPTS]
     requests = [_inquiry(text) for text in [*begun_alike, *(_ended(number, text) for text in PROMPTS)]]
