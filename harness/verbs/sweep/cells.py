@@ -277,8 +277,12 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
                     raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
 
 
-_REPEATED = {"samples": "samples", "repeat": "seed"}
-"""Key of the file that repeats each run → the option that it sets."""
+def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
+    """Option of a run → the numbers that it has in turn, by the file's `samples` and `repeat` (seeds 1, 2 …); empty if
+    the file has neither key.
+    """
+    numbers = {"samples": file.content.get("samples", ()), "seed": range(1, file.content.get("repeat", 0) + 1)}
+    return {option: values for option, values in numbers.items() if values}
 
 
 def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
@@ -286,24 +290,23 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 
     over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
     """
-    content = file.content
-    by_key = {"samples": content.get("samples"), "repeat": range(1, content.get("repeat", 0) + 1)}
-    axes = [[(_REPEATED[key], value) for value in values] for key, values in by_key.items() if values]
-    if not axes:
+    repeats = _repeats(file)
+    if not repeats:
         return entries
-    if clash := [option for key, option in _REPEATED.items() if by_key[key] and option in over]:
-        raise UsageError("the file sets it for each of its repeats: leave it out", field=clash[0])
-    where = file.where((next(key for key in by_key if key in content),))
-    if len({*(numbers := content.get("samples") or ())}) < len(numbers):
+    if typed := [option for option in repeats if option in over]:
+        raise UsageError("the file sets it for each of its repeats: leave it out", field=typed[0])
+    where, samples = file.where(("samples" if "samples" in repeats else "repeat",)), repeats.get("samples", ())
+    if len({*samples}) < len(samples):
         raise UsageError(f"{where}: a number of samples stands twice")
     repeated = []
     for entry in entries or [Entry(name="", label="", where=where)]:
-        for values in itertools.product(*axes):
-            if own := [option for option, _ in values if option in entry.options]:
-                raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(own[0])}")
-            name = "-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in values)]))
-            label = " ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in values)]))
-            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **dict(values)}))
+        if twice := [option for option in repeats if option in entry.options]:
+            raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(twice[0])}")
+        for numbers in itertools.product(*repeats.values()):
+            options = dict(zip(repeats, numbers, strict=True))
+            name = "-".join(filter(None, [entry.name, *(f"{option}-{n}" for option, n in options.items())]))
+            label = " ".join(filter(None, [entry.label, *(f"{option} {n}" for option, n in options.items())]))
+            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **options}))
     return repeated
 
 
@@ -377,8 +380,8 @@ class _Making:
             given |= entry.options
         given |= self.over
         benchmark = given.pop("benchmark", None)
-        for key, option in _REPEATED.items():
-            if self.file.content.get(key) and given[option] != entries["sampling"].options[option]:
+        for option in _repeats(self.file):
+            if given[option] != entries["sampling"].options[option]:
                 raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
         if spec is not None:
             if twice := [key for key in ("base_url", "provider") if given.get(key)]:
