@@ -78,11 +78,11 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
     fault that another check names explains it, or if the server refused its streams: only replies that came accuse.
     """
-    server, tallied, before = subject.server, subject.tally.copy(), subject.server.n_empty
+    server, tally_before, n_empty_before = subject.server, subject.tally.copy(), subject.server.n_empty
     seen = look(check, subject)
     if check.seeded and server.no_seed:
         return untested(seen.sent, server.no_seed)
-    tally: Counter[Kind] = subject.tally - tallied
+    tally: Counter[Kind] = subject.tally - tally_before  # of the replies to this check
     accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
@@ -97,7 +97,7 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
         return untested(seen.sent, f"{cut} ({seen.came})")
-    if accused and (n_empty := server.n_empty - before):
+    if accused and (n_empty := server.n_empty - n_empty_before):
         came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
         return untested(seen.sent, f"{came} ({seen.came})")
     return seen

@@ -103,14 +103,14 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
     value: the temperature asked for divided by the one of the log-probabilities. seed: of the simulation.
     """
     tops = undrawn([token.top for token in tokens])
-    tests = [(0.0, 1.0, 0)]
-    for among in (core, dict):
+    tests = [(0.0, 1.0, 0)]  # (standard deviations less likely, p-value, number of places) of each test
+    for lists in ([core(top) for top in tops], tops):
         # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
-        sets = [{name: x for name, x in among(top).items() if "\ufffd" not in name} for top in tops]
-        places = [i for i, token in enumerate(tokens) if token.token in sets[i]]
-        if places:
-            drawn, lists = [tokens[i].token for i in places], [sets[i] for i in places]
-            tests.append((*exact.temperature_at_places(drawn, lists, value, seed), len(places)))
+        named = [{name: x for name, x in top.items() if "\ufffd" not in name} for top in lists]
+        at_places = [(token.token, top) for token, top in zip(tokens, named, strict=True) if token.token in top]
+        if at_places:
+            drawn, listed_there = zip(*at_places, strict=True)
+            tests.append((*exact.temperature_at_places(drawn, listed_there, value, seed), len(at_places)))
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (

@@ -89,10 +89,10 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
 
     values: (cluster, value) pairs. With a single cluster the interval is infinite.
     """
-    by: dict[int, list[float]] = {}
+    by_cluster: dict[int, list[float]] = {}
     for cluster, value in values:
-        by.setdefault(cluster, []).append(value)
-    means = [statistics.fmean(values) for values in by.values()]
+        by_cluster.setdefault(cluster, []).append(value)
+    means = [statistics.fmean(of_cluster) for of_cluster in by_cluster.values()]
     centre = statistics.fmean(means)
     if len(means) < 2:
         return centre, -math.inf, math.inf
@@ -118,15 +118,15 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     n_far = sum(token.divergence > FAR for token in comparisons)
     if n_flips >= MIN_FLIPS or n_far >= MIN_FAR:
         worst = max(token.divergence for token in comparisons)
-        which = (
-            f"{n_flips} of {len(comparisons)} places the likeliest token is one that the reference finds {MAX_FLIP:g} "
-            f"nats less likely than its own"
-            if n_flips >= MIN_FLIPS
-            else f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
-        )
+        odd_places = f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
+        if n_flips >= MIN_FLIPS:
+            odd_places = (
+                f"{n_flips} of {len(comparisons)} places the likeliest token is one that the reference finds "
+                f"{MAX_FLIP:g} nats less likely than its own"
+            )
         return "spoils", (
-            f"{sentence}; in {which} (the largest divergence of a place: {at_least}{worst:.2f} nats): other weights "
-            "there, or several models"
+            f"{sentence}; in {odd_places} (the largest divergence of a place: {at_least}{worst:.2f} nats): other "
+            "weights there, or several models"
         )
     if low <= SLIGHT:
         return "sound", sentence

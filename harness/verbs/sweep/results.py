@@ -180,9 +180,8 @@ def results(sweep: Sweep) -> Results:
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    base, said = _base(sweep), remarks()
-    read = _with_apart([_read(sweep, cell, said) for cell in sweep.cells])
-    compared = _against_base(read, base)
+    base, remarks_of = _base(sweep), remarks()
+    compared = _against_base(_with_apart([_read(sweep, cell, remarks_of) for cell in sweep.cells]), base)
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
@@ -194,21 +193,20 @@ def results(sweep: Sweep) -> Results:
     )
 
 
-def _read(sweep: Sweep, cell: Cell, remarks_on: Remarks) -> CellResult:
+def _read(sweep: Sweep, cell: Cell, remarks_of: Remarks) -> CellResult:
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
-    reason = ""
+    stored = record.read(sweep.out, cell.name)
+    reason = NOT_RUN if stored is None else stored.reason
     try:
-        found = record.read(sweep.out, cell.name)
-        reason = NOT_RUN if found is None else found.reason
-        result = _read_run(sweep, cell, reason, remarks_on)
-        other = OTHER_SERVER if found is not None and found.server not in ("", server_stamp(cell)) else ""
-        remark = "; ".join(filter(None, (result.remark, other)))
-        return replace(result, remark=remark)
+        result = _read_run(sweep, cell, reason, remarks_of)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
+    if stored is None or stored.server in ("", server_stamp(cell)):
+        return result
+    return replace(result, remark="; ".join(filter(None, (result.remark, OTHER_SERVER))))
 
 
-def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> CellResult:
+def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> CellResult:
     """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
 
     reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
@@ -216,7 +214,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> Cel
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_on)
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_of)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")

@@ -74,10 +74,10 @@ def is_owed(sweep: Sweep, cell: Cell) -> bool:
 
 def _is_done(sweep: Sweep, cell: Cell) -> bool:
     """Whether the cell has all its samples and complete scores, which all trackers have."""
-    found = record.read(sweep.out, cell.name)
-    if found is None or found.reason:
+    stored = record.read(sweep.out, cell.name)
+    if stored is None or stored.reason:
         return False
-    return is_whole(sweep, cell, found) and {*sweep.track} <= {*found.sent}
+    return is_whole(sweep, cell, stored) and {*sweep.track} <= {*stored.sent}
 
 
 def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
@@ -141,7 +141,7 @@ class _Cells:
         self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
 
     def ended(self, cell: Cell, reason: str = "", code: int = 0, *, sampled: bool = False, **now: Any) -> None:
-        """Record how the cell ended, and report it. What it had stays, but for the fields in `now`.
+        """Record how the cell ended, and report it. The fields of the former record stay, but for those in `now`.
 
         code: exit code that this run or scoring would have had as a command. sampled: a server was asked, now.
         """
@@ -158,6 +158,7 @@ class _Cells:
         self._on_cell(ended)
 
     def _former(self, cell: Cell) -> CellRecord:
+        """The cell's record so far; an empty one for a new cell."""
         return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
 
     def ready(self, cell: Cell) -> ServerSpec | None:
@@ -259,22 +260,24 @@ class _Cells:
         if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
             self.ended(cell)
             return
-        has = former.sent if is_whole(sweep, cell, former) else ()
-        owed = [name for name in sweep.track if name not in has]
+        # Trackers that got the scores of fewer samples get those of all.
+        sent_before = former.sent if is_whole(sweep, cell, former) else ()
+        to_send = [name for name in sweep.track if name not in sent_before]
         options = sweep.score
-        if owed:
+        if to_send:
             step = None if cell.checkpoint is None else cell.checkpoint.step
             series = None if step is None else " ".join(filter(None, (sweep.name, cell.curve)))
-            options = ScoreOptions.of(**options.plain, track=owed, step=step, series=series)
-        ended = self._score(sweep.folder(cell), options, sweep.judge)
-        for sentence in ended.addresses:
+            options = ScoreOptions.of(**options.plain, track=to_send, step=step, series=series)
+        score = self._score(sweep.folder(cell), options, sweep.judge)
+        for sentence in score.addresses:
             self._watcher.standing(f"{cell.name}: {sentence}")
-        reason = f"scoring ended with {ended.code}: {ended.reason}" if ended.code else ""
-        if ended.unsent:
-            reason = f"the score is stored, but was not sent: {ended.reason}"
-        done = stamp(sweep, cell) if ended.unsent or not ended.code else ""
-        sent = [name for name in owed if name not in ended.unsent] if done else []
-        self.ended(cell, reason, ended.code, sampled=sampled, done=done, sent=(*has, *sent))
+        reason = f"scoring ended with {score.code}: {score.reason}" if score.code else ""
+        if score.unsent:
+            reason = f"the score is stored, but was not sent: {score.reason}"
+        is_stored = bool(score.unsent) or not score.code
+        sent_now = [name for name in to_send if is_stored and name not in score.unsent]
+        done = stamp(sweep, cell) if is_stored else ""
+        self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now))
 
 
 def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
@@ -359,9 +362,9 @@ def server_stamp(cell: Cell) -> str:
     return digest({name: value for name, value in serve.items() if name not in ("port", "devices", "name")})
 
 
-def is_whole(sweep: Sweep, cell: Cell, found: CellRecord | None) -> bool:
-    """Whether the cell has all samples that the sweep plans now, and scores of them."""
-    return found is not None and bool(found.done) and found.done == stamp(sweep, cell)
+def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
+    """Whether the cell has all samples that the sweep plans now, and scores of them. stored: its record."""
+    return bool(stored.done) and stored.done == stamp(sweep, cell)
 
 
 def _contents(options: RunOptions) -> list[str]:
