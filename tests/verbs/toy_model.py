@@ -237,6 +237,7 @@ class ToyAsker(ProbedServer):
     fault: Fault = field(default_factory=Fault)
     asker: Asker = field(default_factory=lambda: Asker(model="toy"))
     context: int | None = CONTEXT
+    at_once: int = 1  # one after the other, so that a seed decides all
 
     def send(self, body: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         self.n_requests += 1
@@ -247,15 +248,6 @@ class ToyAsker(ProbedServer):
             raise Refused(status, error_words(content))
         answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
         return answer
-
-    def many(self, bodies: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[ProbeReply | Refused]:
-        return [self._answer(body, path) for body in bodies]  # one after the other, so that a seed decides all
-
-    def _answer(self, body: Mapping[str, Any], path: str) -> ProbeReply | Refused:
-        try:
-            return self.whole(body, path)
-        except Refused as refused:
-            return refused
 
     def send_streams(self, bodies: Sequence[Mapping[str, Any]], at_once: int) -> list[Reply | RequestFailed]:
         statuses, contents, late = [], [], list[bool]()
