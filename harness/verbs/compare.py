@@ -27,6 +27,7 @@ from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.published.loading import load_published
+from harness.scoring.published.value import PublishedScore
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
 from harness.verbs.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
@@ -193,46 +194,58 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
     """
     (run,) = read_runs([open_scored(source)], known_as=known_as)
-    return verify_run(run, options)
+    return _verify_run(run, options)
 
 
-def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
+def _verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     """Do what `verify` does, for a run that is read already."""
-    published = options.published
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
         raise UsageError(
             f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
         )
-    scores = load_published(published, models=[name])
-    verified = []
-    for benchmark in run.benchmarks.values():
-        counted_questions(run, benchmark)
-        assert benchmark.score is not None
-        references = published_of(run, benchmark, scores, name)
-        if reason := other_questions(benchmark, references):
-            verified.append(Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason))
-        elif comparisons := beside(run, benchmark, references):
-            standing = overall_verdict(comparisons, run.suite.source)
-            verified.append(Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons))
-    if not verified:
-        names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
-        where = "the table of published scores" if published is None else visible(str(published), 200)
-        held = dict.fromkeys(score.benchmark for score in load_published(published))
-        if not held.keys() & run.benchmarks.keys():
-            if published is None:
-                advice = "give `published` for scores of your own"
-            else:
-                listed = ", ".join(visible(name, 40) for name in [*held][:MAX_HELD])
-                more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
-                advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
-            raise UsageError(f"{where} holds no score of any model on {names}: {advice}")
+    scores = load_published(options.published, models=[name])
+    verified = [verify_benchmark(run, benchmark, scores, name) for benchmark in run.benchmarks.values()]
+    if not any(verified):
+        raise UsageError(_nothing_published(run, name, options.published))
+    return [each for each in verified if each is not None]
+
+
+def verify_benchmark(
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str
+) -> Verified | None:
+    """Compare one benchmark of a run with those of these published scores that are of it; None if none is.
+
+    model: its name in `scores`. Raises `StoreError` where the benchmark is not scored.
+    """
+    counted_questions(run, benchmark)
+    references = published_of(run, benchmark, scores, model)
+    if reason := other_questions(benchmark, references):
+        return Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason)
+    comparisons = beside(run, benchmark, references)
+    if not comparisons:
+        return None
+    standing = overall_verdict(comparisons, run.suite.source)
+    return Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons)
+
+
+def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> str:
+    """Why no published score stands beside the run, and what to do. published: the user's place of scores, if any."""
+    names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
+    where = "the table of published scores" if published is None else visible(str(published), 200)
+    held = [*dict.fromkeys(score.benchmark for score in load_published(published))]
+    if not run.benchmarks.keys().isdisjoint(held):
         own = ", or `published` for scores of your own" if published is None else ""
-        raise UsageError(
-            f"{where} holds no published score of {visible(name, 100)} on {names}: give `model` "
+        return (
+            f"{where} holds no published score of {visible(model, 100)} on {names}: give `model` "
             f"if the model is published under another name{own}"
         )
-    return verified
+    advice = "give `published` for scores of your own"
+    if published is not None:
+        listed = ", ".join(visible(name, 40) for name in held[:MAX_HELD])
+        more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
+        advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
+    return f"{where} holds no score of any model on {names}: {advice}"
 
 
 def published_beside(folder: RunFolder, benchmark: str) -> str:
@@ -240,17 +253,14 @@ def published_beside(folder: RunFolder, benchmark: str) -> str:
     with them; empty where nothing is published, or if the run is damaged or not scored."""
     try:
         (run,) = read_runs([folder], known_as=known_as)
-        scored_benchmark = run.benchmarks[benchmark]
-        counted_questions(run, scored_benchmark)
-        references = published_of(run, scored_benchmark, load_published(models=[run.manifest.model]))
-        comparisons = beside(run, scored_benchmark, references)
+        model, scored = run.manifest.model, run.benchmarks[benchmark]
+        verified = verify_benchmark(run, scored, load_published(models=[model]), model)
     except (StoreError, UsageError):
         return ""
-    if reason := other_questions(scored_benchmark, references):
-        return reason
-    source = run.suite.source
-    words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
-    return ": ".join(filter(None, (words, overall_verdict(comparisons, source)))) if comparisons else ""
+    if verified is None or verified.reason:
+        return "" if verified is None else verified.reason
+    words = reported_by(verified.comparisons, run.suite.source, scored.record.plan.samples)
+    return ": ".join(filter(None, (words, verified.standing)))
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

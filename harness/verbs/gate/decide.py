@@ -131,15 +131,16 @@ def decide(
     n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
     """
     checks = []
+    former = [*takewhile(lambda entry: entry.run != label, history)]
     for name in policy.benchmarks:
         present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
         baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
-        former = takewhile(lambda entry: entry.run != label, history)
         check = _check(
             policy, name, present if len(present) == len(runs) else (),
             {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, former),
             n_questions.get(name),
         )  # fmt: skip
+        # Each of these steps may replace the state that the samples alone give, or say more of it.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":
             check = msgspec.structs.replace(check, state="canary", why=stopped[0])
@@ -148,13 +149,7 @@ def decide(
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
             check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
-        for waiver in policy.waivers:
-            if waiver.benchmark == name and check.state == "fail":
-                state: State = "waived" if waiver.until >= today else "fail"
-                until = "waived until" if state == "waived" else "its waiver ended on"
-                why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
-                check = msgspec.structs.replace(check, state=state, why=why)
-        checks.append(check)
+        checks.append(_with_waivers(check, policy, today))
     critical_states = {check.state for check in checks if check.tier == "critical"}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical_states:
@@ -164,6 +159,17 @@ def decide(
     return Gated(
         gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks)
     )  # fmt: skip
+
+
+def _with_waivers(check: Checked, policy: Policy, today: date) -> Checked:
+    """The check, "waived" if it failed and a waiver is in force; the reason names each waiver of its benchmark."""
+    for waiver in policy.waivers:
+        if waiver.benchmark == check.benchmark and check.state == "fail":
+            state: State = "waived" if waiver.until >= today else "fail"
+            until = "waived until" if state == "waived" else "its waiver ended on"
+            why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
+            check = msgspec.structs.replace(check, state=state, why=why)
+    return check
 
 
 def _check(

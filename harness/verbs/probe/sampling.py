@@ -71,7 +71,10 @@ def _nucleus(mass: float) -> Callable[[list[float]], float]:
     mass: a little more than asked for, since batching may move the cut-off by a token.
     """
 
-    return lambda ps: next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= mass), ps[-1])
+    def smallest_inside(ps: list[float]) -> float:
+        return next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= mass), ps[-1])
+
+    return smallest_inside
 
 
 CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (

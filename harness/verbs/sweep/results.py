@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.asking.options.deciding import VerifyOptions
-from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
@@ -25,10 +24,11 @@ from harness.scoring.comparison_published import PublishedComparison, PublishedV
 from harness.scoring.deciding import LEVEL
 from harness.scoring.mean_difference import mean_comparison
 from harness.scoring.mean_score import mean_score
+from harness.scoring.published.loading import load_published
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
-from harness.verbs.compare import verify_run
+from harness.verbs.compare import verify_benchmark
 from harness.verbs.comparison_warnings import effort_without_effect
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks
@@ -218,21 +218,19 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> Cel
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
-    remark = "; ".join(run.remarks)
-    result = CellResult(
+    model = run.manifest.model
+    verified = verify_benchmark(run, benchmark, load_published(models=[model]), model)
+    return CellResult(
         cell=cell,
         benchmark=benchmark,
         reason=reason,
+        published=() if verified is None else verified.comparisons,
+        standing=None if verified is None else verified.standing,
         suite=run.suite.source,
-        remark=remark,
+        other_questions="" if verified is None else verified.reason,
+        remark="; ".join(run.remarks),
         history=run.history,
     )
-    try:
-        verified = verify_run(run, VerifyOptions())
-    except UsageError:  # No score of this model is published.
-        return result
-    (verdict,) = verified
-    return replace(result, published=verdict.comparisons, standing=verdict.standing, other_questions=verdict.reason)
 
 
 def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
