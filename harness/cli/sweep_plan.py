@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from harness.asking.servers import URL_VARIABLE
@@ -11,7 +13,7 @@ from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep import running
-from harness.verbs.sweep.cells import ServerGroup, Sweep
+from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.expected import ExpectedCell, estimates
 
 
@@ -19,15 +21,15 @@ def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
-    for group in sweep.groups:
-        click.echo(f"{group.name}: {_server(group)}")
+    for name, group in sweep.groups.items():
+        click.echo(f"{name}: {_server(group)}")
         terminal.table(
             ("cell", "benchmark", "questions", "samples", "new tokens at most", "settings", "published"),
-            [_row(by_cell[cell.name]) for cell in group.cells],
+            [_row(by_cell[cell.name]) for cell in group],
         )
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
-    if not all(cell.options.model or group.spec for group in sweep.groups for cell in group.cells):
+    if not all(cell.model for cell in sweep.cells):
         click.echo("no model is named, so no published score stands here: give --model")
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
         names = visible(" ".join(absent))
@@ -50,15 +52,15 @@ def _steps(sweep: Sweep) -> list[str]:
     return [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
 
 
-def _server(group: ServerGroup) -> str:
-    """The processes that would be started, a line each, and what prevents their start on this machine."""
+def _server(group: Sequence[Cell]) -> str:
+    """The processes that would be started for these cells, a line each, and what prevents their start here."""
     from server_launchers import replicas
 
-    if group.spec is None:
-        given = [options for cell in group.cells if (options := cell.options).base_url or options.provider]
-        return "a server that runs already" if given else f"the server of {URL_VARIABLE}, or the running one"
+    if group[0].options.serve is None:
+        named = any(cell.options.base_url or cell.options.provider for cell in group)
+        return "a server that runs already" if named else f"the server of {URL_VARIABLE}, or the running one"
     try:
-        spec = running.server_of(group, Terminal(progress=False))
+        spec = running.server_of(group[0], Terminal(progress=False))
         return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])
     except HarnessError as error:
         return f"cannot be started here: {visible(str(error))}"

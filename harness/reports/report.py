@@ -41,7 +41,7 @@ from harness.reports.tables import (
     token_table,
 )
 from harness.reports.trainings import training_tables
-from harness.runs.layout import RunFolder, labels
+from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring.comparison import compare_runs
 from harness.scoring.comparison_published import PublishedComparison
@@ -286,10 +286,5 @@ def report(
     runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:
         raise StoreError("none of the runs can be read")
-    shown = {run.label for run in runs}
-    folders = tuple(
-        _from_here(folder.path)
-        for label, folder in zip(labels(run_folders), run_folders, strict=True)
-        if label in shown
-    )
+    folders = tuple(_from_here(run.folder.path) for run in runs)
     return Report(tuple(runs), tuple(published), repeat, folders, title)

@@ -51,12 +51,13 @@ class ScoredBenchmark:
 class ScoredRun:
     """One run.
 
-    label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
-    records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
-    remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that names the run's
-    benchmark; None if the name is that of the run's files.
+    folder: its files. label: the folder's name, with as much of the path as needed to tell it from the other runs.
+    history: what its log records. suite: the note of the sweep that made it. is_sampling: a process of this host adds
+    samples at this moment. remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that
+    names the run's benchmark; None if the name is that of the run's files.
     """
 
+    folder: RunFolder
     label: str
     manifest: Manifest
     benchmarks: dict[str, ScoredBenchmark]
@@ -123,6 +124,7 @@ def read_runs(
             map(holder_of, (folder, *folder.shards()))
         )
         return ScoredRun(
+            folder,
             names_shown[folder],
             manifest,
             named,
@@ -149,7 +151,7 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
         each.name: ScoredBenchmark(each.name, each.record, each.score, (), known_as=each.name) for each in opened
     }
     (label,) = labels([folder])
-    return ScoredRun(label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
+    return ScoredRun(folder, label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
 
 
 def _named_alike(

@@ -10,17 +10,38 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.runs.layout import RunFolder
+from harness.runs.layout import BenchmarkFolder, RunFolder
+from harness.runs.manifest import BenchmarkRecord
+from harness.scoring.tally import QuestionTally
 from harness.verbs.outputs import open_scored
+
+
+class Side(NamedTuple):
+    """One of the two sides of a comparison: a benchmark of a run."""
+
+    run: ScoredRun
+    benchmark: ScoredBenchmark
+
+    @property
+    def folder(self) -> BenchmarkFolder:
+        """The folder of the benchmark's questions and samples, which may have another name than the comparison."""
+        return self.run.folder.benchmark(self.run.stored_name(self.benchmark))
+
+    @property
+    def record(self) -> BenchmarkRecord:
+        """The benchmark's record in the manifest."""
+        return self.benchmark.record
+
+    def questions(self) -> dict[str, QuestionTally]:
+        """The questions with samples, by id."""
+        return {item.question.question_id: item for item in self.benchmark.questions if item.n}
 
 
 class BenchmarkPair(NamedTuple):
     """A benchmark of a run, and the same benchmark of the run that is the baseline in it."""
 
-    run: ScoredRun
-    benchmark: ScoredBenchmark
-    baseline: ScoredRun
-    first: ScoredBenchmark
+    ours: Side
+    baseline: Side
 
 
 def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[RunFolder]:
@@ -46,22 +67,19 @@ def _advice(runs: Sequence[ScoredRun]) -> str:
     return "Runs are compared on benchmarks of one name, or of the same questions under two names"
 
 
-def _same_questions(
-    run: ScoredRun, benchmark: ScoredBenchmark, baselines: Mapping[str, tuple[ScoredRun, ScoredBenchmark]]
-) -> str | None:
-    """The name under which a baseline holds these questions: a file of one's own may be renamed, a sweep's are not."""
-    digest = benchmark.record.identity.get("dataset_digest") if run.sweep is None else None
-    return next(
-        (
-            name
-            for name, (base, first) in baselines.items()
-            if base is not run
-            and base.sweep is None
-            and digest
-            and first.record.identity.get("dataset_digest") == digest
-        ),
-        None,
-    )
+def _same_questions(side: Side, baselines: Mapping[str, Side]) -> str | None:
+    """The name under which a baseline of another run holds the same questions; None if none does.
+
+    A file of one's own may be renamed; the benchmarks of a sweep are not, so none of them is taken for another.
+    """
+    digest = side.record.identity.get("dataset_digest")
+    if side.run.sweep is not None or not digest:
+        return None
+    for name, baseline in baselines.items():
+        is_other_run = baseline.run is not side.run and baseline.run.sweep is None
+        if is_other_run and baseline.record.identity.get("dataset_digest") == digest:
+            return name
+    return None
 
 
 def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[list[BenchmarkPair], list[str]]:
@@ -71,7 +89,7 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     benchmark is the first run that has it, or its questions under another name. Raises `UsageError` if no
     benchmark can be compared.
     """
-    baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
+    baselines: dict[str, Side] = {}
     holders: dict[str, list[str]] = {}
     for run in runs:
         for name in run.benchmarks:
@@ -80,17 +98,18 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     paired = []
     for run in runs:
         for name, benchmark in run.benchmarks.items():
-            alike = name if name in baselines else None
-            if name in single:
-                alike = _same_questions(run, benchmark, {one: baselines[one] for one in baselines if one in single})
-            if alike is not None:
-                paired.append(BenchmarkPair(run, benchmark, *baselines[alike]))
+            side, baseline_name = Side(run, benchmark), name if name in baselines else None
+            if name in single:  # perhaps another run has its questions under another name
+                of_one_run = {other: baseline for other, baseline in baselines.items() if other in single}
+                baseline_name = _same_questions(side, of_one_run)
+            if baseline_name is not None:
+                paired.append(BenchmarkPair(side, baselines[baseline_name]))
             elif run is runs[0] or not only_first:
-                baselines[name] = run, benchmark
+                baselines[name] = side
     if not paired:
         held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
         raise UsageError(f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. {_advice(runs)}")
-    compared = {held.name for pair in paired for held in (pair.benchmark, pair.first)}
+    compared = {side.benchmark.name for pair in paired for side in pair}
     alone = []
     for name, labels in holders.items():
         if name in compared:

@@ -5,7 +5,7 @@ Both read scored run folders, or scored outputs of other tools.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -27,10 +27,11 @@ from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.published.loading import load_published
+from harness.scoring.published.value import PublishedScore
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
-from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
+from harness.verbs.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
+from harness.verbs.comparison_warnings import comparison_warnings, undecided_range
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 
@@ -83,27 +84,24 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where no two runs share a
     benchmark, `StoreError` where a run is damaged or not scored.
     """
-    folders = folders_to_compare(options.baseline, sources)
-    runs = read_runs(folders, named_by_sweep=True)
-    compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
-    folder_of = _folders_by_label(runs, folders)
-    compared = [_run_pair(folder_of, pairing) for pairing in compared_to]
-    decisions = decide(compared, None if options.margin is None else options.margin / 100)
-    comparisons = [
-        RunComparison(
-            decision=decision,
-            baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
-            samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
-            settings=[
-                *setting_differences(
-                    first.record, benchmark.record, (base.manifest.provenance, run.manifest.provenance)
-                ),
-                *server_differences(base.manifest.provenance, run.manifest.provenance),
-            ],
-        )
-        for decision, (run, benchmark, base, first) in zip(decisions, compared_to, strict=True)
-    ]
+    runs = read_runs(folders_to_compare(options.baseline, sources), named_by_sweep=True)
+    paired, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
+    margin = None if options.margin is None else options.margin / 100
+    decisions = decide([_run_pair(pair) for pair in paired], margin)
+    comparisons = [_comparison(decision, *pair) for decision, pair in zip(decisions, paired, strict=True)]
     return Comparisons(comparisons, uncompared)
+
+
+def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison:
+    """The decision with the counts of samples of both sides, and the settings that differ."""
+    shared = pairs(baseline.benchmark.questions, ours.benchmark.questions)
+    servers = baseline.run.manifest.provenance, ours.run.manifest.provenance
+    return RunComparison(
+        decision=decision,
+        baseline_samples=_kinds_of([item for item, _ in shared]),
+        samples=_kinds_of([item for _, item in shared]),
+        settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
+    )
 
 
 class Caution(NamedTuple):
@@ -123,26 +121,17 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     Runs of one benchmark. Raises `UsageError` if they cannot be compared; `StoreError` where one is damaged, not
     scored, or scored before its latest samples.
     """
-    runs = read_runs(folders)
-    folder_of = _folders_by_label(runs, folders)
     by_folder = {}
-    for pairing in pair_benchmarks(runs, only_first=True)[0]:
-        paired = _compare_pair(pairing)
-        sides = _sides(folder_of, pairing)
-        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided_range(*sides))
-        by_folder[folder_of[pairing.run.label].path] = caution
+    for pair in pair_benchmarks(read_runs(folders), only_first=True)[0]:
+        warnings = comparison_warnings(*pair, _compare_pair(pair))
+        by_folder[pair.ours.run.folder.path] = Caution(tuple(warnings), undecided_range(*pair))
     return by_folder
 
 
-def _folders_by_label(runs: Sequence[ScoredRun], folders: Sequence[RunFolder]) -> dict[str, RunFolder]:
-    """The folder of each run, by its label."""
-    return {run.label: folder for run, folder in zip(runs, folders, strict=True)}
-
-
-def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
+def _compare_pair(pair: BenchmarkPair) -> PairedComparison:
     """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
     both = []
-    for run, benchmark in (pairing[:2], pairing[2:]):
+    for run, benchmark in pair:
         both.append(counted_questions(run, benchmark))
         if not any(item.n for item in both[-1]):
             raise StoreError(
@@ -152,30 +141,24 @@ def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
     return compare_runs(*both)
 
 
-def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
-    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
-    run, benchmark, base, first = pairing
-    paired = _compare_pair(pairing)
+def _run_pair(pair: BenchmarkPair) -> RunPair:
+    """The comparison of one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
+    paired = _compare_pair(pair)
+    ours, baseline = pair
     return RunPair(
-        run=run.label,
-        baseline=base.label,
+        run=ours.run.label,
+        baseline=baseline.run.label,
         paired=paired,
-        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
-        sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
-        imported=benchmark.record.imported or first.record.imported,
-        n_owed=owed_samples(benchmark) + owed_samples(first),
+        warnings=(*comparison_warnings(ours, baseline, paired), *look_warnings(*ours, *baseline)),
+        sides=(_over_benchmarks(*ours), _over_benchmarks(*baseline)),
+        imported=any(side.record.imported for side in pair),
+        n_owed=sum(owed_samples(side.benchmark) for side in pair),
     )
 
 
 def _over_benchmarks(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
     """The name of a run for a mean over benchmarks: of a sweep's cell without the benchmark, which ends its name."""
     return run.label if run.sweep is None else run.label.removesuffix(f"{JOIN}{benchmark.name}")
-
-
-def _sides(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> tuple[Side, Side]:
-    """The run and its baseline. folder_of: the runs' folders by label."""
-    run, benchmark, base, first = pairing
-    return Side.of(folder_of[run.label], run, benchmark), Side.of(folder_of[base.label], base, first)
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
@@ -211,46 +194,58 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
     """
     (run,) = read_runs([open_scored(source)], known_as=known_as)
-    return verify_run(run, options)
+    return _verify_run(run, options)
 
 
-def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
+def _verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     """Do what `verify` does, for a run that is read already."""
-    published = options.published
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
         raise UsageError(
             f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
         )
-    scores = load_published(published, models=[name])
-    verified = []
-    for benchmark in run.benchmarks.values():
-        counted_questions(run, benchmark)
-        assert benchmark.score is not None
-        references = published_of(run, benchmark, scores, name)
-        if reason := other_questions(benchmark, references):
-            verified.append(Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason))
-        elif comparisons := beside(run, benchmark, references):
-            standing = overall_verdict(comparisons, run.suite.source)
-            verified.append(Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons))
-    if not verified:
-        names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
-        where = "the table of published scores" if published is None else visible(str(published), 200)
-        held = dict.fromkeys(score.benchmark for score in load_published(published))
-        if not held.keys() & run.benchmarks.keys():
-            if published is None:
-                advice = "give `published` for scores of your own"
-            else:
-                listed = ", ".join(visible(name, 40) for name in [*held][:MAX_HELD])
-                more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
-                advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
-            raise UsageError(f"{where} holds no score of any model on {names}: {advice}")
+    scores = load_published(options.published, models=[name])
+    verified = [verify_benchmark(run, benchmark, scores, name) for benchmark in run.benchmarks.values()]
+    if not any(verified):
+        raise UsageError(_nothing_published(run, name, options.published))
+    return [each for each in verified if each is not None]
+
+
+def verify_benchmark(
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str
+) -> Verified | None:
+    """Compare one benchmark of a run with those of these published scores that are of it; None if none is.
+
+    model: its name in `scores`. Raises `StoreError` where the benchmark is not scored.
+    """
+    counted_questions(run, benchmark)
+    references = published_of(run, benchmark, scores, model)
+    if reason := other_questions(benchmark, references):
+        return Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason)
+    comparisons = beside(run, benchmark, references)
+    if not comparisons:
+        return None
+    standing = overall_verdict(comparisons, run.suite.source)
+    return Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons)
+
+
+def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> str:
+    """Why no published score stands beside the run, and what to do. published: the user's place of scores, if any."""
+    names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
+    where = "the table of published scores" if published is None else visible(str(published), 200)
+    held = [*dict.fromkeys(score.benchmark for score in load_published(published))]
+    if not run.benchmarks.keys().isdisjoint(held):
         own = ", or `published` for scores of your own" if published is None else ""
-        raise UsageError(
-            f"{where} holds no published score of {visible(name, 100)} on {names}: give `model` "
+        return (
+            f"{where} holds no published score of {visible(model, 100)} on {names}: give `model` "
             f"if the model is published under another name{own}"
         )
-    return verified
+    advice = "give `published` for scores of your own"
+    if published is not None:
+        listed = ", ".join(visible(name, 40) for name in held[:MAX_HELD])
+        more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
+        advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
+    return f"{where} holds no score of any model on {names}: {advice}"
 
 
 def published_beside(folder: RunFolder, benchmark: str) -> str:
@@ -258,17 +253,14 @@ def published_beside(folder: RunFolder, benchmark: str) -> str:
     with them; empty where nothing is published, or if the run is damaged or not scored."""
     try:
         (run,) = read_runs([folder], known_as=known_as)
-        scored_benchmark = run.benchmarks[benchmark]
-        counted_questions(run, scored_benchmark)
-        references = published_of(run, scored_benchmark, load_published(models=[run.manifest.model]))
-        comparisons = beside(run, scored_benchmark, references)
+        model, scored = run.manifest.model, run.benchmarks[benchmark]
+        verified = verify_benchmark(run, scored, load_published(models=[model]), model)
     except (StoreError, UsageError):
         return ""
-    if reason := other_questions(scored_benchmark, references):
-        return reason
-    source = run.suite.source
-    words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
-    return ": ".join(filter(None, (words, overall_verdict(comparisons, source)))) if comparisons else ""
+    if verified is None or verified.reason:
+        return "" if verified is None else verified.reason
+    words = reported_by(verified.comparisons, run.suite.source, scored.record.plan.samples)
+    return ": ".join(filter(None, (words, verified.standing)))
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

@@ -13,13 +13,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.runs.layout import BenchmarkFolder, RunFolder
-from harness.runs.manifest import BenchmarkRecord
+from harness.reports.scored import ScoredBenchmark
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
 from harness.scoring.audit import Audited
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison, pairs
@@ -28,41 +25,21 @@ from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs import same_replies
+from harness.verbs.baselines import Side
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two runs: a scored benchmark, and the folder that holds its questions and samples."""
-
-    folder: BenchmarkFolder
-    benchmark: ScoredBenchmark
-
-    @classmethod
-    def of(cls, folder: RunFolder, run: ScoredRun, benchmark: ScoredBenchmark) -> Side:
-        """The side of a run; its folder may have the benchmark under another name than the comparison."""
-        return cls(folder.benchmark(run.stored_name(benchmark)), benchmark)
-
-    @property
-    def record(self) -> BenchmarkRecord:
-        """The benchmark's record in the manifest."""
-        return self.benchmark.record
-
-    def questions(self) -> dict[str, QuestionTally]:
-        """The questions with samples, by id."""
-        return {item.question.question_id: item for item in self.benchmark.questions if item.n}
-
-
-def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
-    """The warnings of a comparison. ours: the run. first: the baseline. paired: their comparison."""
+def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
+    """The warnings of a comparison. ours: the run. baseline: what it is compared with. paired: their comparison."""
     assert ours.benchmark.score is not None
-    assert first.benchmark.score is not None
-    warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
-    warnings += effort_without_effect(ours.benchmark, first.benchmark)
-    warnings += grading_warnings(ours.benchmark.score, first.benchmark.score)
-    scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
+    assert baseline.benchmark.score is not None
+    warnings = [*_other_rows(ours, baseline, paired), *_left_out(ours, baseline, paired)]
+    warnings += _other_settings(ours, baseline)
+    warnings += effort_without_effect(ours.benchmark, baseline.benchmark)
+    warnings += grading_warnings(ours.benchmark.score, baseline.benchmark.score)
+    scores = {"the run": ours.benchmark.score, "the baseline": baseline.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
@@ -72,25 +49,25 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
         if score.hidden_limit:
             warnings.append(f"{which}: {score.hidden_limit.sentence}")
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
-    shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
+    shared = list(pairs(baseline.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
-    warnings += _undecided_warnings(ours, first)
-    for which, record in (("the run", ours.record), ("the baseline", first.record)):
+    warnings += _undecided_warnings(ours, baseline)
+    for which, record in (("the run", ours.record), ("the baseline", baseline.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
-    records = ours.record, first.record
-    folders = ours.folder, first.folder
+    records = ours.record, baseline.record
+    folders = ours.folder, baseline.folder
     return [*warnings, *same_replies.warnings(folders, records, [item.question.question_id for item, _ in shared])]
 
 
 # ---- settings
 
 
-def _other_settings(ours: Side, first: Side) -> Iterator[str]:
+def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
     """A warning for each setting that determines the prompts and differs, in words instead of digests."""
-    same = {name for name in _SAME_QUESTIONS if first.record.identity.get(name) == ours.record.identity.get(name)}
+    same = {name for name in _SAME_QUESTIONS if baseline.record.identity.get(name) == ours.record.identity.get(name)}
     determining = {*_SAME_QUESTIONS, *(name for digest, name in NAMED_BY.items() if digest not in same)}
-    for difference in setting_differences(first.record, ours.record):
+    for difference in setting_differences(baseline.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":
             yield "the data of the runs differ: other questions, answers, or rules by which they are graded"
@@ -105,10 +82,10 @@ _EFFORT = re.compile("effort|thinking|reasoning")
 """Settings of these names say how much a model reasons before it answers."""
 
 
-def effort_without_effect(ours: ScoredBenchmark, first: ScoredBenchmark) -> Iterator[str]:
+def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> Iterator[str]:
     """A warning if the runs differ in how much the model should reason, and their lengths no more than by chance."""
-    changed = [one for one in setting_differences(first.record, ours.record) if _EFFORT.search(one.field)]
-    scores = (first.score, ours.score)
+    changed = [one for one in setting_differences(baseline.record, ours.record) if _EFFORT.search(one.field)]
+    scores = (baseline.score, ours.score)
     counts = [score.tokens.completion for score in scores if score is not None and score.tokens is not None]
     means = [one.mean for one in counts if one is not None]
     if not changed or len(means) < 2 or not (means[0].sampling and means[1].sampling):
@@ -128,9 +105,9 @@ def effort_without_effect(ours: ScoredBenchmark, first: ScoredBenchmark) -> Iter
 # ---- questions
 
 
-def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
+def _other_rows(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
     """One warning that names the questions which have the same id in both runs and another row of the data."""
-    new, old = ours.questions(), first.questions()
+    new, old = ours.questions(), baseline.questions()
     changed = [name for name, item in old.items() if name in new and not _same_row(item, new[name])]
     if not changed:
         return []
@@ -153,9 +130,9 @@ def _same_row(item: QuestionTally, twin: QuestionTally) -> bool:
     return item.question.row_digest == twin.question.row_digest
 
 
-def _left_out(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
+def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
     """One warning that counts and names the questions that only one run has; none if both have the same questions."""
-    new, old = ours.questions(), first.questions()
+    new, old = ours.questions(), baseline.questions()
     alone = [name for name in (*old, *new) if (name in old) != (name in new)]
     if not alone:
         return []
@@ -214,27 +191,33 @@ def _words_of_audit(audit: Audited) -> str:
     return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
-def undecided_range(ours: Side, first: Side) -> tuple[float, float] | None:
+def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
     """The least and the largest difference of the run from the baseline, in points, if all undecided answers of one are
     wrong and all of the other right; None if neither has any.
     """
-    return _range_of(pairs(ours.benchmark.questions, first.benchmark.questions))
+    return _range_of(pairs(ours.benchmark.questions, baseline.benchmark.questions))
 
 
 def _range_of(shared: Sequence[tuple[QuestionTally, QuestionTally]]) -> tuple[float, float] | None:
+    """As `undecided_range`. shared: the questions that both have, as (the run's, the baseline's)."""
     if not any(item.undecided for pair in shared for item in pair):
         return None
 
-    def between(mine: int, theirs: int) -> float:  # how many times the undecided answers of each count as right
-        gaps = ((a.correct + mine * a.undecided) / a.n - (b.correct + theirs * b.undecided) / b.n for a, b in shared)
+    def difference(ours_right: bool, theirs_right: bool) -> float:
+        """The difference if the undecided answers of the run, and those of the baseline, are right or wrong."""
+        gaps = (
+            (ours.correct + ours_right * ours.undecided) / ours.n
+            - (theirs.correct + theirs_right * theirs.undecided) / theirs.n
+            for ours, theirs in shared
+        )
         return 100 * math.fsum(gaps) / len(shared)
 
-    return between(0, 1), between(1, 0)
+    return difference(ours_right=False, theirs_right=True), difference(ours_right=True, theirs_right=False)
 
 
-def _undecided_warnings(ours: Side, first: Side) -> list[str]:
+def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
     """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
-    shared = pairs(ours.benchmark.questions, first.benchmark.questions)
+    shared = pairs(ours.benchmark.questions, baseline.benchmark.questions)
     if (possible := _range_of(shared)) is None:
         return []
     sides = zip(*shared, strict=True)

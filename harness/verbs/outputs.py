@@ -71,8 +71,8 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     read, pairs = _read(path, options, prompt, card_questions)
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
-    in_file: dict[str, dict[str, Question]] = {}
-    most: dict[str, int] = {}
+    in_file: dict[str, dict[str, Question]] = {}  # benchmark → question id → question
+    most: dict[str, int] = {}  # benchmark → most samples of a question
     for question, sample in pairs:
         name = question.benchmark
         in_file.setdefault(name, {}).setdefault(question.question_id, question)
@@ -88,30 +88,23 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     if former is not None:
         with locked(folder):
             _remove_former(folder, former, options)
+    stored = {OUTPUTS: {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}}
+    records = {
+        name: BenchmarkRecord(
+            identity={},
+            plan=Plan(samples=most[name]),
+            settings={**stored, questions.DIGEST: questions.seal(by_id.values())},
+        )
+        for name, by_id in in_file.items()
+    }
+    manifest = Manifest(
+        harness_version=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        model=options.written_by or read.model or UNKNOWN_MODEL,
+        benchmarks=records,
+    )
     try:
-        with hold(folder):
-            with contextlib.ExitStack() as opened:
-                journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
-                for name, by_id in in_file.items():
-                    questions.write(folder.benchmark(name), [*by_id.values()])
-                for question, sample in pairs:
-                    journals[question.benchmark].append(sample)
-            stored = {OUTPUTS: {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}}
-            records = {
-                name: BenchmarkRecord(
-                    identity={},
-                    plan=Plan(samples=most[name]),
-                    settings={**stored, questions.DIGEST: questions.seal(by_id.values())},
-                )
-                for name, by_id in in_file.items()
-            }
-            # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
-            Manifest(
-                harness_version=__version__,
-                created=datetime.now(UTC).isoformat(timespec="seconds"),
-                model=options.written_by or read.model or UNKNOWN_MODEL,
-                benchmarks=records,
-            ).save(folder)
+        _write(folder, manifest, in_file, pairs)
     except StoreError as error:
         if options.out is None:
             error.add(f"out={named_folder(RESULTS, path.stem)} makes the run elsewhere")
@@ -119,6 +112,21 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     for sentence in filter(None, (*(() if options.benchmark else read.doubts), *read.notes, read.numbers.sentence)):
         watcher.warn(sentence)
     return folder
+
+
+def _write(
+    folder: RunFolder, manifest: Manifest, in_file: Mapping[str, Mapping[str, Question]], pairs: outputs.Pairs
+) -> None:
+    """Write the files of the run. in_file: benchmark → question id → question. Raises `StoreError`."""
+    with hold(folder):
+        with contextlib.ExitStack() as opened:
+            journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
+            for name, by_id in in_file.items():
+                questions.write(folder.benchmark(name), [*by_id.values()])
+            for question, sample in pairs:
+                journals[question.benchmark].append(sample)
+        # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
+        manifest.save(folder)
 
 
 def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], seal: str | None) -> bool:

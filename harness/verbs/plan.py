@@ -25,7 +25,7 @@ from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.runs import RunFolder, read_samples
+from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.scoring.comparison import most_possible
 from harness.scoring.published.loading import load_published
@@ -120,14 +120,12 @@ class Needed:
 class _Evidence(NamedTuple):
     """What is known of a benchmark before its comparison.
 
-    spread: how its samples vary. folder, run: the scored run that shows the spread; None:
-    `n_published` published scores do.
+    spread: how its samples vary. run: the scored run that shows the spread; None: `n_published` published scores do.
     """
 
     source: PlanSource
     benchmark: str
     spread: SampleSpread
-    folder: RunFolder | None = None
     run: ScoredRun | None = None
     basis: Basis = "run"
     n_published: int = 0
@@ -201,7 +199,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
         )
     (run,) = read_runs([folder])
     for benchmark in run.benchmarks.values():
-        yield _Evidence(source, benchmark.name, _spread_of(run, benchmark, folder), folder, run)
+        yield _Evidence(source, benchmark.name, _spread_of(run, benchmark), run)
 
 
 def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
@@ -252,7 +250,7 @@ def _published_scores() -> list[tuple[str, float, float]]:
     ]
 
 
-def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark, folder: RunFolder) -> SampleSpread:
+def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
     """The spread that a scored run shows.
 
     Raises `UsageError` if the run has one sample of each question.
@@ -260,8 +258,8 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark, folder: RunFolder) ->
     items = [item for item in counted_questions(run, benchmark) if item.n]
     if not any(item.n > 1 for item in items):
         raise UsageError(
-            f"{visible(benchmark.name, 80)} of {folder.path} has one sample of each question, which shows no spread: "
-            f"take two samples of each question (samples=2) and score them"
+            f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample of each question, which shows no "
+            "spread: take two samples of each question (samples=2) and score them"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
@@ -280,7 +278,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
 
     needed = Needed(
         benchmark=evidence.benchmark,
-        run="" if evidence.folder is None else str(evidence.folder.source),
+        run="" if evidence.run is None else str(evidence.run.folder.source),
         basis=evidence.basis,
         n_published=evidence.n_published,
         n_questions=spread.n_questions,
@@ -315,18 +313,16 @@ def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, option
 
     Without a size there is no run to forecast; another tool's outputs hold no times.
     """
-    if evidence.folder is None or evidence.run is None:
+    if evidence.run is None:
         return needed
     prices = None if options.prices is None else prices_in(options.prices)
     n_questions = len(evidence.run.benchmarks[evidence.benchmark].questions)
-    ahead, concurrency = run_forecast(
-        evidence.folder, evidence.run, evidence.benchmark, (n_questions, size or 1), prices
-    )
+    ahead, concurrency = run_forecast(evidence.run, evidence.benchmark, (n_questions, size or 1), prices)
     return replace(needed, concurrency=concurrency, forecast=None if size is None else ahead)
 
 
 def run_forecast(
-    folder: RunFolder, run: ScoredRun, name: str, planned: tuple[int, int], prices: Prices | None = None
+    run: ScoredRun, name: str, planned: tuple[int, int], prices: Prices | None = None
 ) -> tuple[Forecast | None, int]:
     """What a new run takes if it is like `run`, and the requests in flight that this assumes.
 
@@ -338,6 +334,6 @@ def run_forecast(
     concurrency = recorded if isinstance(recorded, int) and recorded > 0 else _CONCURRENCY
     if record.imported:
         return None, concurrency
-    stored = [sample for sample in read_samples(folder.benchmark(name)) if sample.benchmark == name]
+    stored = [sample for sample in read_samples(run.folder.benchmark(name)) if sample.benchmark == name]
     prices = prices or recorded_prices(record)
     return forecast(stored, {name: planned}, concurrency, prices), concurrency

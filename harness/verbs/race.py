@@ -152,26 +152,28 @@ def play(
     difference, a fraction, that counts as equal. `step` and `most` fix the looks.
     """
     baseline, *others = rounds
-    have = dict(rounds)
-    short = ""
+    rounds_of = dict(rounds)
+    incomplete = ""
     tests, looks = planned_looks(step, most), (*range(step, most, step), most)
 
     def standing(name: str) -> RaceState:
-        ours, theirs = (have[each][: min(len(have[name]), len(have[baseline]))] for each in (name, baseline))
+        """How the candidate stands against the baseline, by the rounds that both have."""
+        n = min(len(rounds_of[name]), len(rounds_of[baseline]))
+        ours, theirs = rounds_of[name][:n], rounds_of[baseline][:n]
         return confirm(judge_planned(ours, theirs, tests, margin, len(others)), ours, theirs, looks)
 
     while True:
         standings = {name: standing(name) for name in others}
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
-        if short or not running:
-            return standings, have, short
+        if incomplete or not running:
+            return standings, rounds_of, incomplete
         # To the next planned look, also if a budget had stopped the race between two looks.
         target = min(most, (min(standings[name].rounds for name in running) // step + 1) * step)
         for name in (baseline, *running):
-            have[name] = sample_to(name, max(target, len(have[name])))
-            if len(have[name]) < target:
-                short = name
+            rounds_of[name] = sample_to(name, max(target, len(rounds_of[name])))
+            if len(rounds_of[name]) < target:
+                incomplete = name
 
 
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
@@ -181,8 +183,8 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     """
     benchmark, baseline = _one_benchmark(entered), next(iter(entered))
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
-    last: dict[str, Outcome] = {}
-    warned: set[tuple[str, str]] = set()
+    last: dict[str, Outcome] = {}  # of each candidate's latest session
+    warned: set[tuple[str, str]] = set()  # (candidate, sentence without its numbers)
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`."""
@@ -194,14 +196,14 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
                 watcher.warn(f"{visible(name, 80)}: {sentence}")
         return graded[name].of(benchmark)
 
-    have = {name: graded[name].of(benchmark) for name in entered}
+    stored = {name: graded[name].of(benchmark) for name in entered}
     most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
     plan = {"samples": most, "step": rules.step, "candidates": len(entered), "schema": SCHEMA_VERSION}
     path = entered[baseline].folder.path.parent / RACE_PLAN
-    look_plan.settle(path, plan, "race", begun=any(len(rounds) for rounds in have.values()))
+    look_plan.settle(path, plan, "race", begun=any(len(rounds) for rounds in stored.values()))
     margin, step = rules.margin / 100, rules.step
-    standings, rounds_of, short = play(have, sample_to, most=most, margin=margin, step=step, on_look=on_look)
-    n_owed = (last[short].n_owed or last[short].n_missing) if short else 0
+    standings, rounds_of, incomplete = play(stored, sample_to, most=most, margin=margin, step=step, on_look=on_look)
+    n_owed = (last[incomplete].n_owed or last[incomplete].n_missing) if incomplete else 0
     cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
     return Raced(
         baseline=baseline,
@@ -209,7 +211,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         warnings={name: caution.warnings for name, caution in cautious.items()},
         folders={name: prepared.folder.path for name, prepared in entered.items()},
         n_rounds={name: len(rounds) for name, rounds in rounds_of.items()},
-        owed=f"{visible(short, 80)} misses {count_noun(n_owed, 'sample')}" if short else "",
+        owed=f"{visible(incomplete, 80)} misses {count_noun(n_owed, 'sample')}" if incomplete else "",
     )
 
 

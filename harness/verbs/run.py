@@ -16,7 +16,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import GradeRules
+from harness.core.records import GradeRules, Question
 from harness.runs import Manifest, RunFolder, questions
 
 MAX_READING_S = 1.0
@@ -76,22 +76,18 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
     This is the check that `harness doctor` makes of a file, and it ends after `MAX_READING_S`.
     """
-    ends = time.monotonic() + MAX_READING_S
+    deadline = time.monotonic() + MAX_READING_S
     for question_set in sets:
         if question_set.given_data is None:  # the references of the cards here are tested
             continue
         unread: list[str] = []
         n_read = 0
         for item in question_set.questions:
-            if time.monotonic() > ends:
+            if time.monotonic() > deadline:
                 break
             n_read += 1
-            first = item.references[0] if item.references else ""
-            if item.rules.grader != GradeRules().grader or item.kind in ("choice", "text") or _PLAIN.fullmatch(first):
-                continue
-            from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.
-
-            unread += [first] if is_unread(first) and not is_sign(first) else []
+            if (reference := _unread_reference(item)) is not None:
+                unread.append(reference)
         if unread:
             looked = "" if n_read == len(question_set.questions) else "the first "
             yield (
@@ -100,6 +96,17 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
                 f"stay undecided: put the answer alone into the column of the answer, or name the column that holds it "
                 f"(answer_key)"
             )
+
+
+def _unread_reference(question: Question) -> str | None:
+    """The question's reference if the rules are to compare it and cannot read it; else None."""
+    reference = question.references[0] if question.references else ""
+    by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text")
+    if not by_rules or _PLAIN.fullmatch(reference):
+        return None
+    from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.
+
+    return reference if is_unread(reference) and not is_sign(reference) else None
 
 
 def is_sign(reference: str) -> bool:

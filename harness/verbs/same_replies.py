@@ -74,18 +74,18 @@ def warnings(
     folders, records: of the run and of the baseline. ids: of the shared questions. Replies that are not stored, as
     those of another tool's outputs, are not compared.
     """
-    mine, theirs = (record.identity for record in records)
-    shared = _equal_replies(folders, ids, MAX_REPLIES)
-    if not shared.many:
+    seeds = [record.identity.get("seed") for record in records]
+    replies = _equal_replies(folders, ids, MAX_REPLIES)
+    if not replies.many:
         return []
     if all(_temperature(record.identity) == 0 for record in records):
         why = (
             "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
             "that differ have no effect, and the second run is no further evidence"
         )
-    elif mine.get("seed") is not None and mine.get("seed") == theirs.get("seed"):
+    elif seeds[0] is not None and seeds[0] == seeds[1]:
         why = (
-            f"Both runs have the run seed {mine['seed']}, so one run is a copy of the other as far as their settings "
+            f"Both runs have the run seed {seeds[0]}, so one run is a copy of the other as far as their settings "
             f"agree, and no further evidence: sample one of the two again with another `seed`"
         )
     else:
@@ -93,7 +93,7 @@ def warnings(
             "The server ignores seeds or answers from a cache, or one run took over the samples of the other: the "
             "second run is no further evidence"
         )
-    return [f"{shared.sentence}. {why}"]
+    return [f"{replies.sentence}. {why}"]
 
 
 def remarks(folder: RunFolder) -> list[str]:
@@ -106,13 +106,11 @@ def remarks(folder: RunFolder) -> list[str]:
         before = RunFolder(folder.path.parent / Path(note.before).name)
         if note.step is None or not note.before or not before.manifest.is_file():
             return []
-        pairs = (Manifest.load(folder).benchmarks, Manifest.load(before).benchmarks)
-        for name in pairs[0].keys() & pairs[1].keys():
-            folders = folder.benchmark(name), before.benchmark(name)
-            shared = _equal_replies(folders, None, MAX_STEP_REPLIES)
-            if shared.many and 2 * shared.n_equal > shared.n_pairs:
-                step, former = (step_text(item) for item in (note.step, suite_file.read(before).step or 0))
-                return [f"step {step} repeats step {former}: {shared.sentence}{ADVICE}"]
+        for name in Manifest.load(folder).benchmarks.keys() & Manifest.load(before).benchmarks.keys():
+            replies = _equal_replies((folder.benchmark(name), before.benchmark(name)), None, MAX_STEP_REPLIES)
+            if replies.many and 2 * replies.n_equal > replies.n_pairs:
+                step, former = step_text(note.step), step_text(suite_file.read(before).step or 0)
+                return [f"step {step} repeats step {former}: {replies.sentence}{ADVICE}"]
     return []
 
 
@@ -136,10 +134,13 @@ def _equal_replies(
 
 def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
     """Whether two replies are equal, as far as max_tokens let them be written; None if one is short."""
-    # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
-    texts = {"\0".join(filter(None, (reply.reasoning, reply.text))): reply for reply in (ours, theirs)}
-    ordered = sorted(texts, key=len)  # two texts, of one length perhaps; one if they are equal
-    short, long = ordered[0], ordered[-1]
-    if len(short) < MIN_CHARS:
+    shorter, longer = sorted((ours, theirs), key=lambda reply: len(_whole_text(reply)))
+    text, longer_text = _whole_text(shorter), _whole_text(longer)
+    if len(text) < MIN_CHARS:
         return None
-    return long == short or (texts[short].finish_reason == "length" and long.startswith(short))
+    return text == longer_text or (shorter.finish_reason == "length" and longer_text.startswith(text))
+
+
+def _whole_text(reply: Sample) -> str:
+    """Reasoning and text; a zero byte tells reasoning "a" with text "b" from no reasoning with text "ab"."""
+    return "\0".join(filter(None, (reply.reasoning, reply.text)))

@@ -68,14 +68,13 @@ class Scored:
     @property
     def n_open(self) -> int:
         """The number of samples that the grader left undecided and no person has judged by hand."""
-        n_open = 0
+        n_open = sum(score.n_undecided for score in self.scores)
         for score in self.scores:
-            n_open += score.n_undecided
-            if score.n_undecided:
-                benchmark = self.folder.benchmark(score.benchmark)
-                if by_hand := overrides.in_force(overrides.read(benchmark)):
-                    stored = grades.read(benchmark)
-                    n_open -= sum(grade.verdict == "undecided" and grade.key in by_hand for grade in stored)
+            benchmark = self.folder.benchmark(score.benchmark)
+            by_hand = overrides.in_force(overrides.read(benchmark)) if score.n_undecided else {}
+            if by_hand:
+                stored = grades.read(benchmark)
+                n_open -= sum(grade.verdict == "undecided" and grade.key in by_hand for grade in stored)
         return max(0, n_open)
 
     @property

@@ -49,21 +49,22 @@ def planned(folder: Path, text: str, **given: object) -> Sweep:
 
 def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_path: Path) -> None:
     sweep = planned(tmp_path, BUDGETS)
-    assert [group.name for group in sweep.groups] == [
+    groups = [*sweep.groups.values()]
+    assert [*sweep.groups] == [
         f"{model}+{server}" for model in ("qwen3-4b", "qwen3-8b") for server in ("full", "b2048", "b4096")
     ]
     assert len(sweep.cells) == 2 * 3 * 2 * 2
-    names = [cell.name for cell in sweep.groups[1].cells]
+    names = [cell.name for cell in groups[1]]
     assert names == [
         f"qwen3-4b+b2048+{how}+{what}" for how in ("cool", "temperature-1.0") for what in ("aime24", "math500")
     ]
-    first, second = sweep.groups[1].cells[:2]
+    first, second = groups[1][:2]
     assert (first.options.samples, first.options.temperature) == (64, 0.6)
     assert (second.options.samples, second.options.max_tokens) == (8, 1000)
     assert sweep.folder(first) == Path("results/budgets/qwen3-4b+b2048+cool+aime24")
     words = ["python", "serve.py", "--port", "{port}", "--token-budget", "4096"]
-    assert sweep.groups[2].spec == {"model": "Qwen/Qwen3-4B", "extra_flags": words, "engine": "command"}
-    assert sweep.groups[3].spec == {"model": "Qwen/Qwen3-8B", "context": 40960, "tp": 2, "engine": "vllm"}
+    assert groups[2][0].options.serve == {"model": "Qwen/Qwen3-4B", "extra_flags": words, "engine": "command"}
+    assert groups[3][0].options.serve == {"model": "Qwen/Qwen3-8B", "context": 40960, "tp": 2, "engine": "vllm"}
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,8 @@ def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_p
 )
 def test_a_command_line_of_an_engine_is_read_as_the_engines(tmp_path: Path, command: str, spec: dict[str, Any]) -> None:
     server = f"{{command: '{command}', environment: {{B: '2'}}}}"
-    (group,) = planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{server}]\n").groups
-    told = dict(group.spec or {})
+    (cell,) = planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{server}]\n").cells
+    told = dict(cell.options.serve or {})
     assert told.pop("engine") == ("command" if "{port}" in command else "vllm")
     assert told == {"environment": {"B": "2"}} | spec
 
@@ -88,7 +89,7 @@ def test_what_is_typed_stands_above_the_file(tmp_path: Path) -> None:
     assert {cell.options.model for cell in sweep.cells} == {"org/Other"}
     assert sweep.folder(sweep.cells[0]) == Path("elsewhere/other+full+cool+aime24")
     served = planned(tmp_path, "benchmarks: [demo]\n", model="m", serve={"engine": "vllm", "tp": 8})
-    assert served.groups[0].spec == {"model": "m", "tp": 8, "engine": "vllm"}
+    assert served.cells[0].options.serve == {"model": "m", "tp": 8, "engine": "vllm"}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
 
 def test_a_server_s_key_may_have_the_name_of_an_engine_s_own_flag(tmp_path: Path) -> None:
     ours, theirs = (
-        planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{{engine: vllm, {keys}}}]\n").groups[0].spec
+        planned(tmp_path, f"{M}servers: [{{engine: vllm, {keys}}}]\n").cells[0].options.serve
         for keys in ("tp: 2, context: 4096", "tensor_parallel_size: 2, max_model_len: 4096")
     )
     assert ours == theirs
@@ -317,7 +318,7 @@ def test_a_file_that_extends_itself_is_refused_in_a_sentence(
 
 def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path) -> None:
     sweep = planned(tmp_path, "extends: seer4\nmodels: [m]\n")
-    benchmarks = [cell.options.benchmarks for cell in sweep.groups[0].cells]
+    benchmarks = [cell.options.benchmarks for cell in sweep.cells]
     assert benchmarks == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
     # The base's `except` and `mean_of` name entries that these files replace.
     replacing = "extends: seer4\nservers: [{name: x, run: {seed: 1}}]\nbenchmarks: [demo]\n"

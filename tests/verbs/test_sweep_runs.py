@@ -147,7 +147,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
 
 
 def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
-    slow = command("--starts", "30", "--log", str(tmp_path / "log"))
+    slow = command("--starts", "30", "--mark", f"{tmp_path}/")
     name = write(tmp_path, "s.yaml", {"servers": [{"name": "x", "command": slow}]})
     first = start(tmp_path, ["sweep", name])
     until((tmp_path / "state" / "servers").is_dir, "the start of a server")
@@ -326,8 +326,8 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
     """Scores are sent where cells are scored, so a cell that is not scored sends nothing."""
     (tmp_path / "ck/step_10").mkdir(parents=True)
 
-    def swept(budget: int, **more: Any) -> tuple[list[str], bool]:
-        servers = [{"name": "x", "command": command("--model", "{model}", "--budget", str(budget))}]
+    def swept(mark: int, **more: Any) -> tuple[list[str], bool]:
+        servers = [{"name": "x", "command": command("--model", "{model}", "--mark", str(mark))}]
         write(tmp_path, "s.yaml", {"checkpoints": "ck/step_*", "servers": servers, **more})
         done = harness(tmp_path, "sweep", "s.yaml")
         assert done.code == 0, done.err

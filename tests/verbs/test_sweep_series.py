@@ -326,10 +326,9 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with FakeServer(answering(*names)) as server:
         sweeps.carry_out(write(tmp_path, server=server.base_url), Watcher(), score=no_scores)
     planned = write(tmp_path, start=True)
-    for group in planned.groups:
-        for cell in group.cells:
-            shutil.copytree(planned.out / cell.name.replace("+x+", "+"), planned.folder(cell))
-            write_record(planned, cell)
+    for cell in planned.cells:
+        shutil.copytree(planned.out / cell.name.replace("+x+", "+"), planned.folder(cell))
+        write_record(planned, cell)
     return tmp_path
 
 

@@ -23,7 +23,7 @@ from harness.client.asker import Asker
 from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.records import Timing, Usage
+from harness.client.protocol.sse import ReplyParser
 from harness.testing import END, HEAD, Request, Step, chunk, event, http
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbedServer, ProbeReply, Refused
 
@@ -237,6 +237,7 @@ class ToyAsker(ProbedServer):
     fault: Fault = field(default_factory=Fault)
     asker: Asker = field(default_factory=lambda: Asker(model="toy"))
     context: int | None = CONTEXT
+    at_once: int = 1  # one after the other, so that a seed decides all
 
     def send(self, body: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         self.n_requests += 1
@@ -247,15 +248,6 @@ class ToyAsker(ProbedServer):
             raise Refused(status, error_words(content))
         answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
         return answer
-
-    def many(self, bodies: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[ProbeReply | Refused]:
-        return [self._answer(body, path) for body in bodies]  # one after the other, so that a seed decides all
-
-    def _answer(self, body: Mapping[str, Any], path: str) -> ProbeReply | Refused:
-        try:
-            return self.whole(body, path)
-        except Refused as refused:
-            return refused
 
     def send_streams(self, bodies: Sequence[Mapping[str, Any]], at_once: int) -> list[Reply | RequestFailed]:
         statuses, contents, late = [], [], list[bool]()
@@ -277,23 +269,12 @@ class ToyAsker(ProbedServer):
         self.n_requests += 1
         if status != 200:
             return failure_of_status(status, content)
-        text, thought, reason, usage = "", "", "", Usage()
-        if not content.startswith(b"data: "):
-            return RequestFailed("http", "refused")
-        for line in content.decode().split("\n\n"):
-            if not line.startswith("data: {"):
-                continue
-            value = json.loads(line[6:])
-            for choice in value["choices"]:
-                text += choice["delta"].get("content") or ""
-                thought += choice["delta"].get("reasoning_content") or ""
-                reason = choice.get("finish_reason") or reason
-            if said := value.get("usage"):
-                usage = Usage(prompt_tokens=said["prompt_tokens"], completion_tokens=said["completion_tokens"])
-        if not reason:
-            return RequestFailed("cut", "the reply ended without a finish reason")
-        timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2)
-        return Reply(text=text, reasoning=thought or None, finish_reason=reason, usage=usage, timing=timing)
+        parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+        try:
+            parser.feed(content, 0.2)
+            return parser.finish()
+        except RequestFailed as failed:
+            return failed
 
 
 def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[int, bytes]:

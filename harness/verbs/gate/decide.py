@@ -82,7 +82,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
-
+"""Verdict of a gate → exit code of the command."""
 
 Halt = tuple[State, str]
 """Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
@@ -131,15 +131,16 @@ def decide(
     n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
     """
     checks = []
+    former = [*takewhile(lambda entry: entry.run != label, history)]
     for name in policy.benchmarks:
         present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
         baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
-        former = takewhile(lambda entry: entry.run != label, history)
         check = _check(
             policy, name, present if len(present) == len(runs) else (),
             {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, former),
             n_questions.get(name),
         )  # fmt: skip
+        # Each of these steps may replace the state that the samples alone give, or say more of it.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":
             check = msgspec.structs.replace(check, state="canary", why=stopped[0])
@@ -148,20 +149,27 @@ def decide(
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
             check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
-        for waiver in policy.waivers:
-            if waiver.benchmark == name and check.state == "fail":
-                state: State = "waived" if waiver.until >= today else "fail"
-                until = "waived until" if state == "waived" else "its waiver ended on"
-                why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
-                check = msgspec.structs.replace(check, state=state, why=why)
-        checks.append(check)
-    states = {check.state for check in checks if check.tier == "critical"}
-    verdict: Literal["pass", "fail", "undecided"] = "fail" if "fail" in states else "undecided"
-    if states <= {"pass", "waived"}:
+        checks.append(_with_waivers(check, policy, today))
+    critical_states = {check.state for check in checks if check.tier == "critical"}
+    verdict: Literal["pass", "fail", "undecided"] = "undecided"
+    if "fail" in critical_states:
+        verdict = "fail"
+    elif critical_states <= {"pass", "waived"}:
         verdict = "pass"
     return Gated(
         gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks)
     )  # fmt: skip
+
+
+def _with_waivers(check: Checked, policy: Policy, today: date) -> Checked:
+    """The check, "waived" if it failed and a waiver is in force; the reason names each waiver of its benchmark."""
+    for waiver in policy.waivers:
+        if waiver.benchmark == check.benchmark and check.state == "fail":
+            state: State = "waived" if waiver.until >= today else "fail"
+            until = "waived until" if state == "waived" else "its waiver ended on"
+            why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
+            check = msgspec.structs.replace(check, state=state, why=why)
+    return check
 
 
 def _check(
@@ -174,36 +182,38 @@ def _check(
     which alone count; empty with a floor. n_questions: as in `decide`; None for runs that exist.
     """
     watched = policy.benchmarks[name]
-    held = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
-    ids = in_order(compared or (held[0] if held else ()), runs[0].record.identity.get("seed") if runs else 0)
-    whole = len(compared) or n_questions or len(ids)
+    # Of each run, the questions that count, by id.
+    of_runs = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
+    ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
+    n_whole = len(compared) or n_questions or len(ids)
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
-    looks = gate.planned(whole, watched.max_samples) if len(held) == 1 else (1.0,)
-    of = rules_of(policy, watched, looks)
-    lacking = _lacking(runs, held, compared, n_questions)
-    unlooked = "no look has all its samples" if held else "the runs hold no samples of it"
+    looks = gate.planned(n_whole, watched.max_samples) if len(of_runs) == 1 else (1.0,)
+    rules = rules_of(policy, watched, looks)
+    lacking = _lacking(runs, of_runs, compared, n_questions)
+    unlooked = "no look has all its samples" if of_runs else "the runs hold no samples of it"
     check = Checked(
         benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
         loss=watched.loss / 100, rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd,
         known_runs=deviations.known, why=lacking or unlooked,
     )  # fmt: skip
-    if not held or (lacking and not compared):
+    if not of_runs or (lacking and not compared):
         return check
 
     @cache
     def rounds_of(n: int) -> list[NDArray[np.bool_]]:
         """The complete rounds of each run on the first `n` questions."""
-        return [complete_rounds([rows[each].grades if each in rows else () for each in ids[:n]]) for rows in held]
+        return [complete_rounds([rows[each].grades if each in rows else () for each in ids[:n]]) for rows in of_runs]
 
     for number, look in enumerate(looks):
-        n, n_rounds = math.ceil(min(look, 1) * whole), math.ceil(look)
+        n, n_rounds = math.ceil(min(look, 1) * n_whole), math.ceil(look)
         if len(ids) < n or any(len(rounds) < n_rounds for rounds in rounds_of(n)):
             break
-        rounds = np.concatenate(rounds_of(n) if len(held) > 1 else [rounds_of(n)[0][:n_rounds]])
+        # Of several runs all rounds count; of one run, those of this look.
+        rounds = np.concatenate(rounds_of(n) if len(of_runs) > 1 else [rounds_of(n)[0][:n_rounds]])
         correct, counts = rounds.sum(axis=0).astype(float), np.full(n, float(len(rounds)))
-        reference = reference_of(watched, whole, [compared[each] for each in ids[:n] if compared])
+        reference = reference_of(watched, n_whole, [compared[each] for each in ids[:n] if compared])
         fails, passes = gate.look_at(
-            correct, len(rounds), number, of, reference, watched.loss / 100, deviations, float(len(held))
+            correct, len(rounds), number, rules, reference, watched.loss / 100, deviations, float(len(of_runs))
         )  # fmt: skip
         state: State = "fail" if fails else "pass" if passes else "undecided"
         accuracy = float(rounds.mean())
@@ -212,12 +222,12 @@ def _check(
             variance = float(sampling_variance_of_mean(correct, counts))
         check = msgspec.structs.replace(
             check, state=state, accuracy=accuracy, reference=reference.value, variance=variance,
-            rounds=look if len(held) == 1 else len(rounds),
+            rounds=look if len(of_runs) == 1 else len(rounds),
             why=_in_words(watched, accuracy, reference, rounds.size, variance, deviations, state),
         )  # fmt: skip
         if state != "undecided":
             break
-    sampled = [item for rows in held for item in rows.values() if item.n]
+    sampled = [item for rows in of_runs for item in rows.values() if item.n]
     return check if check.state == "missing" else _cut(check, watched, sampled, compared.values())
 
 
@@ -228,16 +238,19 @@ def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool
 
 
 def _lacking(
-    runs: Sequence[ScoredBenchmark], held: Sequence[Mapping[str, QuestionTally]],
+    runs: Sequence[ScoredBenchmark], of_runs: Sequence[Mapping[str, QuestionTally]],
     compared: Mapping[str, QuestionTally], n_questions: int | None,
 ) -> str:  # fmt: skip
-    """Why these runs are not of the questions that the benchmark is held against; empty if they are."""
+    """Why these runs are not of the questions that the benchmark is held against; empty if they are.
+
+    of_runs: the questions of each run by id. compared, n_questions: as in `_check`.
+    """
     if compared:
-        absent = max((len(compared.keys() - rows.keys()) for rows in held), default=0)
+        absent = max((len(compared.keys() - rows.keys()) for rows in of_runs), default=0)
         return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
     if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
         return "a part of the questions was asked, and a floor is for all of them: name a baseline of the same ones"
-    return "the runs hold different questions" if any(rows.keys() != held[0].keys() for rows in held) else ""
+    return "the runs hold different questions" if any(rows.keys() != of_runs[0].keys() for rows in of_runs) else ""
 
 
 def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
@@ -256,14 +269,16 @@ def _cut(
     check: Checked, watched: Watched, sampled: Collection[QuestionTally], baseline: Collection[QuestionTally]
 ) -> Checked:
     """The check, "truncated" if more replies were cut by max_tokens than is sound, beyond chance (3 errors)."""
-    total, cut, theirs = sum(item.n for item in sampled), n_cut(sampled) or 0, sum(item.n for item in baseline)
-    usual = USUAL_CUT if not theirs else 100 * (n_cut(baseline) or 0) / theirs
+    n, n_baseline = sum(item.n for item in sampled), sum(item.n for item in baseline)
+    cut = (n_cut(sampled) or 0) / n
+    usual = USUAL_CUT if not n_baseline else 100 * (n_cut(baseline) or 0) / n_baseline
     allowed = (usual if watched.truncated is None else watched.truncated) / 100
-    error = math.sqrt((allowed * (1 - allowed) + 1 / total) * (1 / total + (1 / theirs if theirs else 0)))
-    if cut / total <= allowed + 3 * error:
+    # Of the difference of two fractions; 1/n keeps it above 0 where no reply may be cut.
+    error = math.sqrt((allowed * (1 - allowed) + 1 / n) * (1 / n + (1 / n_baseline if n_baseline else 0)))
+    if cut <= allowed + 3 * error:
         return check
     why = (
-        f"max_tokens cut {in_percent(cut / total)}% of the replies, {in_percent(allowed)}% is sound: raise it, or look "
+        f"max_tokens cut {in_percent(cut)}% of the replies, {in_percent(allowed)}% is sound: raise it, or look "
         f"at what makes the replies longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)

@@ -26,6 +26,7 @@ from harness.generation.forecast import Forecast
 from harness.reports.scored import ScoredRun, read_runs
 from harness.runs.layout import GATE_PLAN, RunFolder
 from harness.scoring import gate
+from harness.scoring.tally import QuestionTally
 from harness.verbs import look_plan
 from harness.verbs.compare import counted_questions
 from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, in_order, reference_of, rules_of
@@ -50,17 +51,24 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
             _refuse_ungraded([run], [name])
-            items = run.benchmarks[name].questions if name in run.benchmarks else ()
-            if not any(item.n for item in items):
+            compared = _compared_questions(run, name)
+            if not compared:
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
-            held = in_percent(value := reference_of(watched, 0, [item for item in items if item.n]).value)
-            if 100 * value < watched.loss:
+            accuracy = reference_of(watched, 0, compared).value
+            if 100 * accuracy < watched.loss:
                 raise UsageError(
-                    f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: {held}"
+                    f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: "
+                    f"{in_percent(accuracy)}"
                 )
             baselines[name] = run
     return baselines
+
+
+def _compared_questions(baseline: ScoredRun | None, benchmark: str) -> list[QuestionTally]:
+    """The questions with samples of a benchmark in its baseline; none without a baseline."""
+    scored = None if baseline is None else baseline.benchmarks.get(benchmark)
+    return [] if scored is None else [item for item in scored.questions if item.n]
 
 
 def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
@@ -96,7 +104,8 @@ def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> No
 def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook = lambda _gated: None) -> Gated:
     """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
 
-    The same call continues. Raises what `prepare` and `generate` raise, but for a rule that stops the sampling.
+    The same call continues. Raises what `prepare` and `generate` raise; a rule that stops the sampling, such as a
+    budget, makes the gate's state "stopped".
     """
     baselines, today = read_baselines(policy), datetime.now(UTC).date()
     with prepare(policy.options(out), watcher) as prepared:
@@ -158,8 +167,7 @@ def _ids_to_sample(
             )
         question_ids = set(each.ids)
         if each.name in baselines:
-            items = baselines[each.name].benchmarks[each.name].questions
-            compared = {item.question.question_id for item in items if item.n}
+            compared = {item.question.question_id for item in _compared_questions(baselines[each.name], each.name)}
             if absent := len(compared - question_ids):
                 raise UsageError(
                     f"{visible(each.name, 200)} lacks {absent} of {count_noun(len(compared), 'question')} of its "
@@ -193,13 +201,13 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int]) -> dict[str, Any]:
 
 def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
     """The rounds of each benchmark at the next look; empty if none is open."""
-    looks, more = {}, False
+    looks = {}
     for check in gated.checks:
-        goes_on = check.state in ("undecided", "missing") and check.rounds < check.max_rounds
-        planned = gate.planned(n_questions[check.benchmark], check.max_rounds)
-        looks[check.benchmark] = next(look for look in planned if look > check.rounds) if goes_on else check.rounds
-        more |= goes_on
-    return looks if more else {}
+        looks[check.benchmark] = check.rounds
+        if check.state in ("undecided", "missing") and check.rounds < check.max_rounds:
+            planned = gate.planned(n_questions[check.benchmark], check.max_rounds)
+            looks[check.benchmark] = next(look for look in planned if look > check.rounds)
+    return looks if any(looks[check.benchmark] > check.rounds for check in gated.checks) else {}
 
 
 # ---- before it starts
@@ -221,35 +229,46 @@ class Expected:
 
 def expected(policy: Policy) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
-    baselines, history, result = read_baselines(policy), read_history(policy), []
+    baselines, history = read_baselines(policy), read_history(policy)
     sets = questions_of(policy.options(None)).sets
-    for name, ids in _ids_to_sample(policy, sets, baselines, 0).items():
-        watched, n_questions = policy.benchmarks[name], len(ids)
-        deviations, share = deviation_of(policy, name, history), 0.8
-        compared = [item for item in baselines[name].benchmarks[name].questions if item.n] if name in baselines else []
-        if compared:
-            correct, counts = np.array([(item.correct, item.n) for item in compared], dtype=float).T
-            share = min(share, float(gate.share_left(correct, counts)))
-        seen = gate.forecast(
-            n_questions, rules_of(policy, watched, gate.planned(n_questions, watched.max_samples)),
-            reference_of(watched, n_questions, compared), watched.loss / 100, policy.power / 100, deviations, share,
-            repeats=1000,
-        )  # fmt: skip
-        former = [
-            Path(entry.run.rpartition(" ")[0]) for entry in history if name in {c.benchmark for c in entry.checks}
-        ]
-        ahead: tuple[tuple[Forecast | None, int], ...] = ()
-        if source := watched.baseline or next(
-            (each for each in reversed(former) if RunFolder(each).manifest.is_file()), None
-        ):
-            folder = open_scored(source)
-            (run,) = read_runs([folder])
-            samples = (round(seen.rounds * n_questions), watched.max_samples * n_questions)
-            ahead = tuple(run_forecast(folder, run, name, (n, 1)) for n in samples)
-        result.append(
-            Expected(
-                benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, deviation=deviations,
-                forecast=seen, ahead=ahead,
-            )
-        )  # fmt: skip
-    return result
+    return [
+        _expected_of(policy, name, len(ids), _compared_questions(baselines.get(name), name), history)
+        for name, ids in _ids_to_sample(policy, sets, baselines, 0).items()
+    ]
+
+
+USUAL_SHARE = 0.8
+"""Largest share of a coin's variance that is left when the question is given, which a forecast assumes."""
+
+
+def _expected_of(
+    policy: Policy, name: str, n_questions: int, compared: Sequence[QuestionTally], history: Sequence[Gated]
+) -> Expected:
+    """What to expect of one benchmark. compared: the questions of its baseline; empty with a floor."""
+    watched, deviations, share = policy.benchmarks[name], deviation_of(policy, name, history), USUAL_SHARE
+    if compared:
+        correct, counts = np.array([(item.correct, item.n) for item in compared], dtype=float).T
+        share = min(share, float(gate.share_left(correct, counts)))
+    forecast = gate.forecast(
+        n_questions, rules_of(policy, watched, gate.planned(n_questions, watched.max_samples)),
+        reference_of(watched, n_questions, compared), watched.loss / 100, policy.power / 100, deviations, share,
+        repeats=1000,
+    )  # fmt: skip
+    ahead: tuple[tuple[Forecast | None, int], ...] = ()
+    if source := watched.baseline or _latest_run(name, history):
+        (run,) = read_runs([open_scored(source)])
+        samples = (round(forecast.rounds * n_questions), watched.max_samples * n_questions)
+        ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
+    return Expected(
+        benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, deviation=deviations,
+        forecast=forecast, ahead=ahead,
+    )  # fmt: skip
+
+
+def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:
+    """The folder of the latest run of the gate that has this benchmark and is still there; None without one."""
+    for entry in reversed(history):
+        folder = Path(entry.run.rpartition(" ")[0])  # a label is the folder and the time of its first sample
+        if any(check.benchmark == benchmark for check in entry.checks) and RunFolder(folder).manifest.is_file():
+            return folder
+    return None

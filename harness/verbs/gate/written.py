@@ -62,11 +62,10 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     """The decision, each run of the history beside its limits, and the waivers, as a page."""
     tables = [table(gated)]
     for name in policy.benchmarks:
-        checks = [(n, each, c) for n, each in enumerate(entries, 1) for c in each.checks if c.benchmark == name]
         rows = tuple(
-            (str(n), each.run, c.state, "–" if c.accuracy is None else in_percent(c.accuracy),
-             in_percent(c.reference), in_percent(c.reference - c.loss), f"{c.rounds:g}", c.why)
-            for n, each, c in checks
+            (str(number), entry.run, check.state, "–" if check.accuracy is None else in_percent(check.accuracy),
+             in_percent(check.reference), in_percent(check.reference - check.loss), f"{check.rounds:g}", check.why)
+            for number, entry in enumerate(entries, 1) for check in entry.checks if check.benchmark == name
         )  # fmt: skip
         heads = ("number", "run", "state", "accuracy", "reference", "with the loss", "rounds", "why")
         tables.append(Table(f"{name}: the runs so far", heads, rows, numeric=frozenset({0, 3, 4, 5, 6})))

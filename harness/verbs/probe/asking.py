@@ -204,14 +204,16 @@ class ProbedServer:
     """A server that a probe can ask. A subclass sends the requests: `send`, `send_streams` and `render`.
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
-    together, as the server states. n_requests: requests sent so far; n_tokens: tokens that the replies state as their
-    cost so far. answered: whether any completion came. n_replies: replies with or without a text (see `_count`); empty:
-    prompt → number of empty replies to it; with_text: the prompts that a text answered.
+    together, as the server states. at_once: largest number of requests in flight in `many`. n_requests: requests sent
+    so far; n_tokens: tokens that the replies state as their cost so far. answered: whether any completion came.
+    n_replies: replies with or without a text (see `_count`); empty: prompt → number of empty replies to it; with_text:
+    the prompts that a text answered.
     """
 
     asker: Asker
     engine: str | None = None
     context: int | None = None
+    at_once: int = AT_ONCE
     n_requests: int = 0
     n_tokens: int = 0
     answered: bool = False
@@ -268,7 +270,7 @@ class ProbedServer:
         return reply
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """The replies to several requests, in order, `AT_ONCE` at a time; a refusal stands in place of its reply."""
+        """The replies to several requests, in order, `at_once` at a time; a refusal stands in place of its reply."""
 
         def ask(body: Fields) -> ProbeReply | Refused:
             try:
@@ -276,7 +278,7 @@ class ProbedServer:
             except Refused as refused:
                 return refused
 
-        pool = ThreadPoolExecutor(AT_ONCE, "probe")
+        pool = ThreadPoolExecutor(self.at_once, "probe")
         try:
             return list(pool.map(ask, bodies))
         finally:

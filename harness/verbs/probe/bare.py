@@ -110,6 +110,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
 
 
 _REACHED = {True: "reached the model", False: "never reached the model", None: "changes no reply"}
+"""Whether a part of a conversation reached the model (`_matters`) → its words in the finding."""
 
 
 def _messages(subject: Subject) -> Seen:

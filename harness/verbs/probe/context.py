@@ -89,10 +89,10 @@ def _long_prompt_check(subject: Subject) -> Seen:
     """
     stated = subject.context or subject.server.context
     begun = time.monotonic()
-    line = _tokens_by_words(subject)
+    tokens_by_words = _tokens_by_words(subject)
     in_time = (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6) * SECONDS
     # Without counts, a template of usual length and one token a word are assumed.
-    base, slope = line or (64.0, 1.0)
+    n_empty, per_word = tokens_by_words or (64.0, 1.0)
     # The length of the prompt: as long as the context to try; without one, a slow server gets a shorter prompt.
     if subject.context:
         target: float = subject.context - ROOM - RECALL_TOKENS
@@ -102,7 +102,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
         target = min(longest, max(MIN_TOKENS, in_time))
     while True:
         # The sentence of each code word takes some five or six tokens.
-        words = max(8, int((target - base) / slope) - 6 * len(DEPTHS))
+        words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
         sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {_stated(subject)}"
         try:
             answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
@@ -114,7 +114,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
             target = max(MIN_TOKENS, target / 2)
     n = _count(answer)
     got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
-    if line is not None and n is not None and n < (1 - TOLERANCE) * slope * words - 2:
+    if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
         return spoils(sent, f"{got}: the prompt was cut on its way")
     reached, how = _depths(subject, words, answer.first.whole)
     lost = [depth for depth in DEPTHS if reached.get(depth) is False]

@@ -111,9 +111,11 @@ def cap(replies: Sequence[Ended]) -> int | None:
         return None
     # A reply that says `length` before its limit was cut, whatever the others did.
     cut = [n for n, reply in zip(counts, replies, strict=True) if reply.reason == "length"]
+    if cut:
+        return cut[0]
     # The counts may differ by one, because some servers count the end token.
     same = len(replies) >= len(COUNTS) and min(counts) >= max(counts) - 1
-    return cut[0] if cut else max(counts) if same else None
+    return max(counts) if same else None
 
 
 def _after(reply: Ended) -> str:
@@ -173,11 +175,11 @@ def _long_stream(subject: Subject) -> Seen:
     limit = min(LONG_REPLY, max(MIN_LONG_REPLY, in_time))
     if subject.server.context is not None:
         limit = min(limit, subject.server.context - ROOM)
-    on = engines.dialect(subject.server.engine).goes_on
-    sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if on else ''}"
+    goes_on = engines.dialect(subject.server.engine).goes_on  # fields by which the engine ignores the end of a reply
+    sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if goes_on else ''}"
     replies: list[Ended] = []
     for text in COUNTS:
-        reply = _end_of(subject, text, limit, **on)
+        reply = _end_of(subject, text, limit, **goes_on)
         if isinstance(reply, RequestFailed):
             return untested(sent, f"a stream failed: {quoted(reply.message)}")
         replies.append(reply)

@@ -15,7 +15,7 @@ from harness.core.nouns import count_noun
 if TYPE_CHECKING:
     from collections import Counter
 
-    from harness.verbs.probe.subject import Kind, Lost, Subject
+    from harness.verbs.probe.subject import Kind, Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
 """spoils: a score from this server would be wrong, or belong to another model or setting. Of a check of the group
@@ -33,25 +33,35 @@ FALSE_ALARM = 0.001
 """Chance that a sound server fails a test of distributions. The other checks together get the same chance."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
+
+    n: int = 0
+    of: int = 0
+    why: str = ""
+
+
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check.
 
     sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
-    odd; None without a statistical test.
+    odd; None without a statistical test. lost: the requests that brought nothing to judge.
     """
 
     outcome: Outcome
     sent: str
     came: str
     p: float | None = None
+    lost: Lost = Lost()
 
 
-def without_lost(seen: Seen, lost: Lost) -> Seen:
+def without_lost(seen: Seen) -> Seen:
     """The observation with the lost requests named; untested if they are more than `MAX_LOST` of all.
 
     A fault that a check sees without a test of chance (no p) stands: the lost requests would not take it back.
     """
-    if not lost.n:
+    if not (lost := seen.lost).n:
         return seen
     came = f"{seen.came}; {lost.n} of {lost.of} requests brought nothing to judge ({quoted(lost.why)})"
     shows_fault = seen.outcome in ("spoils", "warns") and seen.p is None
@@ -68,11 +78,11 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
     fault that another check names explains it, or if the server refused its streams: only replies that came accuse.
     """
-    server, tallied, before = subject.server, subject.tally.copy(), subject.server.n_empty
+    server, tally_before, n_empty_before = subject.server, subject.tally.copy(), subject.server.n_empty
     seen = look(check, subject)
     if check.seeded and server.no_seed:
         return untested(seen.sent, server.no_seed)
-    tally: Counter[Kind] = subject.tally - tallied
+    tally: Counter[Kind] = subject.tally - tally_before  # of the replies to this check
     accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
@@ -87,7 +97,7 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
         return untested(seen.sent, f"{cut} ({seen.came})")
-    if accused and (n_empty := server.n_empty - before):
+    if accused and (n_empty := server.n_empty - n_empty_before):
         came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
         return untested(seen.sent, f"{came} ({seen.came})")
     return seen

@@ -16,14 +16,16 @@ import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from harness.core.inert import quoted
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
-from harness.verbs.probe.findings import FALSE_ALARM, Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.findings import FALSE_ALARM, Check, Lost, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import divergence
 from harness.verbs.probe.reference import GRAVE
 from harness.verbs.probe.sampling import CUTS, NEAR, SURE, core
-from harness.verbs.probe.subject import LONG, RAW_TEXTS, STORY, Lost, Subject, listed, logprob_fields
+from harness.verbs.probe.subject import LONG, RAW_TEXTS, STORY, Subject, listed, logprob_fields
 
 REPLIES, LOOKS = 12, 2
 """Number of sampled replies, of `LONG` tokens each, at a look at the tokens after the first (some 270 tokens); largest
@@ -77,7 +79,7 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
 
 def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
-    subject.seed += n
+    subject.new_seeds(n)
     common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **logprob_fields(CHAT)}
     # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(subject.seed).sample(range(2**31), n)  # noqa: S311 - no secret
@@ -101,14 +103,14 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
     value: the temperature asked for divided by the one of the log-probabilities. seed: of the simulation.
     """
     tops = undrawn([token.top for token in tokens])
-    tests = [(0.0, 1.0, 0)]
-    for among in (core, dict):
+    tests = [(0.0, 1.0, 0)]  # (standard deviations less likely, p-value, number of places) of each test
+    for lists in ([core(top) for top in tops], tops):
         # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
-        sets = [{name: x for name, x in among(top).items() if "\ufffd" not in name} for top in tops]
-        places = [i for i, token in enumerate(tokens) if token.token in sets[i]]
-        if places:
-            drawn, lists = [tokens[i].token for i in places], [sets[i] for i in places]
-            tests.append((*exact.temperature_at_places(drawn, lists, value, seed), len(places)))
+        named = [{name: x for name, x in top.items() if "\ufffd" not in name} for top in lists]
+        at_places = [(token.token, top) for token, top in zip(tokens, named, strict=True) if token.token in top]
+        if at_places:
+            drawn, listed_there = zip(*at_places, strict=True)
+            tests.append((*exact.temperature_at_places(drawn, listed_there, value, seed), len(at_places)))
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (
@@ -240,9 +242,19 @@ def _written_and_read(subject: Subject) -> Seen:
                 bodies.append(inquiry.body(subject.server.asker))
                 written.append(choice.tokens[n].top)
     answers = subject.server.many(bodies, COMPLETIONS)
-    if refused := [answer.sentence for answer in answers if isinstance(answer, Refused)]:
-        subject.lost = Lost(n=len(refused), of=len(bodies), why=refused[0])
-    read = [first_top(answer) for answer in answers]
+    refused = [answer.sentence for answer in answers if isinstance(answer, Refused)]
+    lost = Lost(n=len(refused), of=len(bodies), why=refused[0] if refused else "")
+    seen = _divergence_of_kernels(sent, written, list(map(first_top, answers)))
+    return msgspec.structs.replace(seen, lost=lost)
+
+
+def _divergence_of_kernels(
+    sent: str, written: Sequence[Mapping[str, float]], read: Sequence[Mapping[str, float]]
+) -> Seen:
+    """Judge how far the next token's log-probabilities are apart when the same text is written and when it is read.
+
+    written, read: token → log-probability at the same places; empty where none came.
+    """
     apart = [divergence(listed(a), listed(b)) for a, b in zip(written, read, strict=True) if a and b]
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from os.path import commonprefix
 
@@ -17,6 +17,7 @@ from harness.verbs.probe.subject import PROMPTS, Subject, text_of
 
 TOKENS = 12
 """Number of new tokens of each reply."""
+
 AT_ONCE = 64
 """Number of requests that the check of load sends at once."""
 
@@ -123,8 +124,7 @@ def _prefix_cache(subject: Subject) -> Seen:
         f"{2 * len(PROMPTS)} greedy requests of {TOKENS} tokens that share {n_words} new words, then half of them again"
     )
     # A random number makes the shared words new, so that only the repeated requests can hit the cache.
-    rng = random.Random(subject.seed)  # noqa: S311 - no secret
-    subject.seed += 1
+    rng = random.Random(subject.new_seeds(1)[0])  # noqa: S311 - no secret
     number = rng.randrange(10**9)
     begun_alike = [_begun(number, text) for text in PROMPTS]
     requests = [_inquiry(text) for text in [*begun_alike, *(_ended(number, text) for text in PROMPTS)]]
@@ -138,30 +138,45 @@ def _prefix_cache(subject: Subject) -> Seen:
     same = sum(text_of(a) == text_of(b) for a, b in pairs)
     came = f"{same} of {len(pairs)} replies word by word the same"
     halves = (("beginning", _begun, cold[: len(PROMPTS)]), ("end", _ended, cold[len(PROMPTS) :]))
-    for where, written, half in halves:
-        shares = [alike(half)]
-        if shares[0] < SUSPICIOUS:
-            continue
-        # A weak model may answer all prompts alike, but then also prompts that share nothing.
-        apart = alike(subject.streamed([_inquiry(written(rng.randrange(10**9), text)) for text in PROMPTS]))
-        if apart >= SUSPICIOUS:
-            continue
-        for _ in range(2):
-            # A new number, so that the cache does not answer from earlier requests.
-            number = rng.randrange(10**9)
-            shares.append(alike(subject.streamed([_inquiry(written(number, text)) for text in PROMPTS])))
-        share = statistics.fmean(shares)
-        if share >= COPIED:
-            return spoils(
-                sent,
-                f"{came}; replies to {len(PROMPTS)} questions with a common {where} have {share:.0%} of their text in "
-                f"common, and {apart:.0%} where nothing is: each gets the reply to another prompt (seen three times)",
-            )
+    for where, make_prompt, half in halves:
+        if copies := _copies(subject, rng, make_prompt, half):
+            return spoils(sent, f"{came}; replies to {len(PROMPTS)} questions with a common {where} {copies}")
     if same >= MIN_SAME * len(pairs):
         return sound(sent, came)
     if doubt := subject.doubt_of_repeats(requests[: len(PROMPTS)]):
         return untested(sent, f"{came}; {doubt}")
     return spoils(sent, came) if same <= MAX_ODD_SAME else warns(sent, came)
+
+
+def _copies(
+    subject: Subject,
+    rng: random.Random,
+    make_prompt: Callable[[int, str], str],
+    replies: Sequence[Reply | RequestFailed],
+) -> str:
+    """Why the replies to questions that share words are copies of one another, as the end of a sentence; empty if they
+    are not.
+
+    rng: draws the numbers that make the shared words new, so that the cache does not answer from earlier requests.
+    make_prompt: of a number and a question; see `_begun`. replies: to the first prompts of this kind.
+    """
+    shares = [alike(replies)]
+    if shares[0] < SUSPICIOUS:
+        return ""
+    # A weak model may answer all prompts alike, but then also prompts that share nothing.
+    apart = alike(subject.streamed([_inquiry(make_prompt(rng.randrange(10**9), text)) for text in PROMPTS]))
+    if apart >= SUSPICIOUS:
+        return ""
+    for _ in range(2):
+        number = rng.randrange(10**9)
+        shares.append(alike(subject.streamed([_inquiry(make_prompt(number, text)) for text in PROMPTS])))
+    share = statistics.fmean(shares)
+    if share < COPIED:
+        return ""
+    return (
+        f"have {share:.0%} of their text in common, and {apart:.0%} where nothing is: each gets the reply to another "
+        "prompt (seen three times)"
+    )
 
 
 SUSPICIOUS, COPIED = 0.3, 0.6

@@ -52,8 +52,8 @@ class ServerReference:
     def likely(self) -> Sequence[Likely]:
         """The likeliest tokens at each place of `texts`."""
         with self._named():
-            seed = len(texts())
-            return [first_top(answer) for answer in next_tokens(self.server, seed, first_token(self.server, seed))]
+            seeds = range(len(texts()))
+            return [first_top(answer) for answer in next_tokens(self.server, seeds, first_token(self.server, seeds))]
 
     def beginnings(self) -> Sequence[str]:
         """The beginnings of the greedy replies to the prompts of `fingerprint`."""
@@ -179,22 +179,22 @@ def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:
 # ---- what a server answers
 
 
-def first_token(server: ProbedServer, seed: int) -> ProbeReply | Refused:
+def first_token(server: ProbedServer, seeds: Sequence[int]) -> ProbeReply | Refused:
     """The server's answer for the first of the fixed texts. Raises `Refused` if the server takes no raw text, so that
-    it would refuse all further requests, too.
+    it would refuse all further requests, too. seeds: of the requests for all texts.
     """
-    (answer,) = server.many(_next_token_bodies(server, seed)[:1], COMPLETIONS)
+    (answer,) = server.many(_next_token_bodies(server, seeds)[:1], COMPLETIONS)
     if isinstance(answer, Refused) and answer.status in NO_SUCH_PAGE:
         raise Refused(answer.status, f"{answer.words or 'no explanation'}; {NEEDS_RAW_TEXT}")
     return answer
 
 
-def next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) -> list[ProbeReply | Refused]:
+def next_tokens(server: ProbedServer, seeds: Sequence[int], first: ProbeReply | Refused) -> list[ProbeReply | Refused]:
     """Return the server's answers for one next token after each of the fixed texts. first: its answer for the first.
 
     Raises `Refused` if no reply has log-probabilities.
     """
-    answers = [first, *server.many(_next_token_bodies(server, seed)[1:], COMPLETIONS)]
+    answers = [first, *server.many(_next_token_bodies(server, seeds)[1:], COMPLETIONS)]
     if not any(map(first_top, answers)):
         raise next((answer for answer in answers if isinstance(answer, Refused)), None) or Refused(
             0, "no log-probabilities came"
@@ -202,13 +202,13 @@ def next_tokens(server: ProbedServer, seed: int, first: ProbeReply | Refused) ->
     return answers
 
 
-def _next_token_bodies(server: ProbedServer, seed: int) -> list[Mapping[str, Any]]:
-    """The requests for one next token after each of the fixed texts. seed: of the first request; each further request
-    has the seed before it.
-    """
+def _next_token_bodies(server: ProbedServer, seeds: Sequence[int]) -> list[Mapping[str, Any]]:
+    """The requests for one next token after each of the fixed texts, each with its seed."""
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
-    inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
-    return [inquiry.body(server.asker) for inquiry in inquiries]
+    return [
+        Inquiry(text, {"seed": seed, **common}, COMPLETIONS).body(server.asker)
+        for seed, (_, text) in zip(seeds, texts(), strict=True)
+    ]
 
 
 def beginnings_of(server: ProbedServer) -> list[str]:

@@ -65,10 +65,10 @@ def _opening(subject: Subject) -> Seen:
     try:
         chats = [_counted(subject, QUESTION, CHAT) for _ in range(MIN_REPEATS)]
         n_chat, tops = chats[0][0], [top for _, top in chats]
-        added = {_counted(subject, letter)[0] - 1 for letter in LETTERS}
         # Two letters are tried, because a tokenizer may split off a space before one of them and so count two tokens
         # without a BOS.
-        if added not in ({0}, {1}):
+        n_added, n_added_to_other = (_counted(subject, letter)[0] - 1 for letter in LETTERS)
+        if n_added != n_added_to_other or n_added not in (0, 1):
             return untested(
                 sent, "the server counts neither one nor two tokens for one letter, so nothing shows what it adds"
             )
@@ -81,9 +81,12 @@ def _opening(subject: Subject) -> Seen:
                     break
                 # Equal counts alone prove nothing: another family's marks may have as many tokens.
                 if n == n_chat and effect(tops, [top]) < MIN_EFFECT:
-                    shown = ("never: the BOS is lost", "once", "twice: a doubled BOS")[added.pop() + with_bos]
                     came = f"the prompt has the template of {family}, and the token of its beginning (BOS, {bos!r})"
-                    return (sound if shown == "once" else spoils)(sent, f"{came} comes {shown}")
+                    n_bos = n_added + with_bos
+                    if n_bos == 1:
+                        return sound(sent, f"{came} comes once")
+                    fault = "twice: a doubled BOS" if n_bos else "never: the BOS is lost"
+                    return spoils(sent, f"{came} comes {fault}")
     except Refused as refused:
         return untested(sent, quoted(refused.sentence))
     return untested(sent, "the chat's prompt is none of the known templates")

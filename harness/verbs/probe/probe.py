@@ -46,7 +46,7 @@ from harness.verbs.probe.findings import (
 )
 from harness.verbs.probe.named_reference import SavedReference, ServerReference
 from harness.verbs.probe.probed_endpoint import probed
-from harness.verbs.probe.subject import Lost, Subject
+from harness.verbs.probe.subject import Subject
 
 CHECKS: tuple[Check, ...] = (
     *whole_replies.FIRST_CHECKS,
@@ -129,8 +129,8 @@ def examine(
             # Shown before the requests, since some checks take minutes.
             if watcher is not None:
                 watcher.checking(check.name)
-            before, subject.lost = server.n_tokens, Lost()
-            seen = without_lost(unless_misled(check, subject, _look), subject.lost)
+            before = server.n_tokens
+            seen = without_lost(unless_misled(check, subject, _look))
             findings.append(finding_of(check, seen, server.n_tokens - before))
             if watcher is not None:
                 came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""

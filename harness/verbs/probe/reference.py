@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from harness.generation import fingerprint
 from harness.scoring.stats import t_factor
 from harness.verbs.probe.asking import Refused, first_top
-from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.findings import Check, Lost, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.named_reference import Likely, Reference, beginnings_of, first_token, next_tokens
 from harness.verbs.probe.overlap import COVERED, covered, divergence
 from harness.verbs.probe.passages import PASSAGES, PLACES, texts
-from harness.verbs.probe.subject import Lost, Subject, is_echo, listed
+from harness.verbs.probe.subject import Subject, is_echo, listed
 
 SLIGHT, GRAVE = 0.0005, 0.004
 """Divergences in nats a token that count as slight and as grave.
@@ -89,10 +89,10 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
 
     values: (cluster, value) pairs. With a single cluster the interval is infinite.
     """
-    by: dict[int, list[float]] = {}
+    by_cluster: dict[int, list[float]] = {}
     for cluster, value in values:
-        by.setdefault(cluster, []).append(value)
-    means = [statistics.fmean(values) for values in by.values()]
+        by_cluster.setdefault(cluster, []).append(value)
+    means = [statistics.fmean(of_cluster) for of_cluster in by_cluster.values()]
     centre = statistics.fmean(means)
     if len(means) < 2:
         return centre, -math.inf, math.inf
@@ -118,15 +118,15 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     n_far = sum(token.divergence > FAR for token in comparisons)
     if n_flips >= MIN_FLIPS or n_far >= MIN_FAR:
         worst = max(token.divergence for token in comparisons)
-        which = (
-            f"{n_flips} of {len(comparisons)} places the likeliest token is one that the reference finds {MAX_FLIP:g} "
-            f"nats less likely than its own"
-            if n_flips >= MIN_FLIPS
-            else f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
-        )
+        odd_places = f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
+        if n_flips >= MIN_FLIPS:
+            odd_places = (
+                f"{n_flips} of {len(comparisons)} places the likeliest token is one that the reference finds "
+                f"{MAX_FLIP:g} nats less likely than its own"
+            )
         return "spoils", (
-            f"{sentence}; in {which} (the largest divergence of a place: {at_least}{worst:.2f} nats): other weights "
-            "there, or several models"
+            f"{sentence}; in {odd_places} (the largest divergence of a place: {at_least}{worst:.2f} nats): other "
+            "weights there, or several models"
         )
     if low <= SLIGHT:
         return "sound", sentence
@@ -134,18 +134,18 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     return ("spoils", sentence) if low > GRAVE else ("warns", f"{sentence}: {explained}")
 
 
-def places(subject: Subject, reference: Reference) -> list[TokenComparison]:
-    """Compare the server's next-token log-probabilities with the reference's, at each place of `texts`.
+def places(subject: Subject, reference: Reference) -> tuple[list[TokenComparison], Lost]:
+    """Compare the server's next-token log-probabilities with the reference's, at each place of `texts`. Return the
+    comparisons, and the places at which one side gives none.
 
     Raises `Refused` if there is no place at which both sides give some.
     """
     where = texts()
-    # `next_tokens` counts down from this seed, so each request has a seed that no check has used.
-    subject.seed += len(where)
+    seeds = subject.new_seeds(len(where))
     # A single request to each server shows a refusal before a hundred are spent on the other server.
-    first = first_token(subject.server, subject.seed)
+    first = first_token(subject.server, seeds)
     theirs = reference.likely()
-    ours = next_tokens(subject.server, subject.seed, first)
+    ours = next_tokens(subject.server, seeds, first)
     comparisons = [
         compared(passage, server, likely)
         for (passage, _), answer, likely in zip(where, ours, theirs, strict=True)
@@ -155,8 +155,7 @@ def places(subject: Subject, reference: Reference) -> list[TokenComparison]:
         raise Refused(0, "no place of the texts has log-probabilities of both", "the two models")
     refused = [answer.sentence for answer in ours if isinstance(answer, Refused)]
     why = refused[0] if refused else "no log-probabilities of both models"
-    subject.lost = Lost(n=len(where) - len(comparisons), of=len(where), why=why)
-    return comparisons
+    return comparisons, Lost(n=len(where) - len(comparisons), of=len(where), why=why)
 
 
 WEIGHTS, GREEDY_REPLIES = "weights", "greedy replies"
@@ -174,13 +173,13 @@ def against(reference: Reference) -> tuple[Check, ...]:
         """Check that both servers run the same weights, by the probabilities of the next token at many places."""
         sent = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
         try:
-            comparisons = places(subject, reference)
+            comparisons, lost = places(subject, reference)
         except Refused as refused:
             return untested(sent, refused.whose)
         outcome, sentence = weighed(comparisons, reference.named)
         n_same = sum(token.same for token in comparisons)
         came = f"{sentence}; likeliest token the same in {n_same} of {len(comparisons)} places"
-        return Seen(outcome=outcome, sent=sent, came=came)
+        return Seen(outcome=outcome, sent=sent, came=came, lost=lost)
 
     def greedy_replies(subject: Subject) -> Seen:
         """Check that the greedy replies, which depend on template and weights, begin as the reference's do."""

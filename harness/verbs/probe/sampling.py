@@ -71,7 +71,10 @@ def _nucleus(mass: float) -> Callable[[list[float]], float]:
     mass: a little more than asked for, since batching may move the cut-off by a token.
     """
 
-    return lambda ps: next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= mass), ps[-1])
+    def smallest_inside(ps: list[float]) -> float:
+        return next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= mass), ps[-1])
+
+    return smallest_inside
 
 
 CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (
@@ -92,9 +95,7 @@ def _hot(subject: Subject, **fields: Any) -> str:
 def _same_seed(subject: Subject) -> Seen:
     """Ask twice with the same seed, for three seeds: both replies must be equal."""
     sent = "three seeds at temperature 1, each twice"
-    # These seeds are new, since a reply from a cache would look like an obeyed seed.
-    subject.seed += 3
-    pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in range(subject.seed - 3, subject.seed)]
+    pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in subject.new_seeds(3)]
     same = sum(first == second for first, second in pairs)
     if same == 3:
         return sound(sent, "the same text for the same seed, in three of three cases")
@@ -107,8 +108,7 @@ def _same_seed(subject: Subject) -> Seen:
 def _other_seed(subject: Subject) -> Seen:
     """Ask with four different seeds: the replies must not all be equal."""
     sent = "four seeds at temperature 1"
-    subject.seed += 4
-    texts = {_hot(subject, seed=seed) for seed in range(subject.seed - 4, subject.seed)}
+    texts = {_hot(subject, seed=seed) for seed in subject.new_seeds(4)}
     if len(texts) == 1:
         return spoils(sent, f"the same text each time: {quoted(texts.pop())!r}")
     return sound(sent, f"{len(texts)} different texts")

@@ -76,32 +76,27 @@ REFUSALS: frozenset[FailureKind] = frozenset({"rejected", "refused", "too_long"}
 """Kinds of failures by which a server says that it does not take a request; they show no fault of its replies."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lost:
-    """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
-
-    n: int = 0
-    of: int = 0
-    why: str = ""
-
-
 @dataclass
 class Subject:
-    """The server under examination, and the seed that the probe's own seeds come from.
+    """The server under examination, and what the replies to its checks have shown so far.
 
-    context: tokens of the longest prompt that the user wants tried; None: as the server states. lost: the requests of
-    the check under way that brought nothing to judge. tally: of the replies that the checks asked for by `whole` and
-    `streamed`, one at a time. unread: the client's note on a field of the replies that it does not read; empty without
-    one. refusal: the server's words for the last stream that it refused; empty without one.
+    seed: the next seed that no request has had. context: tokens of the longest prompt that the user wants tried; None:
+    as the server states. tally: of the replies that the checks asked for by `whole` and `streamed`, one at a time.
+    unread: the client's note on a field of the replies that it does not read; empty without one. refusal: the server's
+    words for the last stream that it refused; empty without one.
     """
 
     server: ProbedServer
     seed: int
     context: int | None = None
-    lost: Lost = Lost()
     tally: Counter[Kind] = field(default_factory=Counter)
     unread: str = ""
     refusal: str = ""
+
+    def new_seeds(self, n: int) -> range:
+        """`n` seeds that no request of this probe has had: a reply from a cache would look like an obeyed seed."""
+        self.seed += n
+        return range(self.seed - n, self.seed)
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,38 +43,36 @@ MAX_NAME_CHARS = 200
 class Cell:
     """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
 
-    options: all options of the run except the server that its group starts. where: file and line of its benchmark.
-    checkpoint: that it runs; None for another model. curve: of a checkpoint, the name of its curve (accuracy over
-    steps): the training and the entries of the other axes, without the benchmark.
+    options: of the run; their `serve` describes the server that is started for it and for the cells of its group
+    (`Sweep.groups`), and is None if a running server is used. where: file and line of its benchmark. checkpoint: that
+    it runs; None for another model. curve: of a checkpoint, the name of its curve (accuracy over steps): the training
+    and the entries of the other axes, without the benchmark.
     """
 
     name: str
     point: Mapping[str, str]
     options: RunOptions
-    benchmark: str
-    model: str
     where: str
     checkpoint: Checkpoint | None
     curve: str
 
+    @property
+    def benchmark(self) -> str:
+        """The name of the entry of its benchmark."""
+        return self.point["benchmarks"]
 
-@dataclass(frozen=True, kw_only=True)
-class ServerGroup:
-    """The cells that share one server.
-
-    spec: engine, model and fields of the server that is started for the cells; None: the cells use running servers.
-    """
-
-    name: str
-    spec: Mapping[str, Any] | None
-    cells: tuple[Cell, ...]
+    @property
+    def model(self) -> str:
+        """The model that is asked; empty for the only one of a running server."""
+        return self.options.model or ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """The plan of a sweep.
 
-    file: what the plan was made from. axes: every entry of every axis in the file, in order. suite: the published
+    file: what the plan was made from. axes: every entry of every axis in the file, in order. cells: the cells of one
+    server stand together, in the order of the models and the servers of the file. suite: the published
     suite that the sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores.
     remarks: what a person should know of the plan, such as the paths that match a pattern and are no
     checkpoints. held: models that are not run now, such as a checkpoint that is still being written; their cells keep
@@ -85,7 +83,7 @@ class Sweep:
     name: str
     out: Path
     axes: Mapping[str, Sequence[Entry]]
-    groups: tuple[ServerGroup, ...]
+    cells: tuple[Cell, ...]
     score: GradingOptions
     judge: JudgeOptions | None
     table: schema.TableOptions
@@ -95,9 +93,16 @@ class Sweep:
     held: Collection[str] = ()
 
     @property
-    def cells(self) -> list[Cell]:
-        """The cells of all groups, in order."""
-        return [cell for group in self.groups for cell in group.cells]
+    def groups(self) -> dict[str, list[Cell]]:
+        """The cells by the group that shares one server, in order. The name of a group is that of model and server."""
+        groups: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            groups.setdefault(self.group_of(cell), []).append(cell)
+        return groups
+
+    def group_of(self, cell: Cell) -> str:
+        """The name of the group of cells that share this cell's server."""
+        return JOIN.join(cell.point[axis] for axis in AXES[:2] if axis in cell.point) or self.name
 
     def conditions(self, cell: Cell) -> dict[str, schema.Scalar]:
         """What the cell's server changes of what is measured, as the suite states it."""
@@ -170,8 +175,8 @@ def plan_of(
     has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
     pairs = itertools.product(axes.get("models") or (None,), axes.get("servers") or (None,))
     making = _Making(file, axes, over, out)
-    groups = tuple(group for model, server in pairs if (group := making.group(model, server)).cells)
-    if not groups:
+    planned_cells = tuple(cell for model, server in pairs for cell in making.cells(model, server))
+    if not planned_cells:
         raise UsageError(f"{file.where(('except',))}: `except` leaves out every cell")
     table = schema.TableOptions(**content.get("table", {}))
     suite = schema.Suite(**content["suite"]) if "suite" in content else None
@@ -184,7 +189,7 @@ def plan_of(
         name=file.name,
         out=out,
         axes=axes,
-        groups=groups,
+        cells=planned_cells,
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table if k is None else table.model_copy(update={"k": k}),
@@ -205,12 +210,6 @@ def before_checkpoints(file: SweepFile) -> SweepFile:
     left_out = [entry | {"models": "step_2"} if "models" in entry else entry for entry in content.get("except", ())]
     made_up = {"models": ["step_0", "step_1", "step_2"], "table": table, "except": left_out}
     return replace(file, content=content | made_up)
-
-
-def with_server(group: ServerGroup, cell: Cell) -> RunOptions:
-    """The options of a cell's run, with the server that its group starts, if it starts one."""
-    serve = {name: value for name, value in (group.spec or {}).items() if value is not None}
-    return cell.options.but(serve=serve, model=cell.options.model or serve.get("model")) if serve else cell.options
 
 
 # ---- axes
@@ -278,8 +277,12 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
                     raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
 
 
-_REPEATED = {"samples": "samples", "repeat": "seed"}
-"""Key of the file that repeats each run → the option that it sets."""
+def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
+    """Option of a run → the numbers that it has in turn, by the file's `samples` and `repeat` (seeds 1, 2 …); empty if
+    the file has neither key.
+    """
+    numbers = {"samples": file.content.get("samples", ()), "seed": range(1, file.content.get("repeat", 0) + 1)}
+    return {option: values for option, values in numbers.items() if values}
 
 
 def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
@@ -287,24 +290,23 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 
     over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
     """
-    content = file.content
-    by_key = {"samples": content.get("samples"), "repeat": range(1, content.get("repeat", 0) + 1)}
-    axes = [[(_REPEATED[key], value) for value in values] for key, values in by_key.items() if values]
-    if not axes:
+    repeats = _repeats(file)
+    if not repeats:
         return entries
-    if clash := [option for key, option in _REPEATED.items() if by_key[key] and option in over]:
-        raise UsageError("the file sets it for each of its repeats: leave it out", field=clash[0])
-    where = file.where((next(key for key in by_key if key in content),))
-    if len({*(numbers := content.get("samples") or ())}) < len(numbers):
+    if typed := [option for option in repeats if option in over]:
+        raise UsageError("the file sets it for each of its repeats: leave it out", field=typed[0])
+    where, samples = file.where(("samples" if "samples" in repeats else "repeat",)), repeats.get("samples", ())
+    if len({*samples}) < len(samples):
         raise UsageError(f"{where}: a number of samples stands twice")
     repeated = []
     for entry in entries or [Entry(name="", label="", where=where)]:
-        for values in itertools.product(*axes):
-            if own := [option for option, _ in values if option in entry.options]:
-                raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(own[0])}")
-            name = "-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in values)]))
-            label = " ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in values)]))
-            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **dict(values)}))
+        if twice := [option for option in repeats if option in entry.options]:
+            raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(twice[0])}")
+        for numbers in itertools.product(*repeats.values()):
+            options = dict(zip(repeats, numbers, strict=True))
+            name = "-".join(filter(None, [entry.name, *(f"{option}-{n}" for option, n in options.items())]))
+            label = " ".join(filter(None, [entry.label, *(f"{option} {n}" for option, n in options.items())]))
+            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **options}))
     return repeated
 
 
@@ -325,20 +327,18 @@ class _Making:
     over: Mapping[str, Any]
     out: Path
 
-    def group(self, model: Entry | None, server: Entry | None) -> ServerGroup:
-        """The cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those that
-        the file leaves out.
+    def cells(self, model: Entry | None, server: Entry | None) -> Iterator[Cell]:
+        """Yield the cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those
+        that the file leaves out.
         """
         named = {axis: entry for axis, entry in (("models", model), ("servers", server)) if entry is not None}
         spec = self._spec(model, server) if server is not None and server.engine is not None else None
-        cells = []
-        for rest in itertools.product(*(self.axes.get(axis, (None,)) for axis in AXES[2:])):
-            entries = named | {axis: entry for axis, entry in zip(AXES[2:], rest, strict=True) if entry is not None}
+        for combination in itertools.product(*(self.axes.get(axis, (None,)) for axis in AXES[2:])):
+            of_axes = zip(AXES[2:], combination, strict=True)
+            entries = named | {axis: entry for axis, entry in of_axes if entry is not None}
             point = {axis: entry.name for axis, entry in entries.items()}
             if not self._is_left_out(point):
-                cells.append(self._cell(entries, point, spec))
-        name = JOIN.join(entry.name for entry in named.values())
-        return ServerGroup(name=name or self.file.name, spec=spec, cells=tuple(cells))
+                yield self._cell(entries, point, spec)
 
     def _spec(self, model: Entry | None, server: Entry) -> dict[str, Any]:
         """The fields of the server to start for a model, with its engine and model."""
@@ -355,7 +355,7 @@ class _Making:
             if not server.where:  # The command line gave the server.
                 raise
             raise at_line(server.where, error) from error
-        return spec
+        return {name: value for name, value in spec.items() if value is not None}
 
     def _is_left_out(self, point: Mapping[str, str]) -> bool:
         """Whether an entry of the file's `except` means this cell. point: axis → name of the entry."""
@@ -380,14 +380,16 @@ class _Making:
             given |= entry.options
         given |= self.over
         benchmark = given.pop("benchmark", None)
-        for key, option in _REPEATED.items():
-            if self.file.content.get(key) and given[option] != entries["sampling"].options[option]:
+        for option in _repeats(self.file):
+            if given[option] != entries["sampling"].options[option]:
                 raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
-        if spec is not None and (twice := [key for key in ("base_url", "provider") if given.get(key)]):
-            raise UsageError(
-                f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the "
-                "two"
-            )
+        if spec is not None:
+            if twice := [key for key in ("base_url", "provider") if given.get(key)]:
+                raise UsageError(
+                    f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of "
+                    "the two"
+                )
+            given |= {"serve": spec, "model": given.get("model") or spec["model"]}
         given |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
         options = _make(RunOptions, given, f"{where}: {name}", self.over)
         if not options.benchmarks and not options.data:
@@ -399,8 +401,6 @@ class _Making:
             name=name,
             point=point,
             options=options,
-            benchmark=point["benchmarks"],
-            model=options.model or (str(spec.get("model") or "") if spec else ""),
             where=where,
             checkpoint=checkpoint,
             curve=" ".join(filter(None, curve)),

@@ -50,17 +50,18 @@ POLL_S = 10.0
 def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
     """Read the step of a checkpoint from its path; None if the path shows no step where the pattern has a `*`."""
     names: list[str] = []
+    # The parts of the path from the last to the first, each beside the part of the pattern that it fits.
     for folder, part in zip((path, *path.parents), reversed(Path(pattern).parts), strict=False):
         names.insert(0, folder.name)
-        if part == "**":
+        if part == "**":  # it fits any number of parts, so those before it have no counterpart
             break
-        read = folder.name
+        with_step = folder.name
         if "*" in part:
             behind = part.rpartition("*")[2]
-            read = read if behind[:1].isdigit() else read.removesuffix(behind)
+            with_step = with_step if behind[:1].isdigit() else with_step.removesuffix(behind)
         elif "*" in pattern:
             continue
-        if (match := _STEP.fullmatch(read.removesuffix(".gguf"))) is not None:
+        if (match := _STEP.fullmatch(with_step.removesuffix(".gguf"))) is not None:
             series = "-".join(filter(None, (folder.parent.name, _EPOCH.sub("", match[1] or "").strip("-_=. "))))
             name = "-".join(filter(None, (folder.parent.name, *names)))
             return Checkpoint(path=path, name=name, series=series, step=int(match[2]))
@@ -122,7 +123,7 @@ def _matches(pattern: str) -> Iterator[Path]:
 def _with_run(out: Path) -> Mapping[str, None]:
     """The paths of the models that have a run in the sweep's folder `out`, as the records of the cells name them."""
     stored = record.read_all(out)
-    return {found.model: None for found in stored if (out / found.cell / "manifest.json").is_file()}
+    return {each.model: None for each in stored if (out / each.cell / "manifest.json").is_file()}
 
 
 def follow(
@@ -148,31 +149,32 @@ def follow(
         f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
-    tried: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
-    code, since, busy = None, now(), ""
+    changed_when_run: dict[Path, float] = {}  # checkpoint → its last change up to the end of its run
+    code, last_run_s, in_use = None, now(), ""
     watcher.standing(waiting)
     while True:
         paths = [path for pattern in _patterns(file) for path in _matches(pattern) if checkpoint_at(path, pattern)]
         changed = {path: changed_at(path) for path in paths}
-        news = [path for path, time_s in changed.items() if time_s > tried.get(path, -1.0)]
-        settled = [path for path in news if now() - changed[path] >= SETTLED_S]
-        if not news and now() - since >= patience_s:
+        unrun = [path for path, time_s in changed.items() if time_s > changed_when_run.get(path, -1.0)]
+        settled = [path for path in unrun if now() - changed[path] >= SETTLED_S]
+        if not unrun and now() - last_run_s >= patience_s:
             break
         if settled:
             try:
                 code = run(settled)
             except InUse as error:
-                if busy != (busy := error.sentence):
+                if error.sentence != in_use:  # said once
                     watcher.standing(f"{error.sentence} The sweep waits until the folder is free")
+                in_use = error.sentence
             else:
-                tried |= {path: changed_at(path) for path in settled}
-                since, busy = now(), ""
+                changed_when_run |= {path: changed_at(path) for path in settled}
+                last_run_s, in_use = now(), ""
                 watcher.standing(waiting)
                 continue
         sleep(POLL_S)
     if code is None:
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
-    n = count_noun(len(tried), "checkpoint")
+    n = count_noun(len(changed_when_run), "checkpoint")
     watcher.standing(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder")
     return code
 

@@ -75,41 +75,46 @@ def read_entry(file: SweepFile, axis: str, keys: Keys, given: Any) -> Entry:
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
     name = fields.pop("name", None) or fields.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in fields else None)
-    return _entry(axis, name or _describe(axis, fields, where), fields, where)
-
-
-def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
-    """Check the fields of one entry of a sweep's axis (a model, a server …), and make the entry.
-
-    where: its file and line, for the `UsageError`.
-    """
-    folder_name = slug(name)
+    name = name or _describe(axis, fields, where)
     if axis == "servers":
-        _check_placeholders(fields, where)
-        engine, options = fields.pop("engine", None), fields.pop("run", {})
-        if ANY_PROGRAM in fields:
-            if engine is not None or "extra_flags" in fields:
-                raise UsageError(
-                    f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
-                )
-            engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
-            if "environment" in described:
-                fields["environment"] = described["environment"] | fields.get("environment", {})
-            fields = described | fields
-        if engine is None and fields:
-            raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
-        return Entry(name=folder_name, label=name, where=where, options=options, server=_spec(fields), engine=engine)
+        return _server_entry(name, fields, where)
+    if axis == "benchmarks" and "benchmark" in fields:
+        return _benchmark_entry(name, fields, where)
     if axis == "models":
-        server = _spec(fields.pop("server", {})) if isinstance(fields.get("server"), Mapping) else {}
-        return Entry(name=folder_name, label=short_name(name), where=where, options=fields, server=server)
-    if axis == "benchmarks" and (benchmark := fields.get("benchmark")) is not None:
-        card, colon, number = benchmark.rpartition(":")
-        if colon and number.isdigit():  # NAME:SAMPLES
-            fields = {"samples": int(number)} | fields | {"benchmark": card}
-        # An entry without a name of its own is named by its card, without the number of samples and the folder.
-        if folder_name == slug(benchmark):
-            folder_name = name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
-    return Entry(name=folder_name, label=name, where=where, options=fields)
+        server = fields.pop("server", None)
+        spec = _spec(server) if isinstance(server, Mapping) else {}
+        return Entry(name=slug(name), label=short_name(name), where=where, options=fields, server=spec)
+    return Entry(name=slug(name), label=name, where=where, options=fields)
+
+
+def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
+    """The entry of a server with these fields. where: its file and line, for the `UsageError`."""
+    _check_placeholders(fields, where)
+    engine, options = fields.pop("engine", None), fields.pop("run", {})
+    if ANY_PROGRAM in fields:
+        if engine is not None or "extra_flags" in fields:
+            raise UsageError(
+                f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
+            )
+        engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
+        if "environment" in described:
+            fields["environment"] = described["environment"] | fields.get("environment", {})
+        fields = described | fields
+    if engine is None and fields:
+        raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
+    return Entry(name=slug(name), label=name, where=where, options=options, server=_spec(fields), engine=engine)
+
+
+def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
+    """The entry of a card with these fields, whose `benchmark` may end with a number of samples, as in `aime24:64`."""
+    benchmark = fields["benchmark"]
+    card, colon, number = benchmark.rpartition(":")
+    if colon and number.isdigit():
+        fields = {"samples": int(number)} | fields | {"benchmark": card}
+    # An entry without a name of its own is named by its card, without the number of samples and the folder.
+    if slug(name) == slug(benchmark):
+        name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
+    return Entry(name=slug(name), label=name, where=where, options=fields)
 
 
 def _check_placeholders(fields: Any, where: str) -> None:

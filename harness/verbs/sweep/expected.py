@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from harness.asking import prepare
@@ -19,7 +19,7 @@ from harness.runs.recorded_settings import in_words
 from harness.scoring.comparison_published import differing_settings, other_measurement
 from harness.scoring.published.loading import load_published, matching
 from harness.verbs.sweep import running
-from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.file import at_line
 
 MAX_PUBLISHED = 2
@@ -61,15 +61,15 @@ def estimates(sweep: Sweep, *, download: bool = False) -> list[ExpectedCell]:
     download: get questions that are not on this machine; else their number is the card's. Raises `UsageError` for a
     wrong name of a benchmark, a prompt, a preset or a column, and for questions that cannot be got.
     """
-    return [_estimate(sweep, group, cell, download=download) for group in sweep.groups for cell in group.cells]
+    return [_estimate(sweep, cell, download=download) for cell in sweep.cells]
 
 
-def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -> ExpectedCell:
+def _estimate(sweep: Sweep, cell: Cell, *, download: bool) -> ExpectedCell:
     """The estimate of one cell from its questions or its card."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
-    done = not running.is_owed(sweep, group, cell)
+    done = not running.is_owed(sweep, cell)
     questions_asked: prepare.Asked | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
@@ -105,10 +105,10 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         samples=samples,
         most_tokens=most,
         settings=_settings(options, sampling, card),
-        published=_published(options.model or str((group.spec or {}).get("model", "")), name, sweep, conditions),
+        published=_published(cell.model, name, sweep, conditions),
         absent=questions_asked is None,
         done=done,
-        lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
+        lost="" if done else _reason_lost(sweep, cell, questions_asked, samples, None if fits else max_tokens),
     )
 
 
@@ -138,12 +138,7 @@ def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str
 
 
 def _reason_lost(
-    sweep: Sweep,
-    group: ServerGroup,
-    questions_asked: prepare.Asked | None,
-    cell: Cell,
-    samples: int,
-    max_tokens: int | None,
+    sweep: Sweep, cell: Cell, questions_asked: prepare.Asked | None, samples: int, max_tokens: int | None
 ) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
@@ -155,8 +150,7 @@ def _reason_lost(
     few = [k for k in sweep.score.k if k > samples]
     if few:
         return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
-    spec = {name: value for name, value in (group.spec or {}).items() if value is not None}
-    context = spec.get("context")
+    context = (cell.options.serve or {}).get("context")
     if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
         return (
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
@@ -166,9 +160,8 @@ def _reason_lost(
         return ""
     try:
         prepare.refuse_other_settings(questions_asked)
-        if spec:
-            options = questions_asked.options.but(serve=spec, model=cell.options.model or spec["model"])
-            prepare.server_of(replace(questions_asked, options=options))
+        if cell.options.serve:
+            prepare.server_of(questions_asked)
     except HarnessError as error:
         return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     return ""

@@ -179,6 +179,7 @@ def _keys_beside(keys: Keys) -> list[str]:
     whole = part
     for key in keys[:-1]:
         part = part.get("items", {}) if isinstance(key, int) else part.get("properties", {}).get(key, {})
+        # The definition of a mapping stands apart (`$ref`); an entry may also be a text, so it has several forms.
         for option in (part, *part.get("anyOf", ())):
             if "$ref" in option:
                 part = whole["$defs"][option["$ref"].rpartition("/")[2]]

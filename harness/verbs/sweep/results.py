@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.asking.options.deciding import VerifyOptions
-from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
@@ -25,15 +24,16 @@ from harness.scoring.comparison_published import PublishedComparison, PublishedV
 from harness.scoring.deciding import LEVEL
 from harness.scoring.mean_difference import mean_comparison
 from harness.scoring.mean_score import mean_score
+from harness.scoring.published.loading import load_published
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
-from harness.verbs.compare import verify_run
+from harness.verbs.compare import verify_benchmark
 from harness.verbs.comparison_warnings import effort_without_effect
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks
 from harness.verbs.sweep import record
-from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
+from harness.verbs.sweep.cells import AXES, Cell, Sweep
 from harness.verbs.sweep.running import server_stamp
 
 NOT_RUN = "not run"
@@ -180,9 +180,8 @@ def results(sweep: Sweep) -> Results:
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    base, said = _base(sweep), remarks()
-    read = _with_apart([_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
-    compared = _against_base(read, base)
+    base, remarks_of = _base(sweep), remarks()
+    compared = _against_base(_with_apart([_read(sweep, cell, remarks_of) for cell in sweep.cells]), base)
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
@@ -194,21 +193,20 @@ def results(sweep: Sweep) -> Results:
     )
 
 
-def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> CellResult:
+def _read(sweep: Sweep, cell: Cell, remarks_of: Remarks) -> CellResult:
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
-    reason = ""
+    stored = record.read(sweep.out, cell.name)
+    reason = NOT_RUN if stored is None else stored.reason
     try:
-        found = record.read(sweep.out, cell.name)
-        reason = NOT_RUN if found is None else found.reason
-        result = _read_run(sweep, cell, reason, remarks_on)
-        other = OTHER_SERVER if found is not None and found.server not in ("", server_stamp(group)) else ""
-        remark = "; ".join(filter(None, (result.remark, other)))
-        return replace(result, remark=remark)
+        result = _read_run(sweep, cell, reason, remarks_of)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
+    if stored is None or stored.server in ("", server_stamp(cell)):
+        return result
+    return replace(result, remark="; ".join(filter(None, (result.remark, OTHER_SERVER))))
 
 
-def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> CellResult:
+def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> CellResult:
     """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
 
     reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
@@ -216,25 +214,23 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> Cel
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_on)
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_of)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
-    remark = "; ".join(run.remarks)
-    result = CellResult(
+    model = run.manifest.model
+    verified = verify_benchmark(run, benchmark, load_published(models=[model]), model)
+    return CellResult(
         cell=cell,
         benchmark=benchmark,
         reason=reason,
+        published=() if verified is None else verified.comparisons,
+        standing=None if verified is None else verified.standing,
         suite=run.suite.source,
-        remark=remark,
+        other_questions="" if verified is None else verified.reason,
+        remark="; ".join(run.remarks),
         history=run.history,
     )
-    try:
-        verified = verify_run(run, VerifyOptions())
-    except UsageError:  # No score of this model is published.
-        return result
-    (verdict,) = verified
-    return replace(result, published=verdict.comparisons, standing=verdict.standing, other_questions=verdict.reason)
 
 
 def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:

@@ -41,7 +41,7 @@ from harness.runs.survey import stored_keys
 from harness.scoring.score import Score
 from harness.verbs.run import sample
 from harness.verbs.sweep import record
-from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep, with_server
+from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.entry import slug
 from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.scorer import CellScore
@@ -58,37 +58,33 @@ OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
 
 
-def owing(sweep: Sweep) -> list[ServerGroup]:
+def owing(sweep: Sweep) -> list[list[Cell]]:
     """The groups (cells that share one server) with a cell left to sample or score now."""
-    return [
-        group
-        for group in sweep.groups
-        if any(is_owed(sweep, group, cell) and not sweep.is_held(cell) for cell in group.cells)
-    ]
+    groups = sweep.groups.values()
+    return [group for group in groups if any(is_owed(sweep, cell) and not sweep.is_held(cell) for cell in group)]
 
 
-def is_owed(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+def is_owed(sweep: Sweep, cell: Cell) -> bool:
     """Whether the cell is left to sample, score or send to a tracker.
 
     Only a running server can say whether it still serves the same model, where the cell's options name none.
     """
-    return (group.spec is None and cell.options.model is None) or not _is_done(sweep, cell)
+    return cell.options.model is None or not _is_done(sweep, cell)
 
 
 def _is_done(sweep: Sweep, cell: Cell) -> bool:
     """Whether the cell has all its samples and complete scores, which all trackers have."""
-    found = record.read(sweep.out, cell.name)
-    if found is None or found.reason:
+    stored = record.read(sweep.out, cell.name)
+    if stored is None or stored.reason:
         return False
-    return is_whole(sweep, cell, found) and {*sweep.track} <= {*found.sent}
+    return is_whole(sweep, cell, stored) and {*sweep.track} <= {*stored.sent}
 
 
-def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
-    """The server that is started for a group. Raises `UsageError` for a wrong field, or if the group starts none."""
-    fields = dict(group.spec or {})
-    if not fields:
-        raise UsageError(f"the group {visible(group.name, 80)} has a server that runs already")
-    return servers.spec(fields.pop("engine"), fields.pop("model") or "", watcher, **fields)
+def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
+    """The server that is started for a cell, which uses no running one. Raises `UsageError` for a wrong field."""
+    assert cell.options.serve is not None
+    fields = dict(cell.options.serve)
+    return servers.spec(fields.pop("engine"), fields.pop("model"), watcher, **fields)
 
 
 def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
@@ -98,8 +94,8 @@ def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
     from server_launchers import replicas
 
     obstacles = [
-        "" if group.spec is None else replicas.obstacle(server_of(group, watcher), any_model=True)
-        for group in sweep.groups
+        "" if cell.options.serve is None else replicas.obstacle(server_of(cell, watcher), any_model=True)
+        for cell, *_ in sweep.groups.values()
     ]
     if all(obstacles):
         raise UsageError(f"no server of this sweep can be started here: {visible(obstacles[-1])}")
@@ -107,17 +103,17 @@ def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
 
 def run_group(
     sweep: Sweep,
-    group: ServerGroup,
+    group: Sequence[Cell],
     score: Scorer,
     watcher: Watcher | None = None,
     on_cell: OnCell = lambda _record: None,
 ) -> None:
-    """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
+    """Start the server of a group of cells if a cell misses samples, then run and score every cell as far as possible.
 
     Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
-    work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
-    todo = [cell for cell in group.cells if is_owed(sweep, group, cell)]
+    work = _Cells(sweep, score, watcher or Watcher(), on_cell)
+    todo = [cell for cell in group if is_owed(sweep, cell)]
     asked = [(cell, spec) for cell in todo if (spec := work.ready(cell)) is not None]
     # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells.
     while asked:
@@ -127,7 +123,7 @@ def run_group(
         asked = [(cell, spec) for cell, spec in asked if cell not in ended]
 
 
-def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
+def _server_stem(sweep: Sweep, first: Cell) -> str:
     """Beginning of a server's name, and so of its log's name: the group's name, and a checksum of the run folder of the
     first cell that is run on the server.
 
@@ -135,17 +131,17 @@ def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
     checkpoint may be a folder called `huggingface`.
     """
     folder = str(sweep.folder(first).absolute())
-    return f"{slug(group.name)[:60]}-{digest(folder)[:8]}"
+    return f"{slug(sweep.group_of(first))[:60]}-{digest(folder)[:8]}"
 
 
-class _Group:
-    """Carries out the cells of one server, one after the other."""
+class _Cells:
+    """Carries out the cells of a sweep, one after the other. The parameters are those of `run_group`."""
 
-    def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
-        self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
+    def __init__(self, sweep: Sweep, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
+        self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
 
     def ended(self, cell: Cell, reason: str = "", code: int = 0, *, sampled: bool = False, **now: Any) -> None:
-        """Record how the cell ended, and report it. What it had stays, but for the fields in `now`.
+        """Record how the cell ended, and report it. The fields of the former record stay, but for those in `now`.
 
         code: exit code that this run or scoring would have had as a command. sampled: a server was asked, now.
         """
@@ -153,7 +149,7 @@ class _Group:
         ended = msgspec.structs.replace(
             former,
             model=cell.model,
-            server=server_stamp(self._group) if sampled or not former.server else former.server,
+            server=server_stamp(cell) if sampled or not former.server else former.server,
             reason=_whole_sentences(_in_one_line(reason)),
             code=code,
             **now,
@@ -162,18 +158,19 @@ class _Group:
         self._on_cell(ended)
 
     def _former(self, cell: Cell) -> CellRecord:
+        """The cell's record so far; an empty one for a new cell."""
         return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
 
     def ready(self, cell: Cell) -> ServerSpec | None:
-        """Do all that needs no server of the group: score a cell that has its samples, or record why it gets none; ask
-        the running server of a group that starts none. Else return the spec of the server to start, checked against the
+        """Do all that needs no server to be started: score a cell that has its samples, or record why it gets none; ask
+        the running server of a cell that starts none. Else return the spec of the server to start, checked against the
         benchmark's prompts.
         """
-        options, starts = with_server(self._group, cell), self._group.spec is not None
+        starts = cell.options.serve is not None
         try:
-            questions = prepare.questions_of(options, self._watcher)
+            questions = prepare.questions_of(cell.options, self._watcher)
             prepare.refuse_other_settings(questions)
-            if options.model is not None and _has_samples(self._sweep, cell, questions):
+            if cell.options.model is not None and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
             elif starts and cell.checkpoint and not cell.checkpoint.path.exists():
                 gone = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
@@ -200,7 +197,7 @@ class _Group:
         from server_launchers.errors import in_short
 
         try:
-            server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, self._group, cells[0]))
+            server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
         except ServerError as error:
             for cell in cells:
                 self.ended(cell, f"the server did not start: {in_short(error.sentence)}", error.exit_code)
@@ -263,22 +260,24 @@ class _Group:
         if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
             self.ended(cell)
             return
-        has = former.sent if is_whole(sweep, cell, former) else ()
-        owed = [name for name in sweep.track if name not in has]
+        # Trackers that got the scores of fewer samples get those of all.
+        sent_before = former.sent if is_whole(sweep, cell, former) else ()
+        to_send = [name for name in sweep.track if name not in sent_before]
         options = sweep.score
-        if owed:
+        if to_send:
             step = None if cell.checkpoint is None else cell.checkpoint.step
             series = None if step is None else " ".join(filter(None, (sweep.name, cell.curve)))
-            options = ScoreOptions.of(**options.plain, track=owed, step=step, series=series)
-        ended = self._score(sweep.folder(cell), options, sweep.judge)
-        for sentence in ended.addresses:
+            options = ScoreOptions.of(**options.plain, track=to_send, step=step, series=series)
+        score = self._score(sweep.folder(cell), options, sweep.judge)
+        for sentence in score.addresses:
             self._watcher.standing(f"{cell.name}: {sentence}")
-        reason = f"scoring ended with {ended.code}: {ended.reason}" if ended.code else ""
-        if ended.unsent:
-            reason = f"the score is stored, but was not sent: {ended.reason}"
-        done = stamp(sweep, cell) if ended.unsent or not ended.code else ""
-        sent = [name for name in owed if name not in ended.unsent] if done else []
-        self.ended(cell, reason, ended.code, sampled=sampled, done=done, sent=(*has, *sent))
+        reason = f"scoring ended with {score.code}: {score.reason}" if score.code else ""
+        if score.unsent:
+            reason = f"the score is stored, but was not sent: {score.reason}"
+        is_stored = bool(score.unsent) or not score.code
+        sent_now = [name for name in to_send if is_stored and name not in score.unsent]
+        done = stamp(sweep, cell) if is_stored else ""
+        self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now))
 
 
 def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
@@ -335,10 +334,10 @@ def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
 
 _NO_MATTER = (
     "header", "api_key_env", "concurrency",
-    "rpm", "attempts", "timeout", "prices",
+    "rpm", "attempts", "timeout", "prices", "serve",
     "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip
-"""Options that change no sample: a cell stays done when they change."""
+"""Options that change no sample: a cell stays done when they change. Of the server, `server_stamp` is compared."""
 
 
 def stamp(sweep: Sweep, cell: Cell) -> str:
@@ -357,16 +356,15 @@ def stamp(sweep: Sweep, cell: Cell) -> str:
     return digest([options, _contents(cell.options), sweep.score.plain, judge, sorted(sizes)])
 
 
-def server_stamp(group: ServerGroup) -> str:
-    """Checksum of the file's entry of the server; where a server runs and what it is called change no sample."""
-    return digest(
-        {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
-    )
+def server_stamp(cell: Cell) -> str:
+    """Checksum of the server to start; where a server runs and what it is called change no sample."""
+    serve = cell.options.serve or {}
+    return digest({name: value for name, value in serve.items() if name not in ("port", "devices", "name")})
 
 
-def is_whole(sweep: Sweep, cell: Cell, found: CellRecord | None) -> bool:
-    """Whether the cell has all samples that the sweep plans now, and scores of them."""
-    return found is not None and bool(found.done) and found.done == stamp(sweep, cell)
+def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
+    """Whether the cell has all samples that the sweep plans now, and scores of them. stored: its record."""
+    return bool(stored.done) and stored.done == stamp(sweep, cell)
 
 
 def _contents(options: RunOptions) -> list[str]:

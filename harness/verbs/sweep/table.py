@@ -173,46 +173,62 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 
 def _of_cells(results: Results) -> Iterator[Table]:
-    """The tables of the cells, as the file lays them out.
+    """The tables of the cells, as the file lays them out (`TableOptions.layout`)."""
+    return _grids(results) if results.sweep.table.layout == "grid" else _listed(results)
 
-    grid: a table per benchmark, whose columns are the entries of one axis and whose rows are those of the other axes. A
-    benchmark with a table of steps has no grid of a single column. models: the same with a row per cell, and with the
-    columns that the file lists. benchmarks: a table per combination of the other axes, with a row per benchmark.
+
+def _grids(results: Results) -> Iterator[Table]:
+    """A table per benchmark, whose columns are the entries of one axis and whose rows are those of the other axes.
+
+    A benchmark with a table of steps, which has the same accuracies, has no grid of a single column.
     """
-    sweep, layout = results.sweep, results.sweep.table.layout
-    across = columns_axis(sweep) if layout == "grid" else None
-    others = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across]
-    split, down = (others, ["benchmarks"]) if layout == "benchmarks" else (["benchmarks"], others or ["benchmarks"])
+    sweep, across = results.sweep, columns_axis(results.sweep)
+    down = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across] or ["benchmarks"]
     entries = sweep.axes[across] if across is not None else ()
-    by_step = curves(results) if layout == "grid" and len(entries) <= 1 else {}
-    for part in _points(results.results, split):
-        shown, notes = _with(results.results, part), Notes()
-        # The table of a benchmark's steps has the same accuracies.
-        if part.get("benchmarks") in by_step and not any(item.published or item.other_questions for item in shown):
+    with_steps = curves(results) if len(entries) <= 1 else {}
+    for point in _points(results.results, ["benchmarks"]):
+        shown, notes = _with(results.results, point), Notes()
+        has_published = any(result.published or result.other_questions for result in shown)
+        if point["benchmarks"] in with_steps and not has_published:
             continue
-        ks = {sweep.table.k_of(result.cell.benchmark) for result in shown}
-        here = [entry for entry in entries if _with(shown, {str(across): entry.name})]
-        columns = [short(entry.label) for entry in here] or ["accuracy"]
-        heads = columns if layout == "grid" else column_heads(sweep.table.shown, ks)
-        rows = []
-        for point in _points(shown, down):
-            cells = _with(shown, point)
-            if layout == "grid":
-                # A cell that the file leaves out is a gap.
-                parts = [_with(cells, {str(across): entry.name}) for entry in here] or [cells]
-                texts = [
-                    "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in part) or ABSENT
-                    for part in parts
-                ]
-            else:
-                (cell,) = cells
-                texts = column_texts(sweep.table.shown, cell, sweep.table.k_of(cell.cell.benchmark), notes)
-            rows.append((point, texts))
-        title = ", ".join(short(sweep.label(axis, name)) for axis, name in part.items()) or short(sweep.name)
-        title += ": accuracy in %" if layout == "grid" else ", in %"
-        title += ", with its 95 % interval (same questions, asked again)"
-        title += _beside_base(results, (result.p for result in shown))
-        yield _table(sweep, title, down, heads, rows, notes)
+        columns = [({str(across): entry.name}, short(entry.label)) for entry in entries] or [({}, "accuracy")]
+        columns = [(of_column, head) for of_column, head in columns if _with(shown, of_column)]
+        rows = [
+            (row, [_grid_text(results, _with(shown, {**row, **of_column}), notes) for of_column, _ in columns])
+            for row in _points(shown, down)
+        ]
+        title = _title(results, point, ": accuracy in %", shown)
+        yield _table(sweep, title, down, [head for _, head in columns], rows, notes)
+
+
+def _grid_text(results: Results, cells: Sequence[CellResult], notes: Notes) -> str:
+    """The text of one place of a grid; `ABSENT` for a cell that the file leaves out."""
+    return "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in cells) or ABSENT
+
+
+def _listed(results: Results) -> Iterator[Table]:
+    """Tables with the columns that the file lists. Layout models: a table per benchmark, with a row per cell; layout
+    benchmarks: a table per combination of the other axes, with a row per benchmark.
+    """
+    sweep, options = results.sweep, results.sweep.table
+    others = [axis for axis in AXES[:-1] if axis in sweep.axes]
+    split, down = ["benchmarks"], others or ["benchmarks"]
+    if options.layout == "benchmarks":
+        split, down = others, ["benchmarks"]
+    for point in _points(results.results, split):
+        shown, notes, rows = _with(results.results, point), Notes(), []
+        for row in _points(shown, down):
+            (cell,) = _with(shown, row)
+            rows.append((row, column_texts(options.shown, cell, options.k_of(cell.cell.benchmark), notes)))
+        heads = column_heads(options.shown, {options.k_of(result.cell.benchmark) for result in shown})
+        yield _table(sweep, _title(results, point, ", in %", shown), down, heads, rows, notes)
+
+
+def _title(results: Results, point: Point, what: str, shown: Iterable[CellResult]) -> str:
+    """The title of a table of the cells at this point. what: what its numbers are, such as ", in %"."""
+    names = ", ".join(short(results.sweep.label(axis, name)) for axis, name in point.items())
+    beside = _beside_base(results, (result.p for result in shown))
+    return f"{names or short(results.sweep.name)}{what}, with its 95 % interval (same questions, asked again){beside}"
 
 
 def _table(

@@ -39,7 +39,7 @@ def carry_out(
             watcher.warn(words)
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
-            try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
+            try_judge(sweep.judge, watcher, may_start=any(cell.options.serve for cell in sweep.cells))
         for group in groups:
             running.run_group(sweep, group, score, watcher, on_cell)
         ended = with_tables(sweep)
