@@ -81,7 +81,7 @@ class FakeServer:
         unix: str | None = None,
         greeting: bytes = b"",
     ) -> None:
-        """port: 0 takes a free one. tls: certificate and key, for https. unix: path of a socket, in place of an address.
+        """port: 0 takes a free one. tls: certificate and key, for https. unix: path of a socket instead of an address.
         greeting: bytes that each connection begins with, before any request. Raises `OSError` for an address in use.
         """
         self.answer = answer

@@ -21,14 +21,6 @@ _IN_WORDS = (
         r"^(?:List|Tuple|Value) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
         r"expected \1, found \2",
     ),
-    (
-        r"^String should match pattern '\^\[a-z0-9\]\[a-z0-9\._-\].*",
-        "expected at most 80 small letters, digits, . _ -, a letter or digit first",
-    ),
-    (r"^String should match pattern '\^\[0-9a-f\]\{(\d+)\}.*", r"expected \1 digits of 0-9 a-f"),
-    (r"^String should match pattern '\^https.*", "expected an address that begins with https://"),
-    (r"^String should match pattern '\^\(100.*", "expected a number from 0 to 100, such as 61.2"),
-    (r"^String should match pattern '(.*)'$", r"expected a text of the form \1"),
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
     (r"^Input is not a valid path.*", "expected a path"),
     (r"Input should be", "expected"),
@@ -90,31 +82,36 @@ _NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|
 
 
 def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
-    """The problems with paths of keys and indices alone, without the names of the kinds that pydantic tried at a value
-    of several kinds; there, only the deepest problems are left, and those at one path are one.
+    """The problems, one for each path, with paths of keys and indices alone.
 
-    value: what was refused.
+    At a value that may be of several kinds, pydantic names a problem for each kind: those at one path become one, and
+    those above a deeper one are left out. value: what was refused.
     """
     by_path: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for problem in problems:
-        inner, path = value, list[str | int]()
-        for part in problem["loc"]:
-            is_key = isinstance(inner, dict | list) and part in (
-                inner if isinstance(inner, dict) else range(len(inner))
-            )
-            if is_key or not _NAME_OF_KIND.fullmatch(str(part)):
-                inner = inner[part] if is_key else None
-                path.append(part)
-        by_path.setdefault(tuple(path), []).append(problem)
-    cleaned: list[ErrorDetails] = []
+        by_path.setdefault(_keys_to(problem["loc"], value), []).append(problem)
+    merged: list[ErrorDetails] = []
     for keys, at_path in by_path.items():
-        is_deepest = not any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
-        if is_deepest:
+        has_deeper = any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
+        if not has_deeper:
             # What was found instead stands last.
             complaints = sorted(dict.fromkeys(map(_complaint, at_path)), key=lambda words: ", found " in words)
             words = " or ".join(complaints).replace(" or expected ", " or ")
-            cleaned.append({**at_path[0], "loc": keys, "msg": words if len(at_path) > 1 else at_path[0]["msg"]})
-    return cleaned
+            merged.append({**at_path[0], "loc": keys, "msg": words if len(at_path) > 1 else at_path[0]["msg"]})
+    return merged
+
+
+def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
+    """The path of a problem in `value`, without the names of the kinds that pydantic tried on the way."""
+    keys = []
+    inner = value
+    for part in path:
+        is_index = isinstance(inner, list) and part in range(len(inner))
+        is_key = isinstance(inner, dict) and part in inner
+        if is_index or is_key or not _NAME_OF_KIND.fullmatch(str(part)):
+            keys.append(part)
+            inner = inner[part] if is_index or is_key else None
+    return tuple(keys)
 
 
 def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
