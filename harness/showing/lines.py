@@ -14,6 +14,7 @@ from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.generation.progress import BenchmarkProgress, Progress
+    from harness.scoring.score import Score
     from harness.showing.running_score import RunningScore
 
 MIN_BAR_CELLS = 10
@@ -283,7 +284,7 @@ def _of_session(progress: Progress) -> str:
     return f" of this session's {progress.finished:,}" if progress.done > progress.finished else ""
 
 
-def score_in_words(score: RunningScore, stored: int | None = None) -> str:
+def score_in_words(score: RunningScore | Score, stored: int | None = None) -> str:
     """Return `61.2% right so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
 
     stored: number of samples on disk now; None: those that the score was made of.
