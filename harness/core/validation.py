@@ -40,16 +40,16 @@ _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_temp
 
 
 class Problem(NamedTuple):
-    """The first problem in a value that pydantic refused. All four texts are safe to print.
+    """The first problem in a value that pydantic refused. All texts are safe to print.
 
-    field: dotted path to the problem; empty if it is the value as a whole. complaint: what is wrong, without the
-    field's name. value: the refused value in Python's notation, cut; empty for a mapping and for a value that may hold
-    a key. sentence: the first three in one sentence.
+    keys: the path to the problem; empty if it is the value as a whole. field: the same with dots. complaint: what is
+    wrong, without the field's name and the refused value. sentence: both with the complaint; a mapping, and a value
+    that may hold a key, is left out.
     """
 
+    keys: tuple[str | int, ...]
     field: str
     complaint: str
-    value: str
     sentence: str
 
 
@@ -121,23 +121,24 @@ def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
 
 def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     """One problem of a pydantic error in words."""
-    field = visible(".".join(str(part) for part in first["loc"]), 200)
+    keys = first["loc"]
+    field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
-        near = near_names(str(first["loc"][-1]), names)
-        return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}")
+        near = near_names(str(keys[-1]), names)
+        return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
-        return Problem(field, "is missing", "", f"the key {field!r} is missing")
+        return Problem(keys, field, "is missing", f"the key {field!r} is missing")
     complaint = visible(_complaint(first))
-    input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
-    near = ""
-    if first["type"] in ("literal_error", "enum") and input_text:
+    sentence = f"{field}: {complaint}" if field else complaint
+    may_show = not _may_be_secret(keys, first["input"])
+    if may_show and ", found " not in complaint:  # A list of the wrong length is counted in the complaint.
+        sentence += f", found {quoted(repr(first['input']))}"
+    if first["type"] == "string_type" and isinstance(first["input"], bool):
+        sentence += " (YAML reads yes, no, on and off as true and false: quote the word)"
+    if may_show and first["type"] in ("literal_error", "enum"):
         near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
-    # A key of YAML that is true or false was written as a word where a text is expected.
-    yaml = " (YAML reads yes, no, on and off as true and false: quote the word)" if _is_yaml_word(first) else ""
-    # A list of the wrong length is counted in the complaint.
-    shown = f", found {input_text}" if input_text and ", found " not in complaint else ""
-    sentence = f"{complaint}{shown}{yaml}{f'.{near}' if near else ''}"
-    return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
+        sentence += f".{near}" if near else ""
+    return Problem(keys, field, complaint, sentence)
 
 
 def _complaint(problem: ErrorDetails) -> str:
@@ -146,11 +147,6 @@ def _complaint(problem: ErrorDetails) -> str:
     for theirs, ours in _IN_WORDS:
         complaint = re.sub(theirs, ours, complaint)
     return complaint
-
-
-def _is_yaml_word(problem: ErrorDetails) -> bool:
-    """Whether a text was expected and YAML has read the word as true or false."""
-    return problem["type"] == "string_type" and isinstance(problem["input"], bool)
 
 
 def _may_be_secret(where: Sequence[object], value: object) -> bool:

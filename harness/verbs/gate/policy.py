@@ -153,8 +153,7 @@ def read(path: Path) -> Policy:
         policy = Policy.model_validate(content)
     except ValidationError as error:
         problem = first_problem(error, Policy.model_fields | Watched.model_fields, content)
-        keys = next(each["loc"] for each in error.errors() if problem.field == ".".join(map(str, each["loc"])))
-        raise UsageError(f"{path}:{line(keys)}: {problem.sentence}") from None
+        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}") from None
     try:
         policy.options(None)
     except UsageError as error:
