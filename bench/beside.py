@@ -11,7 +11,6 @@ commands, imports and scoring included.
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import os
 import re
@@ -22,9 +21,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+
+from harness.testing import Answer, FakeServer, Pause, Request, Step, event, event_stream, http, models
 
 QUESTIONS, SAMPLES, LATENCY_SECONDS, TIMEOUT_SECONDS = 50, 4, 0.5, 300
 
@@ -96,69 +95,42 @@ COMMANDS = {
 """Name of a tool → its commands; words are separated by blanks."""
 
 
-class _Toy(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    asked: ClassVar[Counter[str]] = Counter()
-    lock = threading.Lock()
-
-    def do_GET(self) -> None:
-        self._send(json.dumps({"object": "list", "data": [{"id": "toy", "object": "model"}]}).encode())
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        first, second = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", json.dumps(body))[-1])
-        with self.lock:
-            n = self.asked[f"{first} {second}"]
-            self.asked[f"{first} {second}"] += 1
-        time.sleep(LATENCY_SECONDS)
-        answer = first + second + (0 if right(first, second, n) else 1)
-        text = f"It is \\boxed{{{answer}}}.\n#### {answer}"
-        usage = {"prompt_tokens": 10, "completion_tokens": 12, "total_tokens": 22}
-        common = {"id": "x", "created": 1, "model": "toy"}
-        message = {"role": "assistant", "content": text}
-        if not body.get("stream"):
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return self._send(
-                json.dumps(common | {"object": "chat.completion", "choices": [choice], "usage": usage}).encode()
-            )
-        chunks = [
-            {"choices": [{"index": 0, "delta": message, "finish_reason": None}]},
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-            {"choices": [], "usage": usage},
-        ]
-        lines = [f"data: {json.dumps(common | {'object': 'chat.completion.chunk'} | chunk)}\n\n" for chunk in chunks]
-        return self._send(("".join(lines) + "data: [DONE]\n\n").encode(), "text/event-stream")
-
-    def _send(self, body: bytes, kind: str = "application/json") -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print no line for each request."""
-
-
 def right(first: int, second: int, n: int) -> bool:
     """Whether the toy server's n-th reply to the question `first + second` is right; 7 of 10 are."""
     return hashlib.sha256(f"{first} {second} {n}".encode()).digest()[0] < 180
 
 
-@contextmanager
-def toy_server() -> Iterator[str]:
-    """Start a toy server and return its address."""
+def toy() -> Answer:
+    """The answer of a new toy server: it lists one model, and answers sums after `LATENCY_SECONDS`."""
+    asked: Counter[tuple[int, int]] = Counter()
+    lock = threading.Lock()
 
-    class Fresh(_Toy):
-        asked: ClassVar[Counter[str]] = Counter()
-        lock = threading.Lock()
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield models("toy")
+            return
+        first, second = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", json.dumps(request.json))[-1])
+        with lock:
+            n = asked[first, second]
+            asked[first, second] += 1
+        yield Pause(LATENCY_SECONDS)
+        result = first + second + (0 if right(first, second, n) else 1)
+        message = {"role": "assistant", "content": f"It is \\boxed{{{result}}}.\n#### {result}"}
+        common = {"id": "x", "created": 1, "model": "toy"}
+        usage = {"prompt_tokens": 10, "completion_tokens": 12, "total_tokens": 22}
+        if request.json.get("stream"):
+            parts = [
+                {"choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+                {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+                {"choices": [], "usage": usage},
+            ]
+            chunk = {**common, "object": "chat.completion.chunk"}
+            yield from event_stream(*(event({**chunk, **part}) for part in parts))
+        else:
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            yield http(200, {**common, "object": "chat.completion", "choices": [choice], "usage": usage})
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
+    return answer
 
 
 def prepare(folder: Path) -> None:
@@ -183,17 +155,17 @@ def true_accuracy() -> float:
 
 def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
     """Run a tool's commands: (wall seconds, exit code of the last one, end of what they printed)."""
-    with tempfile.TemporaryDirectory() as name, toy_server() as url:
+    with tempfile.TemporaryDirectory() as name, FakeServer(toy()) as server:
         folder = Path(name)
         prepare(folder)
         environment = os.environ | {
-            "TOY_API_KEY": "none", "TOY_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "HOME": name,
+            "TOY_API_KEY": "none", "TOY_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "HOME": name,
             "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "110",
             "PATH": f"{binaries}:{os.environ['PATH']}",
         }  # fmt: skip
         begun, output, code = time.monotonic(), "", 0
         for command in COMMANDS[tool]:
-            words = command.format(bin=binaries, url=url).split()
+            words = command.format(bin=binaries, url=server.base_url.removesuffix("/v1")).split()
             done = subprocess.run(
                 words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
             )

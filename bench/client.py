@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -88,20 +88,12 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
     from harness.core.records import Message, Question
 
     transport = open_transport(name)  # type: ignore[arg-type]
-    endpoint, deadlines, template = (
-        Endpoint.parse(f"http://127.0.0.1:{port}"),
-        Deadlines(),
-        RequestTemplate(model=model),
-    )
+    endpoint, deadlines = Endpoint.parse(f"http://127.0.0.1:{port}"), Deadlines()
+    template = RequestTemplate(model=model)
     question = Question(
-        benchmark="b",
-        question_id="q",
-        messages=(Message("user", "hi"),),
-        references=(),
-        kind="text",
-        row_digest="",
+        benchmark="b", question_id="q", messages=(Message("user", "hi"),), references=(), kind="text", row_digest="",
         prompt_digest="",
-    )
+    )  # fmt: skip
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
         body = template.body(question, seed)
@@ -294,12 +286,26 @@ def n_requests(name: str, case: str) -> int:
     return requests // (1 if ",d=" in model else SLOW.get(name, 1))
 
 
+def _some_of(known: Collection[str]) -> Callable[[str], list[str]]:
+    """The type of an argument: some of the known names, separated by commas."""
+
+    def names(text: str) -> list[str]:
+        """The names in the text. Raises `argparse.ArgumentTypeError` for an unknown one."""
+        typed = text.split(",")
+        if unknown := [name for name in typed if name not in known]:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
+        return typed
+
+    return names
+
+
 def main() -> int:
     """Run all clients on all cases in turn and print the table. Returns 1 if any reply was broken, else 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", help="clients, by comma: " + ", ".join((*PEERS, "vllm", "c")))
-    parser.add_argument("--cases", default=",".join(CASES))
+    clients = [*PEERS, "vllm", "c"]
+    parser.add_argument("--only", type=_some_of(clients), help=f"clients, by comma: {', '.join(clients)}")
+    parser.add_argument("--cases", type=_some_of(CASES), default=list(CASES))
     parser.add_argument("--vllm-function", default=os.environ.get("HARNESS_BENCH_VLLM"))
     parser.add_argument("--c-client", default=os.environ.get("HARNESS_BENCH_C"))
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
@@ -309,8 +315,8 @@ def main() -> int:
         measure(name, case, int(port))
         return 0
     given = [n for n, path in (("vllm", arguments.vllm_function), ("c", arguments.c_client)) if path]
-    peers = arguments.only.split(",") if arguments.only else [*PEERS, *given]
-    cases = arguments.cases.split(",")
+    peers = arguments.only or [*PEERS, *given]
+    cases = arguments.cases
     if arguments.vllm_function:
         os.environ["HARNESS_BENCH_VLLM"] = arguments.vllm_function
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}

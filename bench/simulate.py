@@ -15,7 +15,7 @@ import argparse
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from harness.core.hidden_limit import reply_checksum
 from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
-from harness.scoring.published.value import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import mean_detection
@@ -94,6 +93,31 @@ class Table(NamedTuple):
         return [row.name for row in self.rows if not row.within(self.least, self.most)]
 
 
+TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {}
+"""Name of a table → the function that makes it, of a generator and a number of repetitions; `table` fills it."""
+
+RowsOf = Callable[[np.random.Generator, int], Iterable[Row]]
+
+
+def table(
+    name: str, title: str, *, least: float = 0.0, most: float = 1.0, note: str = ""
+) -> Callable[[RowsOf], Callable[[np.random.Generator, int], Table]]:
+    """Return the decorator of a function that makes the rows of a table; `TABLES` has the table under `name`.
+
+    title, least, most, note: of the `Table`.
+    """
+
+    def register(rows_of: RowsOf) -> Callable[[np.random.Generator, int], Table]:
+        @functools.wraps(rows_of)
+        def made(rng: np.random.Generator, repeats: int) -> Table:
+            return Table(title, list(rows_of(rng, repeats)), least, most, note)
+
+        TABLES[name] = made
+        return made
+
+    return register
+
+
 class Cell(NamedTuple):
     n_questions: int
     accuracy: float
@@ -127,6 +151,11 @@ def covered(limits: stats.IntervalEnds, truth: Array | float, *, width: Array | 
     return Rate(float(inside.mean()), inside.size, ratio)
 
 
+def spread_of(chances: Array) -> stats_differences.SampleSpread:
+    """The spread of a model's samples, by the chances of the questions."""
+    return stats_differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
+
+
 def _repeats(repeats: int, n_questions: int) -> int:
     """Number of repetitions of a cell: fewer for large sets, so that all cells take about as long."""
     return max(repeats // 4, min(repeats, repeats * 200 // n_questions))
@@ -135,8 +164,13 @@ def _repeats(repeats: int, n_questions: int) -> int:
 # Intervals of an accuracy
 
 
-def sampling(rng: np.random.Generator, repeats: int) -> Table:
-    rows = []
+@table(
+    "sampling",
+    "Sampling interval holds the accuracy of endless reruns (n = 1: at most)",
+    least=MIN_COVERAGE,
+    note="width / (2 · 1.96 · error)",
+)
+def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     for n_questions in QUESTIONS:
         for n in SAMPLES:
             rates = []
@@ -146,13 +180,16 @@ def sampling(rng: np.random.Generator, repeats: int) -> Table:
                 normal = 2 * Z_95 * np.sqrt(np.nan_to_num(stats.sampling_variance_of_mean(correct, counts)))
                 limits = stats.sampling_limits(correct, counts)
                 rates.append(covered(limits, chances.mean(axis=-1), width=normal))
-            rows.append(Row(f"{n_questions} × {n}", rates))
-    title = "Sampling interval holds the accuracy of endless reruns (n = 1: at most)"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "width / (2 · 1.96 · error)")
+            yield Row(f"{n_questions} × {n}", rates)
 
 
-def question(rng: np.random.Generator, repeats: int) -> Table:
-    rows = []
+@table(
+    "question",
+    "Question interval holds the accuracy over all questions of the kind",
+    least=MIN_COVERAGE,
+    note="width / (2 · t · error)",
+)
+def question(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     for n_questions in QUESTIONS:
         for n in SAMPLES:
             rates = []
@@ -160,14 +197,12 @@ def question(rng: np.random.Generator, repeats: int) -> Table:
                 values = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n) / n
                 normal = 2 * t_factor(n_questions - 1) * np.sqrt(values.var(axis=-1, ddof=1) / n_questions)
                 rates.append(covered(stats.question_limits(values), cell.accuracy, width=normal))
-            rows.append(Row(f"{n_questions} × {n}", rates))
-    title = "Question interval holds the accuracy over all questions of the kind"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "width / (2 · t · error)")
+            yield Row(f"{n_questions} × {n}", rates)
 
 
-def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the sampling interval on sets made to be hard, in which a few questions have all of the variance."""
-    rows = []
+@table("fixed", "Sampling interval, sets in which 1, 2, 5 or half of the questions vary", least=MIN_COVERAGE)
+def fixed_sets(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The sampling interval on sets made to be hard, in which a few questions have all of the variance."""
     for n_questions in (30, 198):
         for n in (2, 4, 16, 64):
             rates = []
@@ -179,15 +214,14 @@ def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
                         correct = draw(rng, np.broadcast_to(chances, (repeats, n_questions)), n)
                         limits = stats.sampling_limits(correct, np.full(n_questions, float(n)))
                         rates.append(covered(limits, float(chances.mean())))
-            rows.append(Row(f"{n_questions} × {n}", rates))
-    return Table("Sampling interval, sets in which 1, 2, 5 or half of the questions vary", rows, MIN_COVERAGE)
+            yield Row(f"{n_questions} × {n}", rates)
 
 
-def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the sampling interval of a run that is scored while its second or third round is under way; also with
+@table("half_rounds", "Sampling interval, while a second or third round is under way", least=MIN_COVERAGE)
+def half_rounds(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The sampling interval of a run that is scored while its second or third round is under way; also with
     questions that are all alike.
     """
-    rows = []
     for n_questions in (30, 198):
         for done in (1, 2):
             rates = []
@@ -200,15 +234,14 @@ def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
                         correct = rng.binomial(counts, chances).astype(float)
                         limits = stats.sampling_limits(correct, np.broadcast_to(counts.astype(float), correct.shape))
                         rates.append(covered(limits, chances.mean(axis=-1)))
-            rows.append(Row(f"{n_questions} × {done} to {done + 1}", rates))
-    return Table("Sampling interval, while a second or third round is under way", rows, MIN_COVERAGE)
+            yield Row(f"{n_questions} × {done} to {done + 1}", rates)
 
 
-def clusters(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the question interval where questions come from templates: 4 questions of a template (a cluster), whose
+@table("clusters", "Question interval by clusters", least=MIN_COVERAGE, note="% covered without clusters")
+def clusters(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The question interval where questions come from templates: 4 questions of a template (a cluster), whose
     chances have a correlation of about 0.8.
     """
-    rows = []
     for n_clusters in (30, 100):
         labels = np.repeat(np.arange(n_clusters), 4)
         for n in (1, 4, 16):
@@ -222,8 +255,7 @@ def clusters(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(covered(stats.question_limits(values, labels), cell.accuracy))
                 plain.append(covered(stats.question_limits(values), cell.accuracy).rate)
             rates = [rate._replace(note=100 * share) for rate, share in zip(rates, plain, strict=True)]
-            rows.append(Row(f"{n_clusters} clusters of 4 × {n}", rates))
-    return Table("Question interval by clusters", rows, MIN_COVERAGE, 1.0, "% covered without clusters")
+            yield Row(f"{n_clusters} clusters of 4 × {n}", rates)
 
 
 CLUSTER_SIZES = {
@@ -239,24 +271,27 @@ CLUSTER_MODELS = ((0.3, 0.5), (0.7, 2.0), (0.9, 2.0))
 """(accuracy, concentration) of the clusters' chances."""
 
 
-def unequal_clusters(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the question interval with clusters of unequal size, whose questions all have one chance; 4 samples of
+@table(
+    "clusters-unequal", "Question interval by clusters of unequal size", least=MIN_COVERAGE, note="points wide, mean"
+)
+def unequal_clusters(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The question interval with clusters of unequal size, whose questions all have one chance; 4 samples of
     each question.
     """
-    rows = []
     for name, sizes in CLUSTER_SIZES.items():
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
         for accuracy, concentration in CLUSTER_MODELS:
             chances = Cell(len(sizes), accuracy, concentration).chances(rng, _repeats(repeats, len(labels)))
             limits = stats.question_limits(draw(rng, chances[:, labels], 4) / 4, labels)
             rates.append(covered(limits, accuracy)._replace(note=100 * float((limits.high - limits.low).mean())))
-        rows.append(Row(name, rates))
-    return Table("Question interval by clusters of unequal size", rows, MIN_COVERAGE, 1.0, "points wide, mean")
+        yield Row(name, rates)
 
 
-def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often two equally good models are found to differ on other questions; clusters are of unequal size."""
-    rows = []
+@table(
+    "clusters-unequal-compared", "Two equally good models found to differ, clusters of unequal size", most=MAX_ALARMS
+)
+def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often two equally good models are found to differ on other questions; clusters are of unequal size."""
     for name, sizes in CLUSTER_SIZES.items():
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
         for accuracy, concentration in CLUSTER_MODELS:
@@ -266,19 +301,18 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
             gaps = (draw(rng, chances[:, labels], 4) - draw(rng, others[:, labels], 4)) / 4
             limits = stats_differences.question_difference(gaps, labels).limits
             rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
-        rows.append(Row(name, rates))
-    return Table("Two equally good models found to differ, clusters of unequal size", rows, 0.0, MAX_ALARMS)
+        yield Row(name, rates)
 
 
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
 """Fractions of a question's samples that have one and the same text."""
 
 
-def copied(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the sampling interval where some samples of every question have the same long text; such copies count as
+@table("copies", "Sampling interval where samples are copies", least=MIN_COVERAGE, note="% covered, copies counted")
+def copied(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The sampling interval where some samples of every question have the same long text; such copies count as
     one sample.
     """
-    rows = []
     for n_questions in (30, 198):
         for n in (8, 64):
             for share in COPY_SHARES:
@@ -298,8 +332,7 @@ def copied(rng: np.random.Generator, repeats: int) -> Table:
                     plain = covered(stats.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1))
                     limits = stats.sampling_limits(right * counts / n, counts)
                     rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
-                rows.append(Row(f"{n_questions} × {n}, {100 * share:g} %", rates))
-    return Table("Sampling interval where samples are copies", rows, MIN_COVERAGE, 1.0, "% covered, copies counted")
+                yield Row(f"{n_questions} × {n}, {100 * share:g} %", rates)
 
 
 # pass@k, pass^k, maj@k
@@ -320,9 +353,9 @@ def of_draws(n: int, k: int, least: int) -> Array:
     return np.array([[value(n, c), without_one(n, c, value) if k < n else math.nan] for c in range(n + 1)])
 
 
-def over_k(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the sampling interval of pass@k and pass^k, for k up to half of the samples, and beyond ("at most")."""
-    rows = []
+@table("over-k", 'Sampling interval of pass@k and pass^k (beyond half of the samples: "at most")', least=MIN_COVERAGE)
+def over_k(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The sampling interval of pass@k and pass^k, for k up to half of the samples, and beyond ("at most")."""
     for n_questions in (30, 198):
         for n, k in ((4, 2), (8, 2), (8, 4), (16, 8), (64, 8), (64, 32), (4, 4), (8, 6), (16, 16), (64, 48)):
             rates, half = [], 2 * k <= n
@@ -338,13 +371,12 @@ def over_k(rng: np.random.Generator, repeats: int) -> Table:
                     else:
                         limits = stats.draw_limits(mean, np.full_like(mean, np.nan), n_questions, n_questions)
                     rates.append(covered(limits, truth.mean(axis=-1)))
-            rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table('Sampling interval of pass@k and pass^k (beyond half of the samples: "at most")', rows, MIN_COVERAGE)
+            yield Row(f"{n_questions} × {n}, k = {k}", rates)
 
 
-def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the question interval of pass@k and pass^k, at every k."""
-    rows = []
+@table("over-k-questions", "Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", least=MIN_COVERAGE)
+def over_k_questions(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The question interval of pass@k and pass^k, at every k."""
     for n_questions in (30, 198):
         for n, k in ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64)):
             rates = []
@@ -355,8 +387,7 @@ def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
                 for table, mean in zip(tables, ((1 - (1 - truth) ** k).mean(), (truth**k).mean()), strict=True):
                     if 0.015 < mean < 0.985:
                         rates.append(covered(stats.question_limits(table[right]), float(mean)))
-            rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", rows, MIN_COVERAGE)
+            yield Row(f"{n_questions} × {n}, k = {k}", rates)
 
 
 TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
@@ -366,11 +397,12 @@ TOKEN_MODELS = ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0))
 """(accuracy, concentration)."""
 
 
-def tokens(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: both intervals of the mean tokens of all samples and of the right ones. Lengths are long-tailed, and wrong
+@table("mean-tokens", "Intervals of mean tokens", least=MIN_TOKEN_COVERAGE)
+def tokens(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """Both intervals of the mean tokens of all samples and of the right ones. Lengths are long-tailed, and wrong
     replies are longer.
     """
-    rows, level_mean = [], math.exp(8 + 0.7**2 / 2)
+    level_mean = math.exp(8 + 0.7**2 / 2)
     for n_questions, n in TOKEN_RUNS:
         of = np.repeat(np.arange(n_questions), n)
         rates: dict[str, list[Rate]] = {"": [], ", new questions": []}
@@ -391,8 +423,7 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
                     new_questions[which] += new.low <= kinds[which] <= new.high
             rates[""] += [Rate(float(times) / size, size) for times in held]
             rates[", new questions"] += [Rate(float(times) / size, size) for times in new_questions]
-        rows += [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
-    return Table("Intervals of mean tokens", rows, MIN_TOKEN_COVERAGE)
+        yield from [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
 
 
 def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[stats.Interval, ...]:
@@ -403,10 +434,10 @@ def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tupl
     return (both.sampling or ALL_TOKENS, both.question or ALL_TOKENS)
 
 
-def majority(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the sampling interval of maj@k, for k up to half of the samples; four answers to each question."""
+@table("majority", "Sampling interval of maj@k", least=MIN_COVERAGE)
+def majority(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """The sampling interval of maj@k, for k up to half of the samples; four answers to each question."""
     repeats = max(repeats // 10, 50)
-    rows = []
     n_questions = 30
     for n, k in ((4, 2), (8, 4), (16, 8), (32, 16)):
         truths = _majority_truths(k)
@@ -424,8 +455,7 @@ def majority(rng: np.random.Generator, repeats: int) -> Table:
                 values.mean(axis=-1), variances.sum(axis=-1) / n_questions**2, n_questions, n_questions * n / k
             )
             rates.append(covered(limits, truths[places].mean(axis=-1)))
-        rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of maj@k", rows, MIN_COVERAGE)
+        yield Row(f"{n_questions} × {n}, k = {k}", rates)
 
 
 def _answer_chances(p: Array) -> Array:
@@ -453,12 +483,17 @@ def _majority_truths(k: int) -> Array:
 # Differences
 
 
-def published(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often a run is called incompatible with a score of the same model that was published rounded to one
+@table(
+    "published",
+    "Published score of the same model called not compatible",
+    most=MAX_ALARMS,
+    note="% found, all questions 3 points easier",
+)
+def published(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often a run is called incompatible with a score of the same model that was published rounded to one
     decimal. n, m: samples a question behind the run and behind the published score. The note of a cell: how often a run
     of a model that is 3 points better is called incompatible.
     """
-    rows = []
     for n_questions in (30, 198, 500):
         for n, m in ((1, 1), (4, 1), (4, 4), (16, 4), (16, 64), (64, 1), (64, 64)):
             rates = []
@@ -467,9 +502,7 @@ def published(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(_published_alarms(rng, chances, chances, n, m))
                 better = np.clip(chances + 0.03, 0, 1)
                 rates[-1] = rates[-1]._replace(note=100 * _published_alarms(rng, better, chances, n, m).rate)
-            rows.append(Row(f"{n_questions} × {n} v {m}", rates))
-    title = "Published score of the same model called not compatible"
-    return Table(title, rows, 0.0, MAX_ALARMS, "% found, all questions 3 points easier")
+            yield Row(f"{n_questions} × {n} v {m}", rates)
 
 
 def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: int, m: int) -> Rate:
@@ -490,9 +523,9 @@ def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: i
     return Rate(float(alarms.mean()), alarms.size)
 
 
-def published_pass(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often a run is called incompatible with a published pass@k of the same model."""
-    rows = []
+@table("published-pass", "Published pass@k of the same model called not compatible", most=MAX_ALARMS)
+def published_pass(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often a run is called incompatible with a published pass@k of the same model."""
     for n_questions in (30, 198):
         for n, m, k in ((16, 8, 8), (64, 8, 8), (64, 64, 8), (8, 8, 8)):
             table, spread = of_draws(n, k, 1).T
@@ -516,29 +549,16 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 )
                 alarms = np.abs(values.mean(axis=-1) - printed) > Z_95 * np.sqrt(variance)
                 rates.append(Rate(float(alarms.mean()), alarms.size))
-            rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
-    return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
+            yield Row(f"{n_questions} × {n} v {m}, k = {k}", rates)
 
 
-def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
-    return PublishedScore(
-        model="",
-        benchmark="",
-        metric="pass@1",
-        value=value,
-        n_questions=n_questions,
-        samples=samples,
-        run_deviation=None,
-        settings={},
-        source=Source(title="", url=""),
-    )
-
-
-def two_runs(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often two runs of one model are found to differ on the same questions; the note is how often the
+@table(
+    "two-runs", "Two runs of one model found to differ (sampling line)", most=MAX_ALARMS, note="% covered, two models"
+)
+def two_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often two runs of one model are found to differ on the same questions; the note is how often the
     interval holds the difference to another model.
     """
-    rows = []
     for n_questions in (30, 198, 500):
         for n, m in ((1, 1), (2, 2), (4, 4), (64, 64), (64, 4), (64, 1)):
             rates = []
@@ -553,9 +573,7 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Table:
                 limits = stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts)
                 cover = covered(limits, (chances - others).mean(axis=-1)).rate
                 rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
-            rows.append(Row(f"{n_questions} × {n} v {m}", rates))
-    title = "Two runs of one model found to differ (sampling line)"
-    return Table(title, rows, 0.0, MAX_ALARMS, "% covered, two models")
+            yield Row(f"{n_questions} × {n} v {m}", rates)
 
 
 FEW_SAMPLES = (
@@ -571,11 +589,11 @@ FEW_SAMPLES = (
 """(questions, samples of each, accuracy, concentration): most of them near 0 or 100 %, where few samples vary."""
 
 
-def smallest(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often a model is found worse if it is worse by the smallest detectable difference that is printed for
+@table("smallest", "The smallest difference that is printed is found", least=0.77, note="points, median")
+def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often a model is found worse if it is worse by the smallest detectable difference that is printed for
     two runs of one model.
     """
-    rows = []
     for n_questions, n, accuracy, concentration in FEW_SAMPLES:
         chances = Cell(n_questions, accuracy, concentration).chances(rng, _repeats(repeats, n_questions))
         counts = np.full(n_questions, float(n))
@@ -590,18 +608,17 @@ def smallest(rng: np.random.Generator, repeats: int) -> Table:
         variance = stats_differences.score_variance(base, counts, theirs, counts)
         z = np.abs((base - theirs).mean(axis=-1) / n) / np.sqrt(np.where(variance > 0, variance, 1.0))
         rate = Rate(float((z > Z_95)[able].mean()), int(able.sum()), 100 * float(np.median(printed)))
-        rows.append(Row(f"{n_questions} × {n}, {100 * accuracy:g} %", [rate]))
-    return Table("The smallest difference that is printed is found", rows, 0.77, 1.0, "points, median")
+        yield Row(f"{n_questions} × {n}, {100 * accuracy:g} %", [rate])
 
 
-def judge_errors(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the accuracy by a person's verdicts lies in the interval that 100 audits of a judge's verdicts
+@table("audit", "Audited accuracy lies in the interval of 100 audits", least=0.92, note="% in the raw interval")
+def judge_errors(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the accuracy by a person's verdicts lies in the interval that 100 audits of a judge's verdicts
     give.
 
     The note is how often it lies in the raw interval. A judge errs on so many percent of the samples that it decides,
     or of the questions, then on all their samples.
     """
-    rows = []
     for n_questions, n in ((30, 64), (198, 8), (500, 4)):
         for share_judged, errors in ((1.0, 0.05), (1.0, 0.15), (0.2, 0.05)):
             rates, question_rates = [], []
@@ -614,10 +631,8 @@ def judge_errors(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(Rate(same, few, 100 * raw))
                 question_rates.append(Rate(new, few))
             of_what = f"{n_questions} × {n}, {100 * share_judged:g} % judged, {100 * errors:g} % of that wrong"
-            rows.append(Row(of_what, rates))
-            rows.append(Row(f"{of_what}: new questions", question_rates))
-    title = "Audited accuracy lies in the interval of 100 audits"
-    return Table(title, rows, 0.92, 1.0, "% in the raw interval")
+            yield Row(of_what, rates)
+            yield Row(f"{of_what}: new questions", question_rates)
 
 
 def _audited_once(
@@ -681,15 +696,20 @@ LABELLED_PAIRS = {(True, True): 317, (False, False): 112, (False, True): 52, (Tr
 of 45 public repositories. Each was judged by hand; these are the 491 of which the source itself states a verdict."""
 
 
-def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: as `judge_errors`, with real errors of real graders: runs of one sample of each question, drawn from
+@table(
+    "audit-labelled",
+    "Accuracy by hand lies in the audited interval, 491 pairs of public repositories",
+    least=0.92,
+    note="% in the raw interval",
+)
+def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """As `judge_errors`, with real errors of real graders: runs of one sample of each question, drawn from
     `LABELLED_PAIRS`. The note is how often the accuracy by hand lies in the raw interval. Both intervals are for new
     questions.
     """
     kinds = np.array(list(LABELLED_PAIRS))
     share = np.array(list(LABELLED_PAIRS.values()), float)
     truth = float((share / share.sum())[kinds[:, 0]].sum())
-    rows = []
     for n_questions, n_audits in ((30, 20), (198, 50), (198, 100), (500, 100), (500, 300)):
         hits = []
         for _ in range(max(10, repeats // 4)):
@@ -698,16 +718,14 @@ def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
             corrected, raw = _audited(rng, right, called, np.ones_like(right), n_audits)
             hits.append((_holds(corrected.question, truth), _holds(raw.question, truth)))
         by_person, by_grader = np.mean(hits, axis=0).tolist()
-        rows.append(Row(f"{n_questions} × 1, {n_audits} audits", [Rate(by_person, len(hits), 100 * by_grader)]))
-    return Table("Accuracy by hand lies in the audited interval, 491 pairs of public repositories", rows, 0.92, 1.0,
-                 "% in the raw interval")  # fmt: skip
+        yield Row(f"{n_questions} × 1, {n_audits} audits", [Rate(by_person, len(hits), 100 * by_grader)])
 
 
-def two_models(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often two models that are equally good over all questions of the kind are found to differ on other
+@table("two-models", "Two equally good models found to differ (question line)", most=MAX_ALARMS)
+def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often two models that are equally good over all questions of the kind are found to differ on other
     questions.
     """
-    rows = []
     for n_questions in (30, 198, 500):
         for n in (1, 4, 64):
             rates = []
@@ -719,8 +737,7 @@ def two_models(rng: np.random.Generator, repeats: int) -> Table:
                 limits = stats_differences.question_difference(gaps).limits
                 outside = (limits.low > 0) | (limits.high < 0)
                 rates.append(Rate(float(outside.mean()), outside.size))
-            rows.append(Row(f"{n_questions} × {n}", rates))
-    return Table("Two equally good models found to differ (question line)", rows, 0.0, MAX_ALARMS)
+            yield Row(f"{n_questions} × {n}", rates)
 
 
 TWIN_SETS = (
@@ -734,12 +751,12 @@ TWIN_SETS = (
 TWIN_DROP = 0.03
 
 
-def twins(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often a drop from originals to twins is found where there is none: for the same questions where twins
+@table("twins", "A drop from originals to twins that is none", most=MAX_ALARMS, note="% that find 3 points")
+def twins(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often a drop from originals to twins is found where there is none: for the same questions where twins
     are as hard as their original, for other questions where each twin has a difficulty of its own. The note is the
     share that finds a true drop of 3 points.
     """
-    rows = []
     for name, n_originals, n_twins, n, n_of_twin in TWIN_SETS:
         counts, pooled = np.full(n_originals, float(n)), np.full(n_originals, float(n_twins * n_of_twin))
         same, varied = [], []
@@ -761,9 +778,8 @@ def twins(rng: np.random.Generator, repeats: int) -> Table:
             outside = (limits.low > 0) | (limits.high < 0)
             varied.append(Rate(float(outside.mean()), outside.size))
         # Two rows a set, since the two lines answer different questions.
-        rows.append(Row(f"{name}: same questions", same))
-        rows.append(Row(f"{name}: other questions", varied))
-    return Table("A drop from originals to twins that is none", rows, 0.0, MAX_ALARMS, "% that find 3 points")
+        yield Row(f"{name}: same questions", same)
+        yield Row(f"{name}: other questions", varied)
 
 
 def _drops(correct: Array, counts: Array, twin_correct: Array, twin_counts: Array) -> NDArray[np.bool_]:
@@ -773,11 +789,11 @@ def _drops(correct: Array, counts: Array, twin_correct: Array, twin_counts: Arra
     return np.asarray(np.abs(difference) > Z_95 * np.sqrt(variance))
 
 
-def many_tests(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often at least one difference is found among several runs of one model, each compared with a baseline
+@table("many", "Any of the comparisons called different, by Holm", most=0.055, note="% without")
+def many_tests(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often at least one difference is found among several runs of one model, each compared with a baseline
     on four benchmarks.
     """
-    rows = []
     for n_runs in (1, 3, 5, 10):
         plain = adjusted = 0
         for _ in range(repeats):
@@ -786,19 +802,23 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Table:
             p_values = [math.erfc(abs(value) / math.sqrt(2)) for value in z]
             plain += min(p_values) < 0.05
             adjusted += min(stats_differences.holm(p_values)) < 0.05
-        rows.append(Row(f"{n_runs} runs", [Rate(adjusted / repeats, repeats, 100 * plain / repeats)]))
-    return Table("Any of the comparisons called different, by Holm", rows, 0.0, 0.055, "% without")
+        yield Row(f"{n_runs} runs", [Rate(adjusted / repeats, repeats, 100 * plain / repeats)])
 
 
 RACES = ((30, 64), (198, 16), (500, 8))
 """Sizes of the simulated races: (questions, rounds at most)."""
 
 
-def race_looks(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often a race between equally good models, tested after every round, finds a difference; the note is
+@table(
+    "race-looks",
+    "Planned looks of a race between equally good models find a difference",
+    most=0.05,
+    note="% 3 points found",
+)
+def race_looks(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often a race between equally good models, tested after every round, finds a difference; the note is
     the fraction that finds 3 points.
     """
-    rows = []
     for n_questions, most in RACES:
         looks, rates = planned_looks(1, most), []
         for concentration, accuracy in ((0.5, 0.5), (4.0, 0.5), (4.0, 0.9)):
@@ -810,10 +830,7 @@ def race_looks(rng: np.random.Generator, repeats: int) -> Table:
             rates.append(
                 Rate(float(false.mean()), size, 100 * float((_called(rng, better, chances, looks) > 0).mean()))
             )
-        rows.append(Row(f"{n_questions} × {most}", rates))
-    return Table(
-        "Planned looks of a race between equally good models find a difference", rows, 0.0, 0.05, "% 3 points found"
-    )
+        yield Row(f"{n_questions} × {most}", rates)
 
 
 def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
@@ -841,11 +858,11 @@ with this difference).
 """
 
 
-def race_changes(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: races of a candidate that changes during the race. The rate is that of "better" or "worse"; the note is
+@table("race-changes", "Races of a candidate that may change: better or worse", note="% withheld at a look")
+def race_changes(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """Races of a candidate that changes during the race. The rate is that of "better" or "worse"; the note is
     the fraction in which a verdict was withheld at some look.
     """
-    rows = []
     for n_questions, most, step in ((30, 64, 2), (198, 16, 2), (500, 8, 1)):
         for name, difference, part in CHANGES:
             rates = []
@@ -862,8 +879,7 @@ def race_changes(rng: np.random.Generator, repeats: int) -> Table:
                     called += ended in ("better", "worse")
                     withheld += held
                 rates.append(Rate(called / size, size, 100 * withheld / size))
-            rows.append(Row(f"{n_questions} × {most}, {name}", rates))
-    return Table("Races of a candidate that may change: better or worse", rows, 0.0, 1.0, "% withheld at a look")
+            yield Row(f"{n_questions} × {most}, {name}", rates)
 
 
 def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[str, bool]:
@@ -938,48 +954,45 @@ def changed_models(chances: Array, difference: float) -> Iterator[Array]:
             yield moved if sign < 0 else 1 - moved
 
 
-def planned(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness compare` finds a true difference that `harness plan` names for a number of samples, by
+@table("smallest-planned", "A planned difference is found", least=0.77, note="points")
+def planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often `harness compare` finds a true difference that `harness plan` names for a number of samples, by
     the line for the same questions; the note is the planned difference.
     """
-    rows = []
     for n_questions, n in itertools.product((30, 500), (1, 4, 16, 64)):
         rates = []
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = stats_differences.SampleSpread(
-                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
-                )
+                spread = spread_of(chances)
                 named = float(stats_differences.smallest_difference(*stats_differences.planned_detection(spread, n), 2))
                 for other in changed_models(chances, named):
                     found = _found_by_holm(rng, chances, other, n, repeats // 2)
                     rates.append(Rate(found, repeats // 2, 100 * named))
-        rows.append(Row(f"{n_questions} × {n}", rates))
-    return Table("A planned difference is found", rows, 0.77, 1.0, "points")
+        yield Row(f"{n_questions} × {n}", rates)
 
 
 MARGIN_SIZES = ((198, 1), (500, 1), (30, 4), (30, 16), (30, 64), (500, 2), (500, 4), (500, 16), (500, 64))
 """(questions, samples of each) for which margins are planned."""
 
 
-def margin_planned(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness compare --margin` calls an equally good model not worse, with the margin that `harness
+@table("margin-planned", "A planned margin is shown by an equally good model", least=0.77, note="points")
+def margin_planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often `harness compare --margin` calls an equally good model not worse, with the margin that `harness
     plan --margin` names for a number of samples; the note is this margin.
     """
-    rows = _margins(rng, repeats, lambda chances, _: iter([chances]))
-    return Table("A planned margin is shown by an equally good model", rows, 0.77, 1.0, "points")
+    return _margins(rng, repeats, lambda chances, _: iter([chances]))
 
 
-def margin_false(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness compare --margin` calls a model not worse that is worse by exactly the margin; the note
+@table("margin-false", "A model that is worse by the margin is called not worse", most=MAX_FALSE_MARGIN, note="points")
+def margin_false(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often `harness compare --margin` calls a model not worse that is worse by exactly the margin; the note
     is the margin, as in `margin_planned`.
     """
 
     def worse(chances: Array, margin: float) -> Iterator[Array]:
         return (other for other in changed_models(chances, margin) if other.mean() < chances.mean())
 
-    rows = _margins(rng, repeats, worse)
-    return Table("A model that is worse by the margin is called not worse", rows, 0.0, MAX_FALSE_MARGIN, "points")
+    return _margins(rng, repeats, worse)
 
 
 def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, float], Iterator[Array]]) -> list[Row]:
@@ -992,9 +1005,7 @@ def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, fl
         rates, size = [], max(20, repeats // 2)
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = stats_differences.SampleSpread(
-                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
-                )
+                spread = spread_of(chances)
                 margin = stats_differences.margin_reach(spread, n).smallest()
                 for other in others(chances, margin):
                     counts = np.full(n_questions, float(n))
@@ -1009,8 +1020,9 @@ UNEQUAL_SIZES = ((64, 1), (64, 4), (64, 16), (256, 64), (1024, 64), (16, 64), (4
 """Samples of each question of a new run, and of the run or published score that is there already."""
 
 
-def planned_beside_run(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness compare` finds a true difference that `planned_detection` names for a new run of n
+@table("planned-beside-run", "A difference planned beside a run is found", least=0.77, note="points")
+def planned_beside_run(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often `harness compare` finds a true difference that `planned_detection` names for a new run of n
     samples beside a run of m, by the line for the same questions. The spread is that of the new run's model or of the
     other's; the note is the planned difference.
     """
@@ -1018,13 +1030,12 @@ def planned_beside_run(rng: np.random.Generator, repeats: int) -> Table:
     def found(chances: Array, other: Array, n: int, m: int, size: int) -> list[float]:
         return [_found_by_holm(rng, chances, other, m, size, n), _found_by_holm(rng, other, chances, m, size, n)]
 
-    return Table(
-        "A difference planned beside a run is found", _planned_beside(rng, repeats, 2, 0.0, found), 0.77, 1.0, "points"
-    )
+    return _planned_beside(rng, repeats, 2, 0.0, found)
 
 
-def planned_beside_score(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often `harness verify` finds a true difference that `planned_detection` names for a run
+@table("planned-beside-score", "A difference planned beside a published score is found", least=0.77, note="points")
+def planned_beside_score(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often `harness verify` finds a true difference that `planned_detection` names for a run
     of n samples beside a published score of m; the note is the planned difference.
     """
 
@@ -1032,8 +1043,7 @@ def planned_beside_score(rng: np.random.Generator, repeats: int) -> Table:
         wide = (size, len(chances))
         return [_published_alarms(rng, np.broadcast_to(chances, wide), np.broadcast_to(other, wide), n, m).rate]
 
-    rows = _planned_beside(rng, repeats, 1, 0.001, found)
-    return Table("A difference planned beside a published score is found", rows, 0.77, 1.0, "points")
+    return _planned_beside(rng, repeats, 1, 0.001, found)
 
 
 def _planned_beside(
@@ -1053,9 +1063,7 @@ def _planned_beside(
         rates = []
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = stats_differences.SampleSpread(
-                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
-                )
+                spread = spread_of(chances)
                 named = float(
                     stats_differences.smallest_difference(
                         *stats_differences.planned_detection(spread, n, m, unit), n_tests
@@ -1099,18 +1107,23 @@ or much.
 """
 
 
-def suite(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: both intervals of a suite's mean, in which each benchmark counts once."""
-    return Table("Interval of the mean of a suite's benchmarks", _of_suites(rng, repeats, _suite_rates), MIN_COVERAGE)
+@table("suite", "Interval of the mean of a suite's benchmarks", least=MIN_COVERAGE)
+def suite(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """Both intervals of a suite's mean, in which each benchmark counts once."""
+    return _of_suites(rng, repeats, _suite_rates)
 
 
-def suite_runs(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the means of two runs of one model over a suite are found to differ; the note is how often the
+@table(
+    "suite-runs",
+    "Two runs of one model found to differ in the mean of a suite",
+    most=MAX_ALARMS,
+    note="% covered, two models",
+)
+def suite_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the means of two runs of one model over a suite are found to differ; the note is how often the
     interval holds the difference to another model.
     """
-    rows = _of_suites(rng, repeats, _suite_alarms)
-    title = "Two runs of one model found to differ in the mean of a suite"
-    return Table(title, rows, 0.0, MAX_ALARMS, "% covered, two models")
+    return _of_suites(rng, repeats, _suite_alarms)
 
 
 def _of_suites(
@@ -1178,20 +1191,17 @@ def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], sam
     return [Rate(float(alarms.mean()), repeats, 100 * cover)]
 
 
-def suite_planned(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often two runs whose benchmarks all differ by the smallest difference that is planned for their mean
+@table("suite-planned", "A difference that is planned for the mean of a suite is found", least=0.77, note="points")
+def suite_planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often two runs whose benchmarks all differ by the smallest difference that is planned for their mean
     are found to differ in it, one test; the note is that difference.
     """
-    rows = _of_suites(rng, repeats, _suite_power)
-    return Table("A difference that is planned for the mean of a suite is found", rows, 0.77, 1.0, "points")
+    return _of_suites(rng, repeats, _suite_power)
 
 
 def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
     sets = [cell.chances(rng, 1)[0] for cell in parts]
-    spreads = [
-        stats_differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
-        for chances in sets
-    ]
+    spreads = [spread_of(chances) for chances in sets]
     planned_parts = [stats_differences.planned_detection(spread, n) for spread, n in zip(spreads, samples, strict=True)]
     named = float(stats_differences.smallest_difference(*mean_detection(planned_parts)))
     rates = []
@@ -1217,11 +1227,11 @@ def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
 MAX_ROUNDS = 400
 
 
-def stopping(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the interval holds the truth where `--target-error` stops a run, which it does in stages; the
+@table("stopping", "Interval where the target error stops the run", least=MIN_COVERAGE, note="absolute bias / target")
+def stopping(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the interval holds the truth where `--target-error` stops a run, which it does in stages; the
     note is the bias as a fraction of the target.
     """
-    rows = []
     for n_questions, target in ((30, 0.02), (30, 0.01), (198, 0.01), (500, 0.01)):
         rates = []
         size = max(repeats // 8, 100)
@@ -1236,44 +1246,7 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
                 inside += bool(low <= chances.mean() <= high)
                 bias += (correct.mean() / rounds - chances.mean()) / size
             rates.append(Rate(inside / size, size, abs(bias) / target))
-        rows.append(Row(f"{n_questions}, target {100 * target:g}", rates))
-    return Table("Interval where the target error stops the run", rows, MIN_COVERAGE, 1.0, "absolute bias / target")
-
-
-TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
-    "sampling": sampling,
-    "question": question,
-    "fixed": fixed_sets,
-    "half_rounds": half_rounds,
-    "copies": copied,
-    "clusters": clusters,
-    "twins": twins,
-    "clusters-unequal": unequal_clusters,
-    "clusters-unequal-compared": unequal_clusters_compared,
-    "over-k": over_k,
-    "over-k-questions": over_k_questions,
-    "mean-tokens": tokens,
-    "majority": majority,
-    "published": published,
-    "published-pass": published_pass,
-    "two-runs": two_runs,
-    "smallest": smallest,
-    "smallest-planned": planned,
-    "margin-planned": margin_planned,
-    "margin-false": margin_false,
-    "planned-beside-run": planned_beside_run,
-    "planned-beside-score": planned_beside_score,
-    "audit": judge_errors,
-    "audit-labelled": labelled_by_hand,
-    "two-models": two_models,
-    "many": many_tests,
-    "race-looks": race_looks,
-    "race-changes": race_changes,
-    "suite": suite,
-    "suite-runs": suite_runs,
-    "suite-planned": suite_planned,
-    "stopping": stopping,
-}
+        yield Row(f"{n_questions}, target {100 * target:g}", rates)
 
 
 def lines(table: Table) -> list[str]:

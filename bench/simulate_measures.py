@@ -3,17 +3,16 @@
     python -m bench.simulate_measures [--repeats 500]
 
 Parts: a question has 4 to 36 parts, and the more it has the harder it is. A sample gets each part right with a chance
-of its own, a Beta draw around the question's, so the parts of one sample go right or wrong together. Versions: three of
-each problem, each of another difficulty around the problem's. The truth of "same questions" is the expected measure of
-the questions drawn, that of "other questions" the mean over 200,000 of them. Exit code 1 if an interval holds the truth
-in fewer than 92 % of the repetitions, by more than the simulation's own error.
+of its own, a Beta draw around the question's, so the parts of one sample go right or wrong together. The truth of "same
+questions" is the expected measure of the questions drawn, that of "other questions" the mean over 200,000 of them. Exit
+code 1 if an interval holds the truth in fewer than 92 % of the repetitions, by more than the simulation's own error.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from harness.scoring.stats import Estimate
 from harness.scoring.tally import QuestionTally
 
 SIZES = [(40, 1), (40, 4), (300, 1), (300, 2), (300, 8)]
-"""(questions or problems, samples of each)."""
+"""(questions, samples of each)."""
 
 MEANS = [0.5, 0.9]
 """Approximate mean chance of a right part, or of a right answer."""
@@ -105,22 +104,18 @@ def cells(repeats: int) -> Iterator[tuple[str, int, int, float, float, float]]:
     """Simulate all sizes and means: (measure, questions, samples, mean, fraction of sampling intervals that hold the
     truth, the same of question intervals).
     """
-    kinds: list[tuple[Callable[[np.random.Generator, int, int, float], Drawn], Callable[[float], Truth]]] = [
-        (parts, lambda mean: truth_of_parts(*questions_with_parts(np.random.default_rng(0), POPULATION, mean))),
-    ]
-    for draw, of_population in kinds:
-        for mean in MEANS:
-            population = of_population(mean)
-            for n, samples in SIZES:
-                rng = np.random.default_rng([n, samples, round(100 * mean)])
-                counts: dict[str, list[tuple[bool, bool]]] = {}
-                for _ in range(repeats):
-                    drawn = draw(rng, n, samples, mean)
-                    for name, measure in measures(drawn.items).items():
-                        counts.setdefault(name, []).append(held(measure, drawn.truth[name], population[name]))
-                for name, pairs in counts.items():
-                    same, others = np.array(pairs).mean(axis=0)
-                    yield name, n, samples, mean, float(same), float(others)
+    for mean in MEANS:
+        population = truth_of_parts(*questions_with_parts(np.random.default_rng(0), POPULATION, mean))
+        for n, samples in SIZES:
+            rng = np.random.default_rng([n, samples, round(100 * mean)])
+            counts: dict[str, list[tuple[bool, bool]]] = {}
+            for _ in range(repeats):
+                drawn = parts(rng, n, samples, mean)
+                for name, measure in measures(drawn.items).items():
+                    counts.setdefault(name, []).append(held(measure, drawn.truth[name], population[name]))
+            for name, pairs in counts.items():
+                same, others = np.array(pairs).mean(axis=0)
+                yield name, n, samples, mean, float(same), float(others)
 
 
 def main() -> None:

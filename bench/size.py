@@ -156,55 +156,42 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
     arguments = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="size-bench-", dir=arguments.folder))
-    server = Server()
     try:
-        make_data(scratch / "bench.jsonl", arguments.questions)
-        run = ["run", "--data", str(scratch / "bench.jsonl"), "--samples", str(arguments.samples), "--model", MODEL]
-        run += [
-            "--base-url",
-            server.base_url,
-            "--out",
-            str(scratch / "run"),
-            "--drop",
-            "stream",
-            "--no-canary",
-            "--quiet",
-        ]
-
-        begun = time.monotonic()
-        process = server.started(run, n_until=arguments.asked)
-        server.enough.wait()
-        process.send_signal(signal.SIGINT)
-        show("begin", begun, ended(process, 130), server)
-
-        folder = RunFolder(scratch / "run")
-        if arguments.only_score or arguments.only_complete:
-            n = os.cpu_count() or 1
-            in_processes(pour, [(folder, "bench", part, n, arguments.reply_bytes) for part in range(n)])
-            commands = [("complete", run)]
-            if arguments.only_score:
-                commands = [(name, [name, str(scratch / "run")]) for name in ("score", "score", "report")]
-            for name, words in commands:
-                begun = time.monotonic()
-                show(name, begun, ended(start(words), 0))
-            return
-        in_processes(fill, [(folder, "bench", arguments.asked, arguments.reply_bytes)])
-
-        begun = time.monotonic()
-        show("resume", begun, ended(server.started(run), 0), server)
-        begun = time.monotonic()
-        show("complete", begun, ended(start(run), 0))
-        if arguments.only_resume:
-            return
-        for name in ("score", "report"):
-            begun = time.monotonic()
-            show(name, begun, ended(start([name, str(scratch / "run")]), 0))
+        with Server() as server:
+            measure(scratch, server, arguments)
     finally:
-        server.shutdown()
         if arguments.keep:
             print(scratch)
         else:
             shutil.rmtree(scratch)
+
+
+def measure(scratch: Path, server: Server, arguments: argparse.Namespace) -> None:
+    """Carry out the commands in the folder `scratch`, and print what each costs."""
+    make_data(scratch / "bench.jsonl", arguments.questions)
+    run = ["run", "--data", str(scratch / "bench.jsonl"), "--samples", str(arguments.samples), "--model", MODEL]
+    run += ["--base-url", server.base_url, "--out", str(scratch / "run"), "--drop", "stream", "--no-canary", "--quiet"]
+
+    begun = time.monotonic()
+    process = server.started(run, n_until=arguments.asked)
+    server.enough.wait()
+    process.send_signal(signal.SIGINT)
+    show("begin", begun, ended(process, 130), server)
+
+    folder = RunFolder(scratch / "run")
+    finishing = [(name, [name, str(scratch / "run")]) for name in ("score", "report")]
+    if arguments.only_score or arguments.only_complete:
+        n = os.cpu_count() or 1
+        in_processes(pour, [(folder, "bench", part, n, arguments.reply_bytes) for part in range(n)])
+        commands = [finishing[0], *finishing] if arguments.only_score else [("complete", run)]
+    else:
+        in_processes(fill, [(folder, "bench", arguments.asked, arguments.reply_bytes)])
+        begun = time.monotonic()
+        show("resume", begun, ended(server.started(run), 0), server)
+        commands = [("complete", run), *([] if arguments.only_resume else finishing)]
+    for name, words in commands:
+        begun = time.monotonic()
+        show(name, begun, ended(start(words), 0))
 
 
 if __name__ == "__main__":

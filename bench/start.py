@@ -32,7 +32,6 @@ def to_first_request(checkout: Path) -> float:
     with tempfile.TemporaryDirectory() as folder, Server() as server:
         words = ["run", "demo:1", "--limit", "1", "--drop=stream", "--base-url", server.base_url, "--model", MODEL]
         code = server.started([*words, "--no-canary", "--quiet", "--out", f"{folder}/run"], checkout).wait()
-        server.shutdown()
         if code != 0 or server.first_cpu is None:
             sys.exit(f"harness run of {checkout} ended with {code}")
         return server.first_cpu

@@ -22,7 +22,6 @@ from harness.core.about import __version__
 
 if TYPE_CHECKING:
     from harness.api import (
-        Judge,
         audit,
         compare,
         export,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
+    from harness.asking.options.judge import JudgeOptions as Judge
     from harness.asking.options.run import RunOptions
     from harness.core.errors import (
         HarnessError,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 _MOMENT_S = 0.05
+"""Seconds after which a Ctrl-C that Python could only print is raised again."""
 
 _main_thread = _thread.get_ident()
 
@@ -33,16 +34,18 @@ find nothing."""
 
 
 def main() -> NoReturn:
-    """Import the command line and run it. The import takes a moment; a Ctrl-C during it must end the process without a
-    traceback. A command that the same words continue handles signals itself once it has begun, and until then says how
-    to go on (`_leave`)."""
+    """Import the command line and run it.
+
+    The import takes a moment; a signal during it must end the process without a traceback (`_leave`). Afterwards Python
+    handles signals as usual. The commands of `_CONTINUED` handle them themselves once they have begun; until then a
+    signal must say how to go on, so for them `_leave` stays in place.
+    """
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
     # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
     # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
     for unused in ("httpx._main", "trio"):
         sys.modules[unused] = None  # type: ignore[assignment]
     sys.unraisablehook = _unraisable
-    is_continued = sys.argv[1:2] in _CONTINUED
     # Another handler than the usual one is somebody's own, or the signal is ignored.
     usual = [number for number, handler in _USUAL.items() if signal.getsignal(number) is handler]
     for number in usual:
@@ -53,11 +56,16 @@ def main() -> NoReturn:
         sys.stderr.write(_not_installed(error))
         sys.exit(2)
     try:
-        if not is_continued:
+        if not _is_continued():
             _restore(usual)
         run()
     finally:
         _restore(usual)
+
+
+def _is_continued() -> bool:
+    """Whether the command line has a command that its same words continue."""
+    return sys.argv[1:2] in _CONTINUED
 
 
 def _restore(signums: Iterable[int]) -> None:
@@ -85,7 +93,7 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
     """End the process at once: no command has begun yet, so nothing has to be closed first."""
-    if sys.argv[1:2] in _CONTINUED:
+    if _is_continued():
         with contextlib.suppress(OSError):
             os.write(
                 2, f"harness: stopped by {signal.Signals(signum).name}; the same command again goes on.\n".encode()
@@ -94,22 +102,24 @@ def _leave(signum: int, _frame: FrameType | None) -> None:
 
 
 def _unraisable(problem: UnraisableHookArgs) -> None:
-    """Handle an exception that Python could only print: raise a Ctrl-C, or what a session raises for a signal, again a
-    moment later; it came during an import, say.
+    """Handle an exception that Python can only print, since it came in a finalizer or in the middle of an import.
+
+    A Ctrl-C, or what a session raises for a signal (a kind of `KeyboardInterrupt`, too), is raised again a moment later
+    in the main thread. Others are printed.
     """
     if not issubclass(problem.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(problem)
         return
-    while True:
-        try:
+    started = False
+    while not started:
+        # On a busy machine the moment may be over before this function ends, and nothing can be raised from here.
+        with contextlib.suppress(KeyboardInterrupt):
             _thread.start_new_thread(_interrupt, ())
-        except KeyboardInterrupt:
-            # On a busy machine the moment may be over before this function ends, and nothing can be raised from here.
-            continue
-        return
+            started = True
 
 
 def _interrupt() -> None:
+    """Interrupt the main thread in a moment; the program of a thread of its own."""
     time.sleep(_MOMENT_S)
     # A real signal: `interrupt_main` would not wake a main thread that sleeps or waits.
     signal.pthread_kill(_main_thread, signal.SIGINT)

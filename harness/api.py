@@ -1,8 +1,8 @@
-"""The Python front door: a function for each command. `import harness` offers the names in `__all__` below.
+"""The Python front door: a function for each command, which `import harness` offers.
 
-run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
-harness.score(run)
-harness.report([run])
+    run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
+    harness.score(run)
+    harness.report([run])
 
 Long: this module is the one front door, a function for each command.
 """
@@ -13,9 +13,9 @@ import contextlib
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 from harness.asking import servers, verbs
 from harness.asking.keywords import (
@@ -76,7 +76,39 @@ if TYPE_CHECKING:
     from harness.exports.frame import Of
     from server_launchers.keeping.launch import RunningServer
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+def _takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the decorator of a command's function, whose `**options` are those of `declared`.
+
+    `help` and editors then show these options by name. An option that only other commands take raises `UsageError`, in
+    the words of the command line.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        parameters = signature.parameters.items()
+        own = {name: parameter for name, parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
+        options = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.accepts)
+            for name, option in options_of(declared).items()
+            if not option.argument and option.default is not ...
+        ]
+
+        @wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            verbs.check(function.__name__, [name for name in keywords if name not in own])
+            return function(*args, **keywords)
+
+        checked.__signature__ = signature.replace(parameters=[*own.values(), *options])  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
+@_takes(RunOptions)
 def run(
     benchmarks: str | Sequence[str] = (),
     *,
@@ -97,7 +129,6 @@ def run(
     then; an exception that `on_progress` raises does.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    verbs.check("run", options)
     run_options = RunOptions.of(benchmarks=benchmarks, **options)
     _check_judge(judge)
     with contextlib.closing(Collecting(on_progress, shown=progress and on is None)) as watcher:
@@ -119,6 +150,7 @@ def _check_judge(judge: object) -> None:
         raise UsageError("expected harness.Judge(model=…, base_url=…)", field="judge")
 
 
+@_takes(ScoreOptions)
 def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
@@ -136,7 +168,6 @@ def score(
     cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
-    verbs.check("score", options)
     score_options = ScoreOptions.of(**options)
     costs = JudgingCosts.of(prices=prices)
     _check_judge(judge)
@@ -155,11 +186,11 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
     agreements = {
         grader: second_opinions(scored.folder, grader, options.also_python) for grader in options.second_graders
     }
-    first = next(iter(agreements.values()), {})
     reports = () if scored.judged is None else tuple(scored.judged.reports)
-    return Scores(scored.folder.source.name, tuple(scored.scores), reports, first, scored.owed, agreements)
+    return Scores(scored.folder.source.name, tuple(scored.scores), reports, scored.owed, agreements)
 
 
+@_takes(AuditOptions)
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
     """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
 
@@ -169,7 +200,6 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
     for each benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts,
     whose intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
     """
-    verbs.check("audit", options)
     return audit_run(Path(source), AuditOptions.of(**options))
 
 
@@ -178,16 +208,17 @@ def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePat
     return [Path(run) for run in ([runs] if isinstance(runs, Run | RunFolder | str | os.PathLike) else runs)]
 
 
+@_takes(MergeOptions)
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
     """Join run folders of one run (shards, or a run begun on several machines) into the folder `out`.
 
     Each sample is kept once. The same call again adds samples that have come since. `harness.score` takes the result.
     Raises `UsageError`; `StoreError` that names the setting in which the folders differ.
     """
-    verbs.check("merge", options)
     return merge_runs(_paths(sources), MergeOptions.of(out=out, **options))
 
 
+@_takes(ReportOptions)
 def report(
     runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
     **options: Unpack[ReportKeywords],
@@ -198,7 +229,6 @@ def report(
     None: nothing is written. plots: the folder for each plot as SVG, PNG and CSV (needs the extra `report`).
     Raises `UsageError`, `StoreError`.
     """
-    verbs.check("report", options)
     report_options = ReportOptions.of(**options)
     sources = _paths(runs)
     if not sources:
@@ -211,6 +241,7 @@ def report(
     return built
 
 
+@_takes(ExportOptions)
 def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[ExportKeywords]) -> Written:
     """Write a run in another tool's format: sharegpt, alpaca, trl, parquet, llmeval … (docs/exports.md).
 
@@ -219,7 +250,6 @@ def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[Export
     ways are written; (): all. The options are those of `harness export`, by the same names; None means the default of
     the format. Raises `UsageError`, `StoreError`.
     """
-    verbs.check("export", options)
     return export_source(Path(source), ExportOptions.of(to=to, **options))
 
 
@@ -235,6 +265,7 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     return frame_of([open_scored(path) for path in _paths(runs)], of)
 
 
+@_takes(CompareOptions)
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
     """Compare scored runs with a baseline: which is better on each benchmark, and how sure that is.
 
@@ -244,10 +275,10 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     intervals of the difference, and the p-values (how likely so large a difference is by luck), corrected for the
     number of comparisons by Holm's method; `settings` are the settings that differ. Raises `UsageError`, `StoreError`.
     """
-    verbs.check("compare", options)
     return compare_runs(_paths(runs), CompareOptions.of(**options))
 
 
+@_takes(VerifyOptions)
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
     """Check whether a scored run, or another tool's outputs, agrees with published scores of its model.
 
@@ -255,10 +286,10 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
     needed for another tool's outputs, which do not name their model. published: a file or folder of your own published
     scores. Raises `UsageError` if no score of the model is known, `StoreError`.
     """
-    verbs.check("verify", options)
     return verify_run(Path(source), VerifyOptions.of(**options))
 
 
+@_takes(PlanBasis)
 def plan(
     source: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath],
     detect: float | None = None,
@@ -275,11 +306,11 @@ def plan(
     more. prices: USD per million tokens of prompts and replies; None: those that the run was given. Raises
     `UsageError`, `StoreError`.
     """
-    verbs.check("plan", options)
     sources = sources_of([str(path) for path in _paths(source)])
     return plan_comparison(sources, PlanOptions.of(detect=detect, **options))
 
 
+@_takes(RunOptions)
 def race(
     benchmarks: str | Sequence[str] = (),
     *,
@@ -297,12 +328,12 @@ def race(
     points count as equal. step: rounds between two looks at the scores; on_look is called at each. The result holds
     `standings`, `decided`, `folders` and `spent`. Raises what `run` raises.
     """
-    verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
         return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
 
 
+@_takes(RunOptions)
 def sweep(
     file: FilePath,
     *,
@@ -320,7 +351,6 @@ def sweep(
     series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
     stops no other cell; the result's `lost` names it. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
-    verbs.check("sweep", options)
     _check_judge(judge)
     planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
@@ -328,16 +358,14 @@ def sweep(
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
 
 
+@_takes(GradeOptions)
 def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
     """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
 
     The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
     of `harness grade`, by the same names. Raises `UsageError`.
     """
-    if not options:
-        return grade_response(reference, response, _default_grading())
-    verbs.check("grade", options)
-    return grade_response(reference, response, GradeOptions.of(**options))
+    return grade_response(reference, response, GradeOptions.of(**options) if options else _default_grading())
 
 
 @cache
@@ -346,6 +374,7 @@ def _default_grading() -> GradeOptions:
     return GradeOptions()
 
 
+@_takes(ProbeOptions)
 def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> ProbeReport:
     """Examine a server: what of its protocol, sampling, context, template, load or weights would spoil a score.
 
@@ -354,7 +383,6 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
     came, why it matters and how to mend it. Raises `UsageError`; `ServerError` where the server cannot be asked;
     `Interrupted` for a signal, whose `report` holds the finished checks once the checks have begun.
     """
-    verbs.check("probe", options)
     return probe_server(ProbeOptions.of(base_url=base_url, **options))
 
 
@@ -366,58 +394,3 @@ def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) 
     """
     watcher = Watcher()
     return servers.launched(servers.spec(engine, model, watcher, **fields), watcher, detach=detach)
-
-
-def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> None:
-    """Make `help` and editors show the options of `declared` by name in place of `**options`."""
-    shown = inspect.signature(function)
-    fixed = [option for option in shown.parameters.values() if option.kind is not inspect.Parameter.VAR_KEYWORD]
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.accepts)
-        for name, option in options_of(declared).items()
-        if not option.argument and option.default is not ...
-    ]
-    function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
-
-
-for _function in (run, race, sweep):
-    _show_keywords(_function, RunOptions)
-_show_keywords(score, ScoreOptions)
-for _verb, _declared in (
-    (plan, PlanBasis),
-    (merge, MergeOptions),
-    (report, ReportOptions),
-    (export, ExportOptions),
-    (compare, CompareOptions),
-    (verify, VerifyOptions),
-    (grade, GradeOptions),
-    (audit, AuditOptions),
-    (probe, ProbeOptions),
-):
-    _show_keywords(_verb, _declared)
-
-__all__ = [
-    "Judge",
-    "Merged",
-    "Report",
-    "Run",
-    "RunOptions",
-    "Scores",
-    "Swept",
-    "Verdict",
-    "Written",
-    "audit",
-    "compare",
-    "export",
-    "grade",
-    "merge",
-    "plan",
-    "probe",
-    "race",
-    "report",
-    "run",
-    "score",
-    "serve",
-    "sweep",
-    "verify",
-]

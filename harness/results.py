@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The result of `harness.run`: the run, and how its last session ended. `run` is accepted wherever a path is.
+    """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever a path is.
 
-    path: the run folder. warnings: sentences to read beside the run's scores. reached, missed: with a target error, one
-    of them says in a sentence that the target was or was not reached; else both are "".
-
-    outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds).
+    path: the run folder. outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds).
+    reached, missed: with a target error, one of them says in a sentence that the target was or was not reached; else
+    both are "". warnings: sentences to read beside the run's scores.
     """
 
     path: Path
@@ -43,7 +42,7 @@ class Run:
     warnings: tuple[str, ...] = ()
 
     def __fspath__(self) -> str:
-        """The folder's path, so that a run folder is accepted wherever a path is."""
+        """The run folder's path."""
         return str(self.path)
 
     @property
@@ -71,20 +70,23 @@ class Run:
 class Scores(Sequence[Score]):
     """The scores of a run or of a file of outputs, one for each benchmark.
 
-    judge: for each benchmark, what a judge model decided; empty without a judge. also: by benchmark, how far the second
-    grader agrees, of several the one named first; empty without one. agreements: the same of each second grader, by the
-    grader's name and then by benchmark: `scores.agreements["sympy"]["aime24"]`.
+    `scores["aime24"]` is one benchmark's score.
 
-    owed: why replies of the judge are missing; the same call asks for them. `scores["aime24"]` is one benchmark's
-    score.
+    judge: for each benchmark, what a judge model decided; empty without a judge. owed: why replies of the judge are
+    missing; the same call asks for them. agreements: how far each second grader agrees, by the grader's name and then
+    by benchmark: `scores.agreements["sympy"]["aime24"]`.
     """
 
     label: str
     scores: tuple[Score, ...]
     judge: tuple[JudgeReport, ...] = ()
-    also: Mapping[str, Agreement] = field(default_factory=dict)
     owed: tuple[str, ...] = ()
     agreements: Mapping[str, Mapping[str, Agreement]] = field(default_factory=dict)
+
+    @property
+    def also(self) -> Mapping[str, Agreement]:
+        """By benchmark, how far the second grader agrees, of several the one named first; empty without one."""
+        return next(iter(self.agreements.values()), {})
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -120,14 +122,15 @@ def _score_line(score: Score) -> str:
     """Return a score in one line: accuracy, both intervals, number of questions and samples."""
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
-    error = _interval_in_words(score.accuracy.sampling, "same questions")
-    question_side = _interval_in_words(score.accuracy.question, "new questions")
+    same = _interval_in_words(score.accuracy.sampling, "same questions")
+    new = _interval_in_words(score.accuracy.question, "new questions")
     size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
-    return f"{score.benchmark}: {in_percent(score.accuracy.value)} %{error}{question_side}, {size}{missing}"
+    return f"{score.benchmark}: {in_percent(score.accuracy.value)} %{same}{new}, {size}{missing}"
 
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
+    """An interval in percent as the next part of a sentence; empty if it is None. of: what it holds for."""
     return "" if interval is None else f", {in_percent(interval[0])} to {in_percent(interval[1])} ({of})"
 
 
@@ -135,9 +138,8 @@ def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
 class Swept:
     """The result of `harness.sweep`.
 
-    folder: the sweep's folder, with its cells and tables. lost: cells that failed or are incomplete, each with the
-    reason. disagreeing: cells whose score does not agree with published scores of their model. warnings: sentences to
-    read beside the tables.
+    folder: the sweep's folder, with its cells and tables. ended: how each cell ended. warnings: sentences to read
+    beside the tables.
     """
 
     folder: Path

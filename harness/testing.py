@@ -66,7 +66,10 @@ Answer = Callable[[Request], Iterable[Step]]
 
 
 class FakeServer:
-    """Answers each request with the steps that `answer` gives. A context manager; `stop` drops all connections."""
+    """Answers each request with the steps that `answer` gives. A context manager; `stop` drops all connections.
+
+    requests: the whole requests that came, in their order. connections: number of connections that were accepted.
+    """
 
     def __init__(
         self,
@@ -78,7 +81,9 @@ class FakeServer:
         unix: str | None = None,
         greeting: bytes = b"",
     ) -> None:
-        """greeting: bytes that each connection begins with, before any request."""
+        """port: 0 takes a free one. tls: certificate and key, for https. unix: path of a socket instead of an address.
+        greeting: bytes that each connection begins with, before any request. Raises `OSError` for an address in use.
+        """
         self.answer = answer
         self.greeting = greeting
         self.requests: list[Request] = []
@@ -87,7 +92,9 @@ class FakeServer:
         """Replies whose client left before their end."""
         self._tls = tls
         self._lock = threading.Lock()
+        """Held while `requests` or `_open` change: each connection has a thread."""
         self._open: set[socket.socket] = set()
+        """The connections that `stop` resets."""
         if unix is not None:
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(unix)
@@ -123,6 +130,7 @@ class FakeServer:
             self._thread.join(5)
 
     def _accept(self) -> None:
+        """Give each connection a thread, until `stop`; the program of the server's own thread."""
         while not self._stopping.is_set():
             try:
                 connection, _ = self._listener.accept()
@@ -176,23 +184,24 @@ class FakeServer:
         return request
 
     def _reply(self, connection: socket.socket, request: Request) -> bool:
-        """Whether the connection goes on."""
+        """Carry out the steps of the answer; return whether the connection stays open for another request."""
         try:
             for step in self.answer(request):
                 if isinstance(step, Pause):
-                    if self._stopping.wait(step.seconds) or _left(connection):
+                    if self._stopping.wait(step.seconds) or _has_left(connection):
                         raise ConnectionAbortedError
                 elif isinstance(step, bytes):
                     connection.sendall(step)
                 elif step is STALL:
                     while not self._stopping.wait(0.01):
-                        if _left(connection):
+                        if _has_left(connection):
                             raise ConnectionAbortedError
                     return False  # the server stops, and an answer may stall for ever
                 elif step is RESET:
+                    # With a linger of 0 s, closing the socket sends RST.
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return False
-                else:
+                else:  # CLOSE
                     return False
         except OSError:
             self.aborted += 1
@@ -209,8 +218,8 @@ class FakeServer:
         return True
 
 
-def _left(connection: socket.socket) -> bool:
-    """The client closed its side."""
+def _has_left(connection: socket.socket) -> bool:
+    """Whether the client closed its side; False over https, where looking ahead is not possible."""
     if isinstance(connection, ssl.SSLSocket):
         return False
     connection.setblocking(False)
@@ -281,11 +290,12 @@ def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
     last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens})
     yield HEAD
     yield chunk(delta(role="assistant"))
-    yield b"".join(chunk(_delta_of(letter)) for letter in text)
+    yield b"".join(chunk(_delta_of(letter)) for letter in text)  # one segment
     yield b"".join([chunk(last), chunk(DONE), END])
 
 
 _delta_of = lru_cache(maxsize=1000)(delta)
+"""The event of a piece of text; remembered, since replies are made of few letters."""
 
 
 def models(*names: str, **extra: Any) -> bytes:
@@ -312,7 +322,7 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
     """
     if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
         raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
-    steps = iter([*(FAULTS[name] for name in faults)])
+    failures = iter([FAULTS[name] for name in faults])
     replies = itertools.cycle(texts)
     lock = threading.Lock()
 
@@ -320,7 +330,7 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
         if request.method == "GET":
             return [models(model) if request.path.endswith("/models") else http(404)]
         with lock:
-            failure = next(steps, None)
+            failure = next(failures, None)
             text = "" if failure else next(replies)
         if failure:
             return failure

@@ -72,19 +72,8 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
     url = server.base_urls[0]
     thinking = ["--extra-body", json.dumps({"grammar": GRAMMAR})]
     plain = ["--extra-body", json.dumps({"chat_template_kwargs": {"enable_thinking": False}})]
-    words = [
-        f"demo:{samples}",
-        "--limit",
-        str(questions),
-        "--base-url",
-        url,
-        "--model",
-        MODEL,
-        "--out",
-        f"results/{name}",
-        "--max-tokens",
-        "96",
-    ]
+    words = [f"demo:{samples}", "--limit", str(questions), "--base-url", url, "--model", MODEL]
+    words += ["--out", f"results/{name}", "--max-tokens", "96"]
     running = command(folder, "run", *words, *(thinking if name == "thinking" else plain))
     following: subprocess.Popen[bytes] | None = None
     while running.poll() is None:

@@ -129,12 +129,15 @@ class Prepared:
 
 def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
     """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
-    names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
-    shard = next((f" · shard {s.part.shard}" for s in sets if s.part is not None), "")
+    benchmarks = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
+    line = f"{visible(settings.model)} · {benchmarks}"
+    if (part := next((s.part for s in sets if s.part is not None), None)) is not None:
+        line += f" · shard {part.shard}"
+    line += f" · run folder {settings.out}"
     manifest = Manifest.find(RunFolder(settings.out))
-    others = {} if manifest is None else manifest.benchmarks.keys() - {s.name for s in sets}
-    beside = f", which holds {', '.join(map(visible, sorted(others)))} too" if others else ""
-    return f"{visible(settings.model)} · {names}{shard} · run folder {settings.out}{beside}"
+    if manifest is not None and (others := manifest.benchmarks.keys() - {s.name for s in sets}):
+        line += f", which holds {', '.join(map(visible, sorted(others)))} too"
+    return line
 
 
 @contextmanager
@@ -174,7 +177,6 @@ def prepare(
 def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     """Read the data and fix the sampling. Raises `UsageError`."""
     watcher = watcher or Watcher()
-    first = _first_row(options)
     named = _cards(options)
     preset = presets.load(options.preset) if options.preset is not None else None
     sets, benchmarks = [], {}
@@ -190,9 +192,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
         benchmarks[question_set.name] = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, options=_recorded(options)
         )
-    for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
-        if doubt is not None:
-            watcher.warn(doubt)
+    for warning in _column_warnings(options):
+        watcher.warn(warning)
     _check_verifiers(sets)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, watcher.warn)
@@ -247,45 +248,33 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
 
 
-def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Iterator[str]:
-    """Yield a warning if two columns of a user's own file may hold the question, by their names, or two the answer.
-
-    first: the file's first row.
+def _column_warnings(options: RunOptions) -> Iterator[str]:
+    """Yield a warning if two columns of a user's own local file may hold the question, by their names, or two the
+    answer, and one if columns look like choices that the model is not shown. Raises `UsageError`.
     """
-    if not options.data or options.benchmarks:
+    if not options.data or options.benchmarks or not Path(options.data).is_file():
         return
+    first_row = next(tables.stream(Path(options.data), options.split), None)
+    columns = {} if first_row is None else first_row.value
+    file = visible(Path(options.data).name, 80)
     usual = {"question": (options.question_key, ASKED_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
-        fitting = (usual_columns.find((name,), first) for name in names)
+        fitting = (usual_columns.find((name,), columns) for name in names)
         present = list(dict.fromkeys(name for name in fitting if name is not None))
         if key is None and len(present) > 1:
             also = " and ".join(visible(name, 40) for name in present[1:])
-            file, column = visible(Path(options.data).name, 80), visible(present[0], 40)
             yield (
-                f"{file}: the {what} is taken from the column {column}, although {also} may hold it too; "
-                f"name another column by {what}_key"
+                f"{file}: the {what} is taken from the column {visible(present[0], 40)}, although {also} may hold it "
+                f"too; name another column by {what}_key"
             )
-
-
-def _left_out(options: RunOptions, first: Mapping[str, object]) -> str | None:
-    """A warning about columns of a user's own file that look like choices and are not shown to the model; or None.
-
-    first: the file's first row.
-    """
-    if not options.data or options.benchmarks or options.choices_key:
-        return None
-    path = Path(options.data)
     used = (options.question_key, options.answer_key, options.id_key)
-    names = [name for name in first if name not in used]
-    columns = [name for name in names if _OPTION_COLUMN.fullmatch(name)]
-    lists = [name for name in columns if name.casefold() in ("options", "choices")]
-    if len(columns) < 2 and not lists:
-        return None
-    named = ", ".join(visible(name, 40) for name in columns)
-    return (
-        f"{visible(path.name, 80)}: the model is not shown the columns {named}; if they hold the options of "
-        f"multiple-choice questions, name them with choices_key"
-    )
+    choices = [name for name in columns if name not in used and _OPTION_COLUMN.fullmatch(name)]
+    if not options.choices_key and (len(choices) > 1 or {"options", "choices"} & {name.casefold() for name in choices}):
+        named = ", ".join(visible(name, 40) for name in choices)
+        yield (
+            f"{file}: the model is not shown the columns {named}; if they hold the options of multiple-choice "
+            f"questions, name them with choices_key"
+        )
 
 
 def _known_folder(options: RunOptions) -> RunFolder | None:
@@ -406,28 +395,11 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | 
     return card.with_data(data, options.split), samples
 
 
-def _first_row(options: RunOptions) -> Mapping[str, object]:
-    """The first row of a user's own local file; empty without such a file, or if it is the data of a benchmark's card.
-
-    Raises `UsageError`.
-    """
-    if not options.data or options.benchmarks or not Path(options.data).is_file():
-        return {}
-    row = next(tables.stream(Path(options.data), options.split), None)
-    return {} if row is None else row.value
-
-
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
     """Return the sampling fields that each request sends, and for each field its origin.
 
     Options override the preset, the preset the card, the card the defaults.
     """
-    given = {name: getattr(options, name) for name in sampling_fields()}
-    own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
-    named = preset.sampling.plain if preset is not None and preset.sampling is not None else None
-    # From the strongest layer to the weakest; the origin of a field is the first layer that sets it.
-    layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
-    sampling = resolve(own, named, card)
     for name in options.drop:
         if name not in DROPPABLE:
             raise UsageError(
@@ -435,11 +407,14 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
                 field="drop",
                 value=name if name in sampling_fields() else "…",  # another text may be a key
             )
-    dropped = {name: None for name in options.drop if name in sampling_fields()}
-    sampling = sampling.but(**dropped)
-    sent = {who: layer.sent() for who, layer in layers.items() if layer is not None}
-    origins = {name: next(who for who, fields in sent.items() if name in fields) for name in sampling.sent()}
-    return sampling, origins
+    given = {name: getattr(options, name) for name in sampling_fields()}
+    own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
+    named = preset.sampling.plain if preset is not None and preset.sampling is not None else Sampling()
+    # From the strongest layer to the weakest; the origin of a field is the first layer that sets it.
+    layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
+    origins = {name: origin for origin, layer in reversed(layers.items()) for name in layer.sent()}
+    sampling = resolve(own, named, card).but(**{name: None for name in options.drop if name in sampling_fields()})
+    return sampling, {name: origins[name] for name in sampling.sent()}
 
 
 def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
@@ -498,7 +473,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
     reached = None
     try:
         reached = servers.find(options)
-        return reached, servers.look(reached, options, watcher)
+        return reached, servers.look_at(reached, options, watcher)
     except ServerError as error:
         # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
         # with the same sentence.
@@ -573,22 +548,22 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         model, api=options.api, thinking=options.thinking, thinking_tokens=options.thinking_tokens, engine=engine
     )
     by_options = Spelling().with_fields(options.extra_body)
-    for name in _FURTHER:
-        if set_twice := sorted(getattr(by_options, name).keys() & getattr(by_provider, name).keys()):
-            set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
-            both = f"{as_keyword(set_by, getattr(options, set_by))} and extra_body"
+    for attribute in ("extra_body", "chat_template_kwargs"):
+        if set_twice := sorted(getattr(by_options, attribute).keys() & getattr(by_provider, attribute).keys()):
+            # Only these options make a provider set fields.
+            option = "thinking" if options.thinking is not None else "thinking_tokens"
+            both = f"{as_keyword(option, getattr(options, option))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
     stream_usage = by_provider.stream_usage and "stream_options" not in options.drop
     spelling = replace(by_provider, stream="stream" not in options.drop, stream_usage=stream_usage)
     return spelling.with_fields(options.extra_body)
 
 
-_FURTHER = ("extra_body", "chat_template_kwargs")
-"""The fields of a `Spelling` to which `extra_body` adds."""
-
-
 def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
     """Warn of fields that the provider ignores. None is left out silently: only the user does that, by `drop`."""
-    sent = [settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks]
-    for warning in dict.fromkeys(w for fields in sent for w in provider.warnings(settings.model, fields, thinking)):
+    warnings: list[str] = []
+    for benchmark in settings.benchmarks:
+        sent = settings.template(benchmark).names(seed=settings.seed is not None)
+        warnings += provider.warnings(settings.model, sent, thinking)
+    for warning in dict.fromkeys(warnings):
         watcher.warn(warning)

@@ -98,25 +98,12 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
         return _asked_at(state, who)
     path = Path(only) if only and "://" not in only and Path(only).exists() else None
     listed = EndpointsFile(path).addresses() if path is not None else []
-    urls: list[str | None] = [*(listed or who.base_url)]
-    provider = provider_of(who, [url for url in urls if url])
-    if not urls:
-        if who.provider and provider.address.base_url is not None:
-            urls = [None]
-        elif os.environ.get(URL_VARIABLE):
-            urls = [os.environ[URL_VARIABLE]]
-        elif who.provider and provider.hosted:
-            urls = [None]  # The provider has no address of its own: its error asks for one.
+    provider = provider_of(who, listed or who.base_url)
+    urls = who.base_url or _default_urls(who, provider)
     if not urls:
         return _asked_at(_only_running(who), who)
-    for url in who.base_url if path is None else ():
-        if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
-            raise UsageError(
-                "expected an address, such as http://127.0.0.1:8000; or, given alone, the name of a running server "
-                "(`harness serve status` lists them) or an existing file of addresses",
-                field="base_url",
-                value=UNSET if looks_like_a_key(url) else url,
-            )
+    if path is None:
+        _refuse_other_words(who.base_url)
     variable = who.api_key_env or provider.address.key_variable
     key = _key_of(who, variable) if who.api_key_env is not None or provider.hosted or shared_key else None
 
@@ -144,6 +131,31 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     if states:
         about = {"commands": [command for state in states for command in state.commands]}
     return ReachedServers(provider=provider, endpoints=endpoints, about=about)
+
+
+def _default_urls(who: WhichServer, provider: Provider) -> list[str | None]:
+    """The address if `who` gives none: None for the named provider's own, else OPENAI_BASE_URL; empty without one.
+
+    provider: the one that `who` names, if it names one.
+    """
+    if who.provider is not None and provider.address.base_url is not None:
+        return [None]
+    if url := os.environ.get(URL_VARIABLE):
+        return [url]
+    # A named hosted provider without an address of its own stays: its endpoint's error asks for the address.
+    return [None] if who.provider is not None and provider.hosted else []
+
+
+def _refuse_other_words(urls: Sequence[str]) -> None:
+    """Raise `UsageError` for the first that is plainly no address, such as a misspelt name of a server or of a file."""
+    for url in urls:
+        if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
+            raise UsageError(
+                "expected an address, such as http://127.0.0.1:8000; or, given alone, the name of a running server "
+                "(`harness serve status` lists them) or an existing file of addresses",
+                field="base_url",
+                value=UNSET if looks_like_a_key(url) else url,
+            )
 
 
 def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoint, ...]) -> ReachedServers:
@@ -332,99 +344,85 @@ class Looks:
         return look.info.context_tokens if look.info else None
 
 
-def _ask_all_the_same(why: str, model: str | None, watcher: Watcher) -> None:
-    """Warn that a model is asked although the server's list of models could not be read. why: the cause."""
-    watcher.warn(f"{why} The model {visible(model or '', 80)} is asked all the same.")
-
-
-def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
+def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     """Ask each endpoint once for its models and facts.
 
     Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
     several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
+    from harness.client.facts.page import NoAnswer
+
+    provider = reached.provider
+    has_list = _lists_models(reached.about.get("engine"))
+    model = who.model or (None if has_list else reached.model)
+    read_lists = model is None or has_list
+    ask_concurrency = not provider.hosted and who.concurrency is None
+    due = time.monotonic() + LOOK_S
+    # The pages that are read of each endpoint.
+    pages = [discovery.Pages(due=due) for _ in reached.endpoints]
+
+    def ask(endpoint: Endpoint, pages: discovery.Pages) -> Look:
+        """Ask one endpoint about its models and its concurrency. Raises `ServerError` if it refuses."""
+        try:
+            info = _model(provider, endpoint, model, pages) if read_lists else None
+        except NoAnswer as error:
+            return Look(endpoint=endpoint, failure=error)
+        concurrency = discovery.stated_concurrency(endpoint, pages=pages) if ask_concurrency else None
+        return Look(endpoint=endpoint, info=info, concurrency=concurrency)
+
+    looks: list[Look] = []
+    waiting = list(zip(reached.endpoints, pages, strict=True))
+    # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
+    while waiting and model is None:
+        looks.append(ask(*waiting.pop(0)))
+        model = looks[-1].info.id if looks[-1].info is not None else None
+    if len(waiting) < 2:
+        looks += [ask(*each) for each in waiting]
+    else:
+        with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(waiting)), "look") as pool:
+            looks += pool.map(ask, *zip(*waiting, strict=True))
+
+    for look, read in zip(looks, pages, strict=True):
+        if read.no_list is not None:
+            _warn_of_no_list(read.no_list, model, watcher)
+        elif look.info is None and look.failure is None and read_lists and _should_list(provider, model):
+            watcher.warn(f"{provider.name} does not list {visible(model or '', 80)}: is the name right?")
+    looks = _not_all_down(looks, model, watcher)
+    if model is None:
+        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
+    answered = [(look.endpoint, read) for look, read in zip(looks, pages, strict=True) if look.failure is None]
+    described = discovery.describe(answered, model, own_pages=not provider.hosted)
+    facts = {
+        endpoint.base_url: reached.own.over(stated) for (endpoint, _), stated in zip(answered, described, strict=True)
+    }
+    return Looks(model, tuple(replace(look, facts=facts.get(look.endpoint.base_url, look.facts)) for look in looks))
+
+
+def _not_all_down(looks: Sequence[Look], model: str | None, watcher: Watcher) -> list[Look]:
+    """Return the looks, of which one at least has no failure, with a warning for each that has one.
+
+    Raises the first failure if all endpoints are down.
+    """
     from harness.client.facts.page import SlowAnswer
 
-    has_list = _lists_models(reached.about.get("engine"))
-    model, due = who.model or (None if has_list else reached.model), time.monotonic() + LOOK_S
-    read_lists = model is None or has_list
-    ask_concurrency = not reached.provider.hosted and who.concurrency is None
-    looks: list[Look] = []
-    read: list[discovery.Pages] = []
-    waiting = list(reached.endpoints)
-    while waiting:
-        # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
-        now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
-        for look, pages in _ask_all(
-            now, reached.provider, model, due, read_lists=read_lists, ask_concurrency=ask_concurrency
-        ):
-            if look.info is not None:
-                model = look.info.id
-            elif pages.no_list is not None:
-                _ask_all_the_same(pages.no_list, model, watcher)
-            elif look.failure is None and read_lists and _should_list(reached.provider, model):
-                watcher.warn(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
-            looks.append(look)
-            read.append(pages)
+    looks = list(looks)
     if model is not None and all(look.failure is not None for look in looks):
         # A server that is slow to list its models may answer: without another one, it is asked.
         for i, look in enumerate(looks):
             if isinstance(look.failure, SlowAnswer):
-                _ask_all_the_same(look.failure.sentence, model, watcher)
+                _warn_of_no_list(look.failure.sentence, model, watcher)
                 looks[i] = replace(look, failure=None)
-    down = [look.failure for look in looks if look.failure is not None]
-    if len(down) == len(looks):
-        raise down[0]
-    for failure in down:
+    failures = [look.failure for look in looks if look.failure is not None]
+    if len(failures) == len(looks):
+        raise failures[0]
+    for failure in failures:
         watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
-    if model is None:
-        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
-    described = discovery.describe(
-        [(look.endpoint, pages) for look, pages in zip(looks, read, strict=True) if look.failure is None],
-        model,
-        own_pages=not reached.provider.hosted,
-    )
-    # `described` has one entry for each endpoint that answered, in the order of `looks`.
-    facts = iter([reached.own.over(description) for description in described])
-    for i, look in enumerate(looks):
-        if look.failure is None:
-            looks[i] = replace(look, facts=next(facts))
-    return Looks(model, tuple(looks))
+    return looks
 
 
-def _ask_all(
-    endpoints: Sequence[Endpoint],
-    provider: Provider,
-    model: str | None,
-    due: float,
-    *,
-    read_lists: bool,
-    ask_concurrency: bool,
-) -> list[tuple[Look, discovery.Pages]]:
-    """Ask all endpoints at once; return (its answers, the pages of it that were read) of each endpoint, in order.
-
-    due: monotonic second at which the looks end. read_lists: whether to read the endpoints' lists of models.
-    ask_concurrency: whether to ask how many requests each endpoint runs at once. Raises `ServerError` for the
-    first endpoint that refuses.
-    """
-    from harness.client.facts.page import NoAnswer
-
-    def ask(endpoint: Endpoint) -> tuple[Look, discovery.Pages]:
-        """Ask one endpoint about its models and its concurrency; returns the answers and the pages that were read."""
-        pages = discovery.Pages(due=due)
-        try:
-            info = _model(provider, endpoint, model, pages) if read_lists else None
-        except NoAnswer as error:
-            return Look(endpoint=endpoint, failure=error), pages
-        concurrency = None
-        if ask_concurrency:
-            concurrency = discovery.stated_concurrency(endpoint, pages=pages)
-        return Look(endpoint=endpoint, info=info, concurrency=concurrency), pages
-
-    if len(endpoints) == 1:
-        return [ask(endpoints[0])]
-    with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(endpoints)), "look") as pool:
-        return list(pool.map(ask, endpoints))
+def _warn_of_no_list(why: str, model: str | None, watcher: Watcher) -> None:
+    """Warn that a model is asked although the server's list of models could not be read. why: the cause."""
+    watcher.warn(f"{why} The model {visible(model or '', 80)} is asked all the same.")
 
 
 def _should_list(provider: Provider, model: str | None) -> bool:

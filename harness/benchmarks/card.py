@@ -31,7 +31,7 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_C
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
-from harness.core.part import Part
+from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
 from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
@@ -94,7 +94,7 @@ _Rules = Annotated[
         }
     ),
 ]
-_Checksum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Checksum = Annotated[str, TextForm(r"[0-9a-f]{64}", "64 digits of 0-9 a-f")]
 _Sentence = Annotated[str, Field(min_length=1)]
 
 
@@ -113,13 +113,13 @@ class HubSource(_Part):
     """
 
     kind: Literal["hub"]
-    id: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    id: Annotated[str, TextForm(r"[\w.-]+/[\w.-]+", "OWNER/NAME")]
     config: Names = ()
     split: str = "test"
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+    revision: Annotated[str, TextForm(r"[0-9a-f]{40}", "40 digits of 0-9 a-f")] | None = None
     files: Names = ()
     config_column: Annotated[str, Field(min_length=1)] | None = None
-    documents: Annotated[str, Field(pattern=r"\.zip$")] | None = None
+    documents: Annotated[str, TextForm(r".+\.zip", "a path that ends in .zip")] | None = None
 
     @model_validator(mode="after")
     def _check_configuration(self) -> HubSource:
@@ -151,8 +151,8 @@ class UrlSource(_Part):
     """
 
     kind: Literal["url"]
-    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    url: Annotated[str, TextForm(r"https?://\S+", "an address that begins with https:// or http://")]
+    sha256: _Checksum
     damaged_rows: Annotated[int, Field(ge=0)] = 0
     split: str | None = None
 
@@ -164,7 +164,7 @@ class GymSource(_Part):
     """
 
     kind: Literal["reasoning_gym"]
-    task: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    task: Annotated[str, TextForm(r"[a-z0-9_]+", "small letters, digits and _")]
     size: Annotated[int, Field(ge=1, le=100_000)] = 50
     seed: Annotated[int, Field(ge=0)] = 0
     options: dict[str, Any] = Field(default_factory=dict)
@@ -271,7 +271,7 @@ class Card(_Part):
     Wide: it is the form that a person fills in, and its keys are the words of that form.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f:,]+$")]
+    name: Annotated[str, TextForm(r"[^\x00-\x1f:,]{1,100}", "at most 100 characters, without colon and comma")]
     title: _Sentence
     measures: str = ""
     aliases: Names = ()

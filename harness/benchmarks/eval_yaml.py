@@ -20,7 +20,7 @@ from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.part import Part
+from harness.core.part import Part, TextForm
 from harness.core.placeholders import placeholders
 from harness.core.validation import validated
 
@@ -66,7 +66,9 @@ class _Task(Part):
     field_spec: _Fields
     shuffle_choices: bool | None = None
     epochs: Annotated[int, pydantic.Field(ge=1)] = 1
-    epoch_reducer: Annotated[str, pydantic.Field(pattern=r"^(mean|mode|max|pass_at_[0-9]+)$")] | None = None
+    epoch_reducer: Annotated[str, TextForm(r"mean|mode|max|pass_at_[0-9]+", "mean, mode, max or pass_at_K")] | None = (
+        None
+    )
     solvers: Annotated[list[_Solver], pydantic.Field(min_length=1)]
     scorers: Annotated[list[_Scorer], pydantic.Field(min_length=1)]
 

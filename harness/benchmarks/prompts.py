@@ -303,9 +303,11 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
         return _of_plugin(name, offered)
     if name not in available:
         hint = " It ships no more: questions.jsonl of its run shows the text." if name in _FORMER else None
+        # Nobody who misspells a prompt means to send none.
+        near = near_names(name, available.keys() - {"none"})
         raise UsageError(
             f"unknown prompt {name!r}; there are {', '.join(available)}. A template of your own gets a name under "
-            f"`prompts:` in the benchmark's card.{hint or near_names(name, available)}"
+            f"`prompts:` in the benchmark's card.{hint or near}"
         )
     return available[name]
 

@@ -21,6 +21,7 @@ MAX_SHOWN_CHARS = 4000
 """Number of characters of a response that are shown to the person, counted from its end."""
 
 VERDICTS: dict[str, VerdictName] = {"y": "correct", "n": "wrong", "u": "undecided"}
+"""Key that a person types → the verdict."""
 
 BACK = "b"
 """The key that takes the last verdict back."""
@@ -62,7 +63,7 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
     ]
     index = 0
     while index < len(samples):
-        benchmark, item, number_of = samples[index]
+        _, item, number_of = samples[index]
         _show(item, number_of)
         back = f"{BACK} = take the last verdict back, " if index else ""
         word = click.prompt(
@@ -72,11 +73,11 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
         )
         if word == "q":
             return
-        if word == BACK:
-            index -= 1
-            benchmark, item, _ = samples[index]
+        judged = index - 1 if word == BACK else index
+        benchmark, item, _ = samples[judged]
+        # None takes the stored verdict back.
         judge(benchmark, item.key, VERDICTS.get(word), who, undecided=item.undecided is True)
-        index += word != BACK
+        index = judged if word == BACK else judged + 1
 
 
 def _show(item: AuditItem, number: str) -> None:

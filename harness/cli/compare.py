@@ -34,10 +34,11 @@ def carry_out(options: CompareCommand) -> int:
     if options.as_json:
         say(decisions)
     else:
-        for number, pair in enumerate(pairs, 1):
+        for i, pair in enumerate(pairs):
             _print(pair, with_others=len(pairs) > 1)
-            if all(later.decision.of_mean[0] != pair.decision.of_mean[0] for later in pairs[number:]):
-                _print_means(pairs, pair.decision.of_mean[0])
+            run = pair.decision.of_mean[0]
+            if all(later.decision.of_mean[0] != run for later in pairs[i + 1 :]):  # the run's last benchmark
+                _print_means(pairs, run)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
     return EXIT_COMPLETE if options.margin is None else _margin_code(decisions, pairs.uncompared)
@@ -143,7 +144,8 @@ def _detectable(smallest: float | None) -> str:
 
 def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
     """Print the difference's interval if the same questions were asked again. compared: of the decision."""
-    words, width = point_cells(compared.difference)[1], 26 if compared.difference.at_most else 18
+    _, words, _ = point_cells(compared.difference)
+    width = 26 if compared.difference.at_most else 18
     click.echo(f"  same questions   {words:{width}} p {_p(decision.p_sampling)}  {decision.verdict}")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,12 +20,14 @@ from harness.core.nouns import count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from harness.benchmarks.card import Card
 
 PACKAGES = ("openai", "httpx", "mpmath", "xllamacpp", "huggingface-hub")
+"""Packages whose versions are printed."""
 SHOWN_FAILURES = 3
+"""Largest number of references of a card that are named, of those that fail and of those that no rule reads."""
 FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""
 
@@ -87,10 +89,7 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     """
     from harness.benchmarks import catalogue, data
 
-    rows: list[tuple[str, ...]] = []
-    needed: set[str] = set()
-    warnings: list[str] = []
-    passed = True
+    tests: list[CardTest] = []
     n_absent = 0
     cards = [catalogue.load_or_make(name) for name in names] or catalogue.cards()
     for card in cards:
@@ -98,26 +97,34 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
             n_absent += 1
             continue
         try:
-            row, passes = _test_card(card, needed, warnings)
+            tests.append(_test_card(card))
         except HarnessError as error:
-            row, passes = (card.name, "–", "–", "–", str(error)), False
-        rows.append(row)
-        passed = passed and passes
-    terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
+            tests.append(CardTest((card.name, "–", "–", "–", str(error)), passed=False))
+    header = ("benchmark", "references", "equal themselves", "differ when changed", "result")
+    terminal.table(header, [test.row for test in tests])
     if n_absent:
         click.echo(f"not tested, as their data are not here: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)")
-    for warning in warnings if names else ():
-        click.echo(f"warning: {warning}")
-    return passed, needed
+    for test in tests if names else ():
+        for warning in test.warnings:
+            click.echo(f"warning: {warning}")
+    return all(test.passed for test in tests), {name for test in tests for name in test.extensions}
 
 
-def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple[str, ...], bool]:
-    """Test one card: return its row of the table and whether it passes. Raises `UsageError` if its data or its own
-    function cannot be used.
+class CardTest(NamedTuple):
+    """The test of a card's references.
 
-    needed: gets the extensions that decide its answers. warnings: gets sentences on references that hardly a reply
+    row: of the table. extensions: those that decide its answers. warnings: sentences on references that hardly a reply
     equals, and what a run warns of if most references are sentences.
     """
+
+    row: tuple[str, ...]
+    passed: bool
+    extensions: Collection[str] = ()
+    warnings: Collection[str] = ()
+
+
+def _test_card(card: Card) -> CardTest:
+    """Test one card. Raises `HarnessError` if its data or its own function cannot be used."""
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
@@ -125,9 +132,8 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
 
     question_set = questions.build(card)
     card_questions = question_set.questions
-    warnings += question_set.notes
-    warnings += doubts_of_sentences([question_set])
-    needed.update(question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader))
+    warnings = [*question_set.notes, *doubts_of_sentences([question_set])]
+    extensions = {question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader)}
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
     result = self_test(card_questions)
     unread = [(name, reference) for name, reference in result.unread if not is_sign(reference)]
@@ -140,14 +146,14 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
         warnings.append(f"{card.name}: likewise {count_noun(len(unread) - SHOWN_FAILURES, 'other reference')}")
     if result.verifiers:
         shown = f"not tested: {', '.join(map(quoted, result.verifiers))} decides; try it with `harness grade`"
-        return (card.name, "–", "–", "–", shown), result.passed
+        return CardTest((card.name, "–", "–", "–", shown), result.passed, extensions, warnings)
     n_accepted = result.n_references - len(result.not_itself)
     n_refused = result.n_changed - len(result.not_distinct)
     failures = [quoted(reference) for _, reference in result.not_itself]
     failures += [f"{quoted(reference)} = {quoted(answer)}" for _, reference, answer in result.not_distinct]
     shown = "; ".join(failures[:SHOWN_FAILURES]) + (" …" if len(failures) > SHOWN_FAILURES else "")
     tested = (str(result.n_references), f"{n_accepted}/{result.n_references}", f"{n_refused}/{result.n_changed}")
-    return (card.name, *tested, shown or "passed"), result.passed
+    return CardTest((card.name, *tested, shown or "passed"), result.passed, extensions, warnings)
 
 
 def _damaged(path: Path) -> bool:

@@ -118,14 +118,16 @@ def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: li
 
     Raises `ServerError`, as the run would, if max_tokens does not fit and the options do not allow lowering it.
     """
-    name, benchmark, lowered = questions.name, settings.benchmarks[questions.name], None
+    name, benchmark = questions.name, settings.benchmarks[questions.name]
+    rows = []
     if contexts:
         bound = benchmark.sampling.max_tokens
-        lowered = fitted_max_tokens(name, questions.questions, bound, min(contexts), fit=settings.may_lower(name))
-        lowered = None if lowered == bound else lowered
+        fitted = fitted_max_tokens(name, questions.questions, bound, min(contexts), fit=settings.may_lower(name))
+        if fitted != bound:
+            rows.append((f"{name}: max_tokens, lowered to fit the context", str(fitted)))
     filled = settings.benchmark_record(name)["filled_by_server"]
     return [
-        *([] if lowered is None else [(f"{name}: max_tokens, lowered to fit the context", str(lowered))]),
+        *rows,
         (f"{name}: neutral", ", ".join(f"{k} {v}" for k, v in benchmark.neutral.items()) or "none"),
         (f"{name}: filled by the server", ", ".join(filled) or "nothing that is known"),
         (f"{name}: request", _request(settings, questions)),
@@ -142,7 +144,9 @@ def _judge_rows(
         return []
 
     settings, _ = judge_of(judge)
-    scope = f"{settings.scope}{', its verdict replaces that of the rules' if settings.override else ''}"
+    scope: str = settings.scope
+    if settings.override:
+        scope += ", its verdict replaces that of the rules"
     rows = [
         ("judge", settings.model),
         ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),
@@ -174,7 +178,6 @@ def _show_prompts(sets: list[QuestionSet]) -> None:
 
 def _request(settings: RunSettings, questions: QuestionSet) -> str:
     """The body of the first request without its prompt, with secrets hidden."""
-
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
     body = codec.decode(settings.template(questions.name).body(first, seed), dict)

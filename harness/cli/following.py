@@ -91,10 +91,14 @@ class ScoredTerminal(Terminal):
     def __init__(self) -> None:
         super().__init__()
         self._folder: RunFolder | None = None
+        """The run that is to be scored; None before its session begins."""
         self._scoring: subprocess.Popen[bytes] | None = None
+        """The process that scores; None before it is started, and if it cannot be."""
         self._is_warned = False
+        """Whether the user was told that the run is not scored."""
 
     def __enter__(self) -> Self:
+        # What the process that scores prints on standard output, and on standard error.
         self._out, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         return self
 
@@ -118,6 +122,7 @@ class ScoredTerminal(Terminal):
             self._tell()
 
     def _start(self, folder: RunFolder) -> None:
+        """Start the process that scores; if it cannot be started, say so."""
         command = isolated.command("harness", "score", str(folder.path), "--follow")
         with contextlib.suppress(OSError):
             self._scoring = subprocess.Popen(
@@ -132,10 +137,9 @@ class ScoredTerminal(Terminal):
         if not self._is_warned:
             self._is_warned = True
             self._errors.seek(0)
-            words = self._errors.read().decode("utf-8", "replace").strip().splitlines() or [
-                "no process could be started"
-            ]
-            self.warn(f"the accuracy so far cannot be shown, and the run goes on: {visible(words[-1], 400)}")
+            printed = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+            why = printed[-1] if printed else "no process could be started"
+            self.warn(f"the accuracy so far cannot be shown, and the run goes on: {visible(why, 400)}")
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
@@ -181,13 +185,5 @@ def _goes_on(folder: RunFolder) -> bool:
 def _words(score: Score) -> str:
     """The benchmark and its accuracy, in the words of the progress display."""
     from harness.showing.lines import score_in_words
-    from harness.showing.running_score import RunningEstimate, RunningScore, UndecidedBounds
 
-    accuracy, bounds = score.accuracy, score.undecided_bounds
-    running = RunningScore(
-        accuracy=accuracy and RunningEstimate(accuracy.value, accuracy.sampling and (*accuracy.sampling,)),
-        n_samples=score.n_samples,
-        n_undecided=score.n_undecided,
-        undecided_bounds=None if bounds is None else UndecidedBounds(bounds.low, bounds.high),
-    )
-    return f"{visible(score.benchmark, 60)} {score_in_words(running)}"
+    return f"{visible(score.benchmark, 60)} {score_in_words(score)}"

@@ -25,8 +25,9 @@ def carry_out(options: GateCommand) -> int:
     if options.example:
         click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return EXIT_COMPLETE
-    if options.dry_run and (given := "--json" if options.as_json else "RUN" if options.runs else ""):
-        raise UsageError(f"--dry-run says what a new gate will cost and find: leave out {given}")
+    if options.dry_run and (options.as_json or options.runs):
+        other = "--json" if options.as_json else "RUN"
+        raise UsageError(f"--dry-run says what a new gate will cost and find: leave out {other}")
     if options.policy is None:
         raise UsageError("name the policy's file; `harness gate --example` prints one")
     read = policies.read(options.policy)
@@ -57,16 +58,15 @@ def _look(gated: Gated) -> None:
     """Print the state of each benchmark that has rounds at a look."""
     for check in gated.checks:
         if check.rounds:
-            click.echo(
-                f"  {visible(check.benchmark)}: {check.state} after {check.rounds:g} round{'s' * (check.rounds != 1)}",
-                err=True,
-            )
+            rounds = f"{check.rounds:g} {'round' if check.rounds == 1 else 'rounds'}"
+            click.echo(f"  {visible(check.benchmark)}: {check.state} after {rounds}", err=True)
 
 
 def _foretell(benchmarks: list[Expected]) -> None:
     """Print what the gate will cost and find."""
     for each in benchmarks:
-        seen, n = each.forecast, each.n_questions
+        seen = each.forecast  # by simulation
+        n = each.n_questions
         known = f"learnt from {each.deviation.known} runs" if each.deviation.known else "stated by the policy"
         click.echo(
             f"{visible(each.benchmark)}: {count_noun(n, 'question')}; samples: {seen.rounds * n:,.0f} if all is well, "

@@ -83,16 +83,12 @@ class Helping(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; an unknown option is refused with the command that has it, or with near names."""
-        engine_words = args[args.index("--") + 1 :] if "--" in args else []
-        takes_engine_flags = any(SERVE_OPTION in parameter.opts for parameter in self.params)
-        if takes_engine_flags and engine_words and engine_words[0].startswith("-"):
-            typed = shlex.join(word for given in engine_words for word in (SERVE_OPTION, f"engine-flag={given}"))
-            raise click.UsageError(
-                f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
-            )
+        self._refuse_engine_words(ctx, args)
         if ctx.ignore_unknown_options:
             self._refuse_long_options(ctx, args)
-        refuses_more, ctx.allow_extra_args = not ctx.allow_extra_args, True
+        # click would refuse further arguments in words of its own.
+        refuses_more = not ctx.allow_extra_args
+        ctx.allow_extra_args = True
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -112,6 +108,16 @@ class Helping(click.Command):
                 raise UsageError(_too_many(rest, self, ctx))
         return rest
 
+    def _refuse_engine_words(self, ctx: click.Context, args: list[str]) -> None:
+        """Raise an error for flags of an engine behind `--`, which only `harness serve` takes there."""
+        engine_words = args[args.index("--") + 1 :] if "--" in args else []
+        takes_engine_flags = any(SERVE_OPTION in parameter.opts for parameter in self.params)
+        if takes_engine_flags and engine_words and engine_words[0].startswith("-"):
+            typed = shlex.join(word for given in engine_words for word in (SERVE_OPTION, f"engine-flag={given}"))
+            raise click.UsageError(
+                f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
+            )
+
     def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
         """Raise an error for a word that looks like a long option but is no flag, with similar flags."""
         flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
@@ -122,11 +128,11 @@ class Helping(click.Command):
                 self._refuse(ctx, name, " If it is the reference or the response, write -- before it.")
 
     def _refuse(self, ctx: click.Context, flag: str, remark: str = "") -> NoReturn:
-        """Raise the error for an unknown option: the sentence about this word, else the command that has it, else near
-        names; `remark` follows.
+        """Raise the error for an unknown option: the sentence about this word (of the command, then of `ELSEWHERE`),
+        else the command that has it, else near names; `remark` follows.
         """
-        is_sentence = " " in _elsewhere(flag, ctx)
-        if self.verb and (not is_sentence or flag[2:].replace("-", "_") in options_class(self.verb).refused):
+        has_sentence = " " in _elsewhere(flag, ctx)
+        if self.verb and (not has_sentence or flag[2:].replace("-", "_") in options_class(self.verb).refused):
             refuse_flag(self.verb, flag)
         raise click.UsageError(_no_such(flag, self, ctx) + remark, ctx) from None
 
@@ -136,9 +142,11 @@ _LONG_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
 
 def _example(command: click.Command, ctx: click.Context) -> str:
     """The first example in the command's help, without a remark or a second command; empty if it has none."""
-    path = f"harness {ctx.command_path.partition(' ')[2]} "
+    # The program may have been started by a path.
+    _, _, command_name = ctx.command_path.partition(" ")
     lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
-    return re.split(" +#| && ", next((line for line in lines if line.startswith(path)), ""))[0]
+    example = next((line for line in lines if line.startswith(f"harness {command_name} ")), "")
+    return re.split(" +#| && ", example)[0]
 
 
 def _refuse_assignments(rest: Sequence[str], command: click.Command, ctx: click.Context) -> None:
@@ -154,19 +162,22 @@ def _refuse_assignments(rest: Sequence[str], command: click.Command, ctx: click.
         taken = ctx.params.get(parameter.name or "")
         if isinstance(parameter, click.Argument) and taken is not None:
             rest = [*rest, *map(str, taken if isinstance(taken, list | tuple) else [taken])]
-    # Not by a `Path`, which raises for a word that is too long for a name.
-    for name in (word.partition("=")[0] for word in rest if "=" in word and not os.path.exists(word)):  # noqa: PTH110
-        if (flag := "--" + name.replace("_", "-")) in flags:
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        flag = "--" + name.replace("_", "-")
+        # Not by a `Path`, which raises for a word that is too long for a name.
+        if equals and flag in flags and not os.path.exists(word):  # noqa: PTH110
             raise UsageError(f"{name}=… is an option's form in Python; on a command line write {flag} VALUE")
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:
     """The sentence about arguments behind those that the command takes."""
     first, benchmarks = visible(rest[0], 80), ctx.params.get("benchmarks")
-    if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(command.collect_usage_pieces(ctx)):
+    pieces = command.collect_usage_pieces(ctx)
+    if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(pieces):
         listed = visible(",".join([benchmarks, *rest]), 200)
         return f"unexpected argument {first}: several benchmarks are separated by commas, as in {listed}"
-    taken = " ".join(piece for piece in command.collect_usage_pieces(ctx) if piece != ctx.command.options_metavar)
+    taken = " ".join(piece for piece in pieces if piece != command.options_metavar)
     return f"unexpected argument {first}: `{ctx.command_path}` takes {taken or 'options only'}"
 
 
@@ -216,15 +227,17 @@ def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
 
 
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
-    """The error for an unknown option: the flag that is meant, or near names."""
+    """The error for an unknown option: the flag or the argument that is meant, or near names."""
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
     dashed = name.replace("_", "-")
     word = dashed.lstrip("-").lower()
     if SERVE_OPTION in flags and word not in ELSEWHERE and (field := _server_flag(dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
-    own = dashed[2:].replace("-", "_")
-    if meant := own if any(parameter.name == own for parameter in command.params) else _elsewhere(dashed, ctx):
+    meant = dashed.removeprefix("--").replace("-", "_")
+    if all(parameter.name != meant for parameter in command.params):
+        meant = _elsewhere(dashed, ctx)
+    if meant:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
 

@@ -19,8 +19,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def printed_type(name: str) -> Any:
     """The type of an output. name: MODULE:TYPE or list[MODULE:TYPE]; its module is imported only here."""
     module, _, record = name.removeprefix("list[").removesuffix("]").partition(":")
-    one: Any = getattr(importlib.import_module(module), record)
-    return types.GenericAlias(list, one) if name.startswith("list[") else one
+    printed: Any = getattr(importlib.import_module(module), record)
+    return types.GenericAlias(list, printed) if name.startswith("list[") else printed
 
 
 def schema_flag() -> click.Option:
@@ -63,8 +63,13 @@ def printing() -> dict[str, str]:
             flags = [(name, option.prints) for option in options_of(options_class(name)).values()]
         else:
             group: click.Group = importlib.import_module(f"harness.cli.{name}").command
-            titled = ((name, group), *((f"{name} {key}", inner) for key, inner in sorted(group.commands.items())))
-            flags = [(title, flag.prints) for title, one in titled for flag in one.params if isinstance(flag, Flag)]
+            commands = {name: group} | {f"{name} {inner}": group.commands[inner] for inner in sorted(group.commands)}
+            flags = [
+                (title, parameter.prints)
+                for title, command in commands.items()
+                for parameter in command.params
+                if isinstance(parameter, Flag)
+            ]
         printed |= {title: prints for title, prints in flags if prints}
     return printed
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -22,8 +22,7 @@ from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
 from harness.verbs.judging_costs import ExpectedJudging, expected_judging
 
 SHOWN_CAUSES = 5
-
-F = TypeVar("F", bound=Callable[..., Any])
+"""Largest number of causes of missing replies that are printed."""
 
 
 def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
@@ -36,10 +35,8 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
             click.echo(line, err=stderr)
     costs = [report.cost for report in judged.reports if report.cost.replies]
     if len(costs) > 1:
-        click.echo(
-            f"the judge, on all benchmarks: cost in all sessions: {reduce(type(costs[0]).plus, costs).words}",
-            err=stderr,
-        )
+        total = reduce(lambda sum_so_far, cost: sum_so_far.plus(cost), costs)
+        click.echo(f"the judge, on all benchmarks: cost in all sessions: {total.words}", err=stderr)
     if judged.mute:
         click.echo(f"harness: {judged.mute}", err=True)
     outcome = judged.outcome
@@ -126,10 +123,10 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         parts.append(f"{report.n_owed} not yet judged")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
     yield f"  cost in all sessions: {report.cost.words}"
-    counts = (
-        "the judge's verdict counts"
-        if judge.override
-        else f"where judge and {report.first_grader} differ, the {report.first_grader} "
-        f"{'count' if report.first_grader == 'rules' else 'counts'} (override=true lets the judge count)"
-    )
+    if judge.override:
+        counts = "the judge's verdict counts"
+    else:
+        first = report.first_grader
+        verb = "count" if first == "rules" else "counts"
+        counts = f"where judge and {first} differ, the {first} {verb} (override=true lets the judge count)"
     yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)

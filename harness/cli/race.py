@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import click
@@ -20,7 +19,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
 from harness.scoring.race import RaceState
-from harness.verbs.race import Raced, race
+from harness.verbs.race import OnLook, Raced, race
 from harness.verbs.race import candidates as candidates_of
 
 
@@ -32,9 +31,9 @@ def carry_out(options: RaceCommand) -> int:
 
 def _race(options: RaceCommand) -> int:
     """Race, and print the result on standard output, warnings and owed samples on standard error."""
-    entrants = candidates_of([_own(text) for text in options.candidates], run_given(options))
+    entrants = candidates_of([_name_and_options(text) for text in options.candidates], run_given(options))
     with terminal.Terminal() as watcher:
-        raced = race(entrants, options.narrowed(RaceRules), watcher, partial(_look, {}))
+        raced = race(entrants, options.narrowed(RaceRules), watcher, look_printer())
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if options.as_json:
         say(_record(raced, code))
@@ -48,7 +47,7 @@ def _race(options: RaceCommand) -> int:
     return code
 
 
-def _own(text: str) -> tuple[str, dict[str, Any]]:
+def _name_and_options(text: str) -> tuple[str, dict[str, Any]]:
     """Split `NAME KEY=VALUE …`, a candidate of a race, into its name and options. Raises `UsageError` that names the
     wrong word.
     """
@@ -70,13 +69,21 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
     return name, own
 
 
-def _look(printed: dict[str, str], standings: Mapping[str, RaceState]) -> None:
-    """Print how each candidate compares with the baseline at a look, unless `printed` has its line from the last."""
-    for name, state in standings.items():
-        line = f"  {visible(name)}: {_in_words(state)}"
-        if state.rounds and printed.get(name) != line:
-            click.echo(line, err=True)
-        printed[name] = line
+def look_printer() -> OnLook:
+    """Return the function that prints at each look how each candidate compares with the baseline.
+
+    A line that is the same as at the look before is not printed again.
+    """
+    printed: dict[str, str] = {}
+
+    def print_look(standings: Mapping[str, RaceState]) -> None:
+        for name, state in standings.items():
+            line = f"  {visible(name)}: {_in_words(state)}"
+            if state.rounds and printed.get(name) != line:
+                click.echo(line, err=True)
+            printed[name] = line
+
+    return print_look
 
 
 def _in_words(state: RaceState) -> str:

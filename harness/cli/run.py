@@ -29,6 +29,7 @@ from harness.showing.lines import continued_in_words, duration
 from harness.verbs.run import run_at
 
 SHOWN_CAUSES = 5
+"""Largest number of causes of missing samples that are printed."""
 
 
 def carry_out(options: RunCommand) -> int:
@@ -165,7 +166,7 @@ def _print_outcome(ran: Ran, options: RunCommand) -> int:
         return EXIT_COMPLETE
     why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    is_final = outcome.causes and all(cause.kind in ("too_long", "rejected") for cause in outcome.causes)
-    how = "command again with a max_tokens or a field that the server accepts" if is_final else "same command again"
+    all_refused = outcome.causes and all(cause.kind in ("too_long", "rejected") for cause in outcome.causes)
+    how = "command again with a max_tokens or a field that the server accepts" if all_refused else "same command again"
     click.echo(f"harness: {owed}; give the {how} to request them", err=True)
     return EXIT_OWED

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from harness.cli import terminal
-from harness.cli.flags import SERVER_SCOPE, server_flags
+from harness.cli.flags import server_flags
 from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_flags, say
 from harness.core import plugins
@@ -22,6 +22,7 @@ from server_launchers.engines import table as engines
 from server_launchers.spec import words_of
 
 SHOWN_LOG_LINES = 200
+"""Number of lines of a log that `serve logs` prints, counted from its end."""
 
 
 class ServeGroup(HelpingGroup):
@@ -157,11 +158,10 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     summary: the engine's line in the help.
     """
 
-    def serve(extra_flags: tuple[str, ...], **given: Any) -> None:
-        from harness.cli.serve_start import Wish, start
+    def serve(**given: Any) -> None:
+        from harness.cli.serve_start import start
 
-        flags = {name: given.pop(name) for name in list(given) if name.startswith(f"{SERVER_SCOPE}_")}
-        start(Wish(engine=engine, extra_flags=extra_flags, flags=flags, **given))
+        start(engine, **given)
 
     return _EngineCommand(
         engine,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,53 +20,43 @@ from server_launchers import replicas
 from server_launchers.keeping import launch
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """A server that a command line asks for. flags: values of the flags that describe it, under `server_<field>`.
+def start(
+    engine: str,
+    model: str,
+    *,
+    name: str | None,
+    detach: bool,
+    dry_run: bool,
+    register: Path | None,
+    extra_flags: tuple[str, ...],
+    **flags: Any,
+) -> None:
+    """Start a server and hold it until it ends or a signal comes; the process then ends with exit code 2 in one case,
+    a server that ended by itself.
 
-    The other fields are the command's own arguments and flags, by their names.
-    """
-
-    engine: str
-    model: str
-    name: str | None
-    detach: bool
-    dry_run: bool
-    register: Path | None
-    extra_flags: tuple[str, ...]
-    flags: Mapping[str, Any]
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of a server's spec that the flags set."""
-        return server_fields(self.flags)
-
-
-def start(wish: Wish) -> None:
-    """Start the server and hold it until it ends or a signal comes.
-
-    With --register its addresses are registered as long as it is held. With --detach the server is started and not
-    held. With --dry-run only its command lines are printed.
+    name: None takes the model's. detach: start it, and hold it not. dry_run: only print its command lines. register:
+    file in which its addresses stand as long as it is held. extra_flags: words that the engine gets unchanged. flags:
+    values of the flags that describe the server, under `server_<field>`. Raises `UsageError`, `ServerError`.
     """
     watcher = Terminal()
-    spec = servers.spec(wish.engine, wish.model, watcher, **wish.fields, extra_flags=wish.extra_flags, name=wish.name)
-    if wish.register is not None:
-        if wish.detach:
+    spec = servers.spec(engine, model, watcher, **server_fields(flags), extra_flags=extra_flags, name=name)
+    if register is not None:
+        if detach:
             raise UsageError("--register does not work with --detach: the address is removed when the command ends")
         launch.refuse_unreachable(spec)
-    if wish.dry_run:
+    if dry_run:
         for line in replicas.dry_run(spec):
             click.echo(line)
         for sentence in replicas.remarks(spec):
             terminal.note(sentence)
         return
-    server = servers.launched(spec, watcher, detach=wish.detach)
-    if wish.detach:
+    server = servers.launched(spec, watcher, detach=detach)
+    if detach:
         return
     # Only now, since the server is ready. Before, SIGTERM kills this process, and the guard process that watches it
     # ends the server.
     _leave_at_signals()
-    with server, launch.registered(wish.register, spec, server.base_urls):
+    with server, launch.registered(register, spec, server.base_urls):
         click.echo("Ctrl-C stops it.", err=True)
         why = server.wait()
         if why is None:
@@ -85,4 +73,5 @@ def _leave_at_signals() -> None:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
+    """A handler of signals that ends the command as Ctrl-C does."""
     raise KeyboardInterrupt

@@ -42,9 +42,10 @@ def carry_out(options: ShowCommand) -> int:
     """Print what the options choose. Returns the exit code."""
     opened = OpenRun.of(open_scored(options.run), options.run.name)
     names = [options.benchmark] if options.benchmark else list(opened.benchmarks)
-    question, sample, benchmarks = options.question, None, [opened.benchmark(name) for name in names]
-    if question is not None:
-        benchmarks, question, sample = _find_question(opened, benchmarks, question)
+    benchmarks = [opened.benchmark(name) for name in names]
+    question, sample = None, None
+    if options.question is not None:
+        benchmarks, question, sample = _find_question(opened, benchmarks, options.question)
     choice = _choice(benchmarks, options)
     _page(_texts(benchmarks, question, sample, choice, reasoning=options.reasoning))
     # The problem is printed above, beside what can be read.
@@ -150,28 +151,9 @@ def _texts(
         for problem in benchmark.problems:
             yield f"{visible(problem)}\n"
         if sample is not None and question_id is not None:
-            question, key = benchmark.question(question_id), Key(question_id, sample)
-            stored = benchmark.offsets.read(key)
-            yield from printed.question_text(benchmark, question, style, whole=True)
-            yield "\n"
-            yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
-            yield f"\n{style.title('why')}\n"
-            yield from (f"  {visible(step)}\n" for step in why(benchmark, key))
-            if not stored.foreign:
-                yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
+            yield from _sample(benchmark, Key(question_id, sample), style, reasoning=reasoning)
         elif not choice.everything:
-            n, before = 0, ""
-            for question, key in matching_samples(benchmark, choice, question_id):
-                if question.question_id != before:
-                    yield from printed.question_text(benchmark, question, style, whole=False)
-                    yield "\n"
-                before = question.question_id
-                yield from printed.sample_text(
-                    benchmark, question, benchmark.offsets.read(key), style, reasoning=reasoning
-                )
-                yield f"{style.quiet('─' * 60)}\n"
-                n += 1
-            yield f"{visible(benchmark.name)}: {count_noun(n, 'sample')}\n"
+            yield from _matching(benchmark, choice, question_id, style, reasoning=reasoning)
         elif question_id is not None:
             yield from printed.question_text(benchmark, benchmark.question(question_id), style, whole=True)
             yield from printed.sample_list(sample_rows(benchmark, question_id), style)
@@ -181,6 +163,38 @@ def _texts(
             if by_hand := benchmark.by_hand():
                 yield f"{by_hand}; this list has these verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
+
+
+def _sample(benchmark: OpenBenchmark, key: Key, style: Style, *, reasoning: bool) -> Iterator[str]:
+    """Yield one sample: its question, the reply, the steps to its verdict, and the request that asks for it again."""
+    question, stored = benchmark.question(key.question_id), benchmark.offsets.read(key)
+    yield from printed.question_text(benchmark, question, style, whole=True)
+    yield "\n"
+    yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
+    yield f"\n{style.title('why')}\n"
+    yield from (f"  {visible(step)}\n" for step in why(benchmark, key))
+    if not stored.foreign:
+        yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
+
+
+def _matching(
+    benchmark: OpenBenchmark, choice: SampleFilter, question_id: str | None, style: Style, *, reasoning: bool
+) -> Iterator[str]:
+    """Yield the samples that a filter chooses, each question once before its samples, and their number.
+
+    question_id: of the only question to look at; None: all.
+    """
+    n_samples, last_id = 0, ""
+    for question, key in matching_samples(benchmark, choice, question_id):
+        if question.question_id != last_id:
+            yield from printed.question_text(benchmark, question, style, whole=False)
+            yield "\n"
+        last_id = question.question_id
+        stored = benchmark.offsets.read(key)
+        yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
+        yield f"{style.quiet('─' * 60)}\n"
+        n_samples += 1
+    yield f"{visible(benchmark.name)}: {count_noun(n_samples, 'sample')}\n"
 
 
 def _page(text: Iterator[str]) -> None:

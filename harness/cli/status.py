@@ -57,27 +57,29 @@ def carry_out(options: StatusCommand) -> None:
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
-    if run is not None and (shards := RunFolder(run).shards()):
-        states = [look(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
-    else:
-        states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
-    if options.watch:
-        if sweep is not None and sweep.running:
-            _watch_sweep(sweep.path, as_json)
-        else:
-            _watch(_folder(next((each for each in states if each.state != "ended"), states[0])), as_json)
-        return
-    if as_json:
+    states = _states(run, is_sweep=sweep is not None)
+    if options.watch and sweep is not None and sweep.running:
+        _watch_sweep(sweep.path, as_json)
+    elif options.watch:
+        watched = next((status for status in states if status.state != "ended"), states[0])
+        _watch(_folder(watched), as_json)
+    elif as_json:
         say(states)
-        return
-    if sweep is not None:
-        for line in _cells(sweep):
+    else:
+        for line in () if sweep is None else _cells(sweep):
             click.echo(line)
-    for number, status in enumerate(states):
-        if number:
-            click.echo()
-        for line in lines(status):
-            click.echo(line)
+        click.echo("\n\n".join("\n".join(lines(status)) for status in states))
+
+
+def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:
+    """The states of the runs to show: of a run with shards, each shard's too; of a sweep, and without a run (None), of
+    all that are under way. Raises `StoreError`.
+    """
+    if run is None or is_sweep:
+        return _under_way(run or Path("results"))
+    if shards := RunFolder(run).shards():
+        return [look(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
+    return [look(open_scored(run))]
 
 
 _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"draining": True}}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,25 +45,20 @@ def carry_out(options: SweepCommand) -> int:
         return EXIT_COMPLETE
     if options.file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
-    given = run_given(options), judge_fields(options.judge)
-    plan = functools.partial(cells.plan_of, options.file, *given, k=options.k, track=options.track)
     if options.follow is not None:
-        if options.dry_run or options.as_json:
-            raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
-        # All else is checked now: the first checkpoint may come in hours.
-        read = files.read(files.find(options.file))
-        checked = plan(file=cells.before_checkpoints(read))
-        expected.estimates(checked, download=True)
-        running.refuse_hopeless(checked, Watcher())
-        with _says_how_to_go_on():
-            return _follow(
-                checked, functools.partial(plan, file=read), read, 60 * options.follow, verify=options.verify
-            )
-    planned = plan()
+        return _follow(options, 60 * options.follow)
+    planned = _plan(options)
     if options.dry_run:
         return EXIT_OWED if sweep_plan.show(planned) else EXIT_COMPLETE
     with _says_how_to_go_on():
-        return _run(planned, verify=options.verify, as_json=options.as_json)
+        return _run(planned, options)
+
+
+def _plan(options: SweepCommand, file: SweepFile | None = None) -> Sweep:
+    """The cells of the options' file. file: as it was read before; None: it is read now. Raises `UsageError`."""
+    assert options.file is not None
+    given, judge = run_given(options), judge_fields(options.judge)
+    return cells.plan_of(options.file, given, judge, options.k, options.track, file)
 
 
 @contextmanager
@@ -80,37 +74,45 @@ def _says_how_to_go_on() -> Iterator[None]:
         raise
 
 
-def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience_s: float, *, verify: bool) -> int:
+def _follow(options: SweepCommand, patience_s: float) -> int:
     """Plan and carry out the sweep anew for each new checkpoint. Returns the last exit code.
 
-    checked: the plan before any checkpoint exists. patience_s: seconds without a new checkpoint after which the command
-    ends. verify: as the flag `--verify`.
+    patience_s: seconds without a new checkpoint after which the command ends.
     """
+    if options.dry_run or options.as_json:
+        raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
+    assert options.file is not None
+    file = files.read(files.find(options.file))
+    # All else is checked now: the first checkpoint may come in hours.
+    checked = _plan(options, cells.before_checkpoints(file))
+    expected.estimates(checked, download=True)
+    running.refuse_hopeless(checked, Watcher())
     warned: Counter[str] = Counter()
 
     def run(settled: Collection[Path]) -> int:
-        swept = _carry_out(plan().only(settled), warned)
-        _say_state(swept, verify=verify, as_json=False, follows=True)
-        return _code(swept, verify=verify)
+        swept = _carry_out(_plan(options, file).only(settled), warned)
+        _say_state(swept, options)
+        return _code(swept, options)
 
-    try:
-        watcher = Terminal(progress=False, warned=warned)
-        for sentence in checked.remarks:
-            watcher.warn(sentence)
-        return checkpoints.follow(file, run, patience_s, watcher)
-    finally:  # also after Ctrl-C
-        terminal.count_repeated(warned)
+    with _says_how_to_go_on():
+        try:
+            watcher = Terminal(progress=False, warned=warned)
+            for sentence in checked.remarks:
+                watcher.warn(sentence)
+            return checkpoints.follow(file, run, patience_s, watcher)
+        finally:  # also after Ctrl-C
+            terminal.count_repeated(warned)
 
 
-def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
+def _run(planned: Sweep, options: SweepCommand) -> int:
     """Carry the sweep out, and print how it ended. Returns the exit code."""
     warned: Counter[str] = Counter()
     try:
         swept = _carry_out(planned, warned)
     finally:  # also after Ctrl-C
         terminal.count_repeated(warned)
-    code = _code(swept, verify=verify)
-    if as_json:
+    code = _code(swept, options)
+    if options.as_json:
         say(
             SweepEnd(
                 sweep=planned.name,
@@ -121,7 +123,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
                 means=table.mean_records(swept),
             )
         )
-    _say_state(swept, verify=verify, as_json=as_json, follows=False)
+    _say_state(swept, options)
     return code
 
 
@@ -147,21 +149,21 @@ def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
         return carry_out_sweep(planned, watcher, on_cell)
 
 
-def _code(swept: Results, *, verify: bool) -> int:
-    """The exit code of a sweep. verify: as the flag `--verify`."""
+def _code(swept: Results, options: SweepCommand) -> int:
+    """The exit code of a sweep."""
     if swept.lost:
         return EXIT_OWED
-    return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
+    return StoppedByRule.exit_code if options.verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) -> None:
-    """Print the tables, where they are, how many cells are incomplete, and with `verify` the cells that disagree with
-    published scores. Without any score, each row of a table would only name an error once more.
+def _say_state(swept: Results, options: SweepCommand) -> None:
+    """Print the tables, where they are, how many cells are incomplete, and with --verify the cells that disagree with
+    published scores.
 
-    as_json: print no table, and so the reasons of the cells that did not run. follows: this command goes on with the
-    sweep by itself.
+    The tables are left out with --json, and without any score, when each row would only name an error once more; the
+    reasons of the cells that did not run are then printed in their place.
     """
-    has_table = not as_json and any(result.score is not None for result in swept.results)
+    has_table = not options.as_json and any(result.score is not None for result in swept.results)
     if has_table:
         terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
@@ -172,19 +174,20 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
             # A reason in the cell's record was printed when the cell ended.
             if (stored := record.read(swept.sweep.out, result.cell.name)) is None or not stored.reason:
                 click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
-    if verify:
+    if options.verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
     n = len(swept.results)
     if lost := len(swept.lost):
-        again = "each change of a checkpoint" if follows else "the same command"
+        again = "the same command" if options.follow is None else "each change of a checkpoint"
         click.echo(
             f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, "
             "unless their reason asks for something else first",
             err=True,
         )
     else:
-        terminal.note(f"complete{' so far' if follows else ''}: {count_noun(n, 'cell')}")
+        so_far = "" if options.follow is None else " so far"
+        terminal.note(f"complete{so_far}: {count_noun(n, 'cell')}")
 
 
 def _list() -> None:

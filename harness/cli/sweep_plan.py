@@ -57,8 +57,8 @@ def _server(group: Sequence[Cell]) -> str:
     from server_launchers import replicas
 
     if group[0].options.serve is None:
-        named = any(cell.options.base_url or cell.options.provider for cell in group)
-        return "a server that runs already" if named else f"the server of {URL_VARIABLE}, or the running one"
+        names_server = any(cell.options.base_url or cell.options.provider for cell in group)
+        return "a server that runs already" if names_server else f"the server of {URL_VARIABLE}, or the running one"
     try:
         spec = running.server_of(group[0], Terminal(progress=False))
         return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])
@@ -70,9 +70,11 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
     at_most = "≤ " if expected.at_most else ""
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
-    most = "done" if expected.done else "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
+    most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
+    if expected.done:
+        most = "done"
     numbers = (questions, str(expected.samples), most)
-    return expected.cell.name, expected.benchmark, *numbers, expected.settings, expected.published
+    return (expected.cell.name, expected.benchmark, *numbers, expected.settings, expected.published)
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:

@@ -17,6 +17,7 @@ from harness.scoring.stats import Z_95
 from harness.verbs.compare import verify
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
+"""How a benchmark stands beside its published scores → the exit code; the largest of all benchmarks counts."""
 
 
 def carry_out(options: VerifyCommand) -> int:
@@ -65,8 +66,7 @@ def _verdict(comparison: PublishedComparison) -> str:
     if comparison.verdict == "compatible":
         smallest = comparison.detectable
         seen = "no difference that is possible" if smallest is None else f"{in_percent(smallest)} points"
-        seen = f"; could have seen {seen}"
-        return f"compatible ({ours}{seen})"
+        return f"compatible ({ours}; could have seen {seen})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""
     if comparison.error is not None:

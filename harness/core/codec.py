@@ -37,8 +37,11 @@ _TYPES = {
     "str": "a text", "bool": "true or false", "int": "a whole number", "float": "a number", "array": "a list",
     "object": "a mapping", "null": "nothing",
 }  # fmt: skip
+"""msgspec's name of a type → ours."""
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
+"""msgspec's message about a value of another type; the groups are the types."""
 _PLACE = re.compile(r"(?s)(.*) - at `(?:key in )?\$\.?(.*)`")
+"""msgspec's message with the path of the field behind it; the groups are both."""
 
 
 def mistake_in_words(error: Exception, expected_type: Any) -> str:
@@ -56,11 +59,13 @@ def mistake_in_words(error: Exception, expected_type: Any) -> str:
         listed = f"; expected {', '.join(choices[:-1])} or {choices[-1]}" if len(choices) > 1 else ""
         message = f"{message.replace('Invalid enum value', 'unknown value')}{listed}"
     elif (types := _EXPECTED.fullmatch(message)) is not None:
-        expected, given = (
-            " or ".join(map(_TYPES.get, kinds, kinds)) for kinds in (part.split(" | ") for part in types.groups())
-        )
-        message = f"expected {expected}, found {given}"
+        message = f"expected {_types_in_words(types[1])}, found {_types_in_words(types[2])}"
     return f"{field}{message}"
+
+
+def _types_in_words(types: str) -> str:
+    """Types as msgspec lists them (`str | null`) in our words (`a text or nothing`)."""
+    return " or ".join(_TYPES.get(name, name) for name in types.split(" | "))
 
 
 def _choices(expected_type: Any, field: str) -> list[str]:
@@ -78,6 +83,7 @@ def _choices(expected_type: Any, field: str) -> list[str]:
 
 
 def _alternatives(node: inspect.Type) -> list[inspect.Type]:
+    """The types that a union allows; of another type, that type alone."""
     return [*node.types] if isinstance(node, inspect.UnionType) else [node]
 
 

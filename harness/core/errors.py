@@ -148,9 +148,9 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     """
     shown = {candidate: candidate for candidate in sorted(names)} | dict(aliases or {})
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
-    # More than are shown, since several may be aliases of one name.
     import difflib  # takes milliseconds, and no misspelt name is the rule
 
+    # More than are shown, since several may be aliases of one name.
     near = difflib.get_close_matches(name.casefold(), folded, n=4 * MAX_NEAR, cutoff=0.6)
     ratios = [difflib.SequenceMatcher(None, candidate, name.casefold()).ratio() for candidate in near]
     # A name that is much less alike than the nearest one is not what was meant.

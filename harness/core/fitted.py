@@ -49,41 +49,47 @@ class Fitted:
         names: Collection[int] = (0,),
     ) -> None:
         self._numeric, self._names = numeric, names
+        # By column, the heading first.
         self._cells = list(zip(*(map(visible, row) for row in (columns, *rows)), strict=True))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the tables: each begins with the names and takes the next columns while there is room, at least one."""
         # Each column takes a space before and after it.
         most = max(_MIN_NAME, options.max_width // (2 * max(1, len(self._names))) - 2)
-        least = {number: self._least(number, most) for number in self._names}
+        least = {column: self._least(column, most) for column in self._names}
         room = options.max_width - sum(width + 2 for width in least.values())
-        others = [number for number in range(len(self._cells)) if number not in self._names]
-        least |= {number: self._least(number, room - 2) for number in others}
+        waiting = [column for column in range(len(self._cells)) if column not in self._names]
+        least |= {column: self._least(column, room - 2) for column in waiting}
         while True:
-            left, part = room, list(self._names)
-            while others and (least[others[0]] + 2 <= left or len(part) == len(self._names)):
-                left -= least[others[0]] + 2
-                part.append(others.pop(0))
-            yield self._part(sorted(part), least, left)
-            if not others:
+            spare, shown = room, list(self._names)
+            while waiting and (least[waiting[0]] + 2 <= spare or len(shown) == len(self._names)):
+                spare -= least[waiting[0]] + 2
+                shown.append(waiting.pop(0))
+            yield self._table(sorted(shown), least, spare)
+            if not waiting:
                 return
 
-    def _least(self, number: int, most: int) -> int:
+    def _least(self, column: int, most: int) -> int:
         """The width at which the column breaks neither a word nor, if it is numeric, a cell; `most` at most."""
-        heading, *cells = self._cells[number]
-        whole = cells if number in self._numeric else [word for cell in cells for word in cell.split()]
+        heading, *cells = self._cells[column]
+        whole = cells if column in self._numeric else [word for cell in cells for word in cell.split()]
         return max(1, min(most, max(map(cell_len, [*heading.split(), *whole]), default=1)))
 
-    def _part(self, numbers: Sequence[int], least: dict[int, int], left: int) -> Table:
-        """Some columns as a table. What is left of the width goes to columns that would need further lines."""
-        shown, widths = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), dict(least)
-        lacking = {n: max(map(cell_len, self._cells[n])) - least[n] for n in numbers if n not in self._numeric}
-        for n_served, number in enumerate(sorted(lacking, key=lacking.__getitem__)):
-            widths[number] += (more := max(0, min(lacking[number], left // (len(lacking) - n_served))))
-            left -= more
-        for number in numbers:
-            side: Literal["left", "right"] = "right" if number in self._numeric else "left"
-            shown.add_column(Text(self._cells[number][0]), width=widths[number], overflow="fold", justify=side)
-        for row in zip(*(self._cells[number][1:] for number in numbers), strict=True):
-            shown.add_row(*map(Text, row))
-        return shown
+    def _table(self, columns: Sequence[int], least: dict[int, int], spare: int) -> Table:
+        """These columns as a table. spare: width beside the columns' least; it goes to columns that would break text,
+        first to the one that lacks least, and in equal shares where it is not enough for all.
+        """
+        widths = dict(least)
+        lacking = {n: max(map(cell_len, self._cells[n])) - least[n] for n in columns if n not in self._numeric}
+        for n_served, column in enumerate(sorted(lacking, key=lacking.__getitem__)):
+            share = spare // (len(lacking) - n_served)
+            more = max(0, min(lacking[column], share))
+            widths[column] += more
+            spare -= more
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        for column in columns:
+            side: Literal["left", "right"] = "right" if column in self._numeric else "left"
+            table.add_column(Text(self._cells[column][0]), width=widths[column], overflow="fold", justify=side)
+        for row in zip(*(self._cells[column][1:] for column in columns), strict=True):
+            table.add_row(*map(Text, row))
+        return table

@@ -1,8 +1,13 @@
-"""The base class of mappings that a person writes in YAML (cards, presets, sweeps)."""
+"""The base class of mappings that a person writes in YAML (cards, presets, sweeps), and the forms of texts in them."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 
 class Part(BaseModel):
@@ -10,3 +15,31 @@ class Part(BaseModel):
 
     # defer_build: pydantic compiles a class's check when it first reads one, so a start pays only for what it reads.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    r"""The form of a text: `Annotated[str, TextForm(r"https://\S+", "an address that begins with https://")]`.
+
+    pattern: matches the whole text. words: the form in the error for another text, after "expected".
+    """
+
+    pattern: str
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def check(text: str) -> str:
+            if re.fullmatch(self.pattern, text) is None:
+                raise ValueError(f"expected {self.words}")
+            return text
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^({self.pattern})$"}
+
+
+SHORT_NAME = TextForm(r"[a-z0-9][a-z0-9._-]{0,79}", "at most 80 small letters, digits, . _ -, a letter or digit first")
+"""A name of which a folder's name is made."""
+
+HTTPS = TextForm(r"https://.+", "an address that begins with https://")

@@ -111,8 +111,8 @@ def list_plugins() -> list[Plugin]:
     return [
         Plugin(kind, name, point.value, _package(point))
         for kind in KINDS
-        for name, points in sorted(_points(kind).items())
-        for point in points
+        for name, same_name in sorted(_points(kind).items())
+        for point in same_name
     ]
 
 
@@ -207,6 +207,7 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
 
 
 def _unusable_error(kind: Kind, point: EntryPoint, why: str) -> UsageError:
+    """The error to raise for a plug-in that cannot be used; it names the package."""
     return UsageError(
         f"the {kind} {visible(point.name, 100)!r} of the package {visible(_package(point), 100)} cannot be used "
         f"({visible(point.value, 100)}): {why}"
@@ -214,6 +215,7 @@ def _unusable_error(kind: Kind, point: EntryPoint, why: str) -> UsageError:
 
 
 def _point(kind: Kind, name: str) -> EntryPoint | None:
+    """The entry point of a plug-in; None if no package offers that name. Raises `UsageError` if two offer it."""
     points = _points(kind).get(name, ())
     if len(points) > 1:
         packages = " and ".join(sorted(visible(_package(point), 100) for point in points))
@@ -234,4 +236,5 @@ def _points(kind: Kind) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def _package(point: EntryPoint) -> str:
+    """Name and version of the package that declares it."""
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "unknown"

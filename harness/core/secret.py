@@ -208,6 +208,7 @@ def without_secrets(value: Any, *, queries: bool = False) -> Any:
 
 
 def _hide_in_field(name: str, value: Any, queries: bool) -> Any:
+    """The value of a field of this name, as `without_secrets` returns it."""
     if is_secret(name, value):
         return HIDDEN
     if name.removeprefix("judge_") in _BODY_FIELDS:
@@ -241,7 +242,7 @@ def without_typed_secrets(text: str, words: Iterable[str]) -> str:
 
 
 _PARTS = re.compile(r"""[^\s"'{}]+""")
-
+"""The words of a secret that is written in JSON or in several words."""
 
 MIN_HIDDEN_CHARS = 4
 """A shorter secret is not looked for in a text, where it may be a part of any word."""
@@ -249,7 +250,10 @@ MIN_HIDDEN_CHARS = 4
 
 def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield (the word with its secrets hidden, its secrets) for each word of a command line."""
-    option, awaits_key = "", False
+    option = ""
+    """The flag just before the word, without dashes; empty if another value stands between."""
+    awaits_key = False
+    """Whether a flag that is named as a key's awaits its value: the next word that is no flag is a key."""
     for word in words:
         name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         if word.startswith("--") and not equals:

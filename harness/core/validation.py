@@ -21,14 +21,6 @@ _IN_WORDS = (
         r"^(?:List|Tuple|Value) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
         r"expected \1, found \2",
     ),
-    (
-        r"^String should match pattern '\^\[a-z0-9\]\[a-z0-9\._-\].*",
-        "expected at most 80 small letters, digits, . _ -, a letter or digit first",
-    ),
-    (r"^String should match pattern '\^\[0-9a-f\]\{(\d+)\}.*", r"expected \1 digits of 0-9 a-f"),
-    (r"^String should match pattern '\^https.*", "expected an address that begins with https://"),
-    (r"^String should match pattern '\^\(100.*", "expected a number from 0 to 100, such as 61.2"),
-    (r"^String should match pattern '(.*)'$", r"expected a text of the form \1"),
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
     (r"^Input is not a valid path.*", "expected a path"),
     (r"Input should be", "expected"),
@@ -48,16 +40,16 @@ _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_temp
 
 
 class Problem(NamedTuple):
-    """The first problem in a value that pydantic refused. All four texts are safe to print.
+    """The first problem in a value that pydantic refused. All texts are safe to print.
 
-    field: dotted path to the problem; empty if it is the value as a whole. complaint: what is wrong, without the
-    field's name. value: the refused value in Python's notation, cut; empty for a mapping and for a value that may hold
-    a key. sentence: the first three in one sentence.
+    keys: the path to the problem; empty if it is the value as a whole. field: the same with dots. complaint: what is
+    wrong, without the field's name and the refused value. sentence: both with the complaint; a mapping, and a value
+    that may hold a key, is left out.
     """
 
+    keys: tuple[str | int, ...]
     field: str
     complaint: str
-    value: str
     sentence: str
 
 
@@ -90,31 +82,36 @@ _NAME_OF_KIND = re.compile(r"str|int|float|bool|list|dict|tuple|constrained-\w+|
 
 
 def located(problems: Sequence[ErrorDetails], value: Any) -> list[ErrorDetails]:
-    """The problems with paths of keys and indices alone, without the names of the kinds that pydantic tried at a value
-    of several kinds; there, only the deepest problems are left, and those at one path are one.
+    """The problems, one for each path, with paths of keys and indices alone.
 
-    value: what was refused.
+    At a value that may be of several kinds, pydantic names a problem for each kind: those at one path become one, and
+    those above a deeper one are left out. value: what was refused.
     """
     by_path: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for problem in problems:
-        inner, path = value, list[str | int]()
-        for part in problem["loc"]:
-            is_key = isinstance(inner, dict | list) and part in (
-                inner if isinstance(inner, dict) else range(len(inner))
-            )
-            if is_key or not _NAME_OF_KIND.fullmatch(str(part)):
-                inner = inner[part] if is_key else None
-                path.append(part)
-        by_path.setdefault(tuple(path), []).append(problem)
-    cleaned: list[ErrorDetails] = []
+        by_path.setdefault(_keys_to(problem["loc"], value), []).append(problem)
+    merged: list[ErrorDetails] = []
     for keys, at_path in by_path.items():
-        is_deepest = not any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
-        if is_deepest:
+        has_deeper = any(deeper[: len(keys)] == keys != deeper for deeper in by_path)
+        if not has_deeper:
             # What was found instead stands last.
             complaints = sorted(dict.fromkeys(map(_complaint, at_path)), key=lambda words: ", found " in words)
             words = " or ".join(complaints).replace(" or expected ", " or ")
-            cleaned.append({**at_path[0], "loc": keys, "msg": words if len(at_path) > 1 else at_path[0]["msg"]})
-    return cleaned
+            merged.append({**at_path[0], "loc": keys, "msg": words if len(at_path) > 1 else at_path[0]["msg"]})
+    return merged
+
+
+def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
+    """The path of a problem in `value`, without the names of the kinds that pydantic tried on the way."""
+    keys = []
+    inner = value
+    for part in path:
+        is_index = isinstance(inner, list) and part in range(len(inner))
+        is_key = isinstance(inner, dict) and part in inner
+        if is_index or is_key or not _NAME_OF_KIND.fullmatch(str(part)):
+            keys.append(part)
+            inner = inner[part] if is_index or is_key else None
+    return tuple(keys)
 
 
 def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
@@ -124,23 +121,24 @@ def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
 
 def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     """One problem of a pydantic error in words."""
-    field = visible(".".join(str(part) for part in first["loc"]), 200)
+    keys = first["loc"]
+    field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
-        near = near_names(str(first["loc"][-1]), names)
-        return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}")
+        near = near_names(str(keys[-1]), names)
+        return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
-        return Problem(field, "is missing", "", f"the key {field!r} is missing")
+        return Problem(keys, field, "is missing", f"the key {field!r} is missing")
     complaint = visible(_complaint(first))
-    input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
-    near = ""
-    if first["type"] in ("literal_error", "enum") and input_text:
+    sentence = f"{field}: {complaint}" if field else complaint
+    may_show = not _may_be_secret(keys, first["input"])
+    if may_show and ", found " not in complaint:  # A list of the wrong length is counted in the complaint.
+        sentence += f", found {quoted(repr(first['input']))}"
+    if first["type"] == "string_type" and isinstance(first["input"], bool):
+        sentence += " (YAML reads yes, no, on and off as true and false: quote the word)"
+    if may_show and first["type"] in ("literal_error", "enum"):
         near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
-    # A key of YAML that is true or false was written as a word where a text is expected.
-    yaml = " (YAML reads yes, no, on and off as true and false: quote the word)" if _is_yaml_word(first) else ""
-    # A list of the wrong length is counted in the complaint.
-    shown = f", found {input_text}" if input_text and ", found " not in complaint else ""
-    sentence = f"{complaint}{shown}{yaml}{f'.{near}' if near else ''}"
-    return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
+        sentence += f".{near}" if near else ""
+    return Problem(keys, field, complaint, sentence)
 
 
 def _complaint(problem: ErrorDetails) -> str:
@@ -149,11 +147,6 @@ def _complaint(problem: ErrorDetails) -> str:
     for theirs, ours in _IN_WORDS:
         complaint = re.sub(theirs, ours, complaint)
     return complaint
-
-
-def _is_yaml_word(problem: ErrorDetails) -> bool:
-    """Whether a text was expected and YAML has read the word as true or false."""
-    return problem["type"] == "string_type" and isinstance(problem["input"], bool)
 
 
 def _may_be_secret(where: Sequence[object], value: object) -> bool:

@@ -329,4 +329,7 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     named = f"name the column of {role} with {field}"
     if perhaps is not None:
         named += f" ({field}={perhaps} if {visible(perhaps, 60)} is that of the replies)"
-    return UsageError(f"{row.where} has no usual column for {role}. It has {have}: {named}")
+    usual = {"response_key": "response, output, completion, gen …", "answer_key": "answer, reference, gold, target …"}
+    if field == "answer_key":
+        named += "; or name the benchmark that the file answers with `benchmark`"
+    return UsageError(f"{row.where} has no usual column for {role}. It has {have}; usual are {usual[field]}: {named}")

@@ -119,13 +119,12 @@ DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
 """The defaults, which suit reasoning models (DeepSeek-R1's authors advise them)."""
 
 
-def resolve(*layers: Sampling | None) -> Sampling:
-    """Merge layers of settings, given from the strongest to the weakest; None is an absent layer.
+def resolve(*layers: Sampling) -> Sampling:
+    """Merge layers of settings, given from the strongest to the weakest.
 
     Fields that no layer sets come from `DEFAULT_SAMPLING`.
     """
     result = DEFAULT_SAMPLING
     for layer in reversed(layers):
-        if layer is not None:
-            result = layer.over(result)
+        result = layer.over(result)
     return result

@@ -85,13 +85,18 @@ class ProgressDisplay:
 
     def __init__(self, folder: RunFolder | None = None, cell: str = "") -> None:
         self._cell = cell
+        self._running = None if folder is None else RunningScores(folder)
+        self._last: Progress | None = None
+        """The latest progress; None before the first one and once the display has ended."""
         self._redraws = can_redraw()
         self._screen: TerminalScreen | None = None
+        # Without a screen, single lines are printed:
         self._due = 0.0
+        """Second, on the monotonic clock, at which the next line is due; 0 before the first progress."""
         self._stopping = False
+        """Whether the line that says that the run ends has been printed."""
         self._printed: Progress | None = None
-        self._last: Progress | None = None
-        self._running = None if folder is None else RunningScores(folder)
+        """The progress that the last line shows."""
 
     def __call__(self, progress: Progress) -> None:
         """Show `progress`; without a terminal, only if a line is due or the run has just begun to end."""

@@ -14,6 +14,7 @@ from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.generation.progress import BenchmarkProgress, Progress
+    from harness.scoring.score import Score
     from harness.showing.running_score import RunningScore
 
 MIN_BAR_CELLS = 10
@@ -142,15 +143,15 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     tokens += f" · {progress.in_flight}/{progress.concurrency} in flight"
     present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
     troubled = [endpoint for endpoint in present if endpoint.state != "open"]
-    left = "too early to say when it ends"
-    if progress.stopping or progress.paused or progress.done >= progress.total:
-        left = ""
-    elif present and len(troubled) == len(present):
-        left = "no endpoint is asked at present"  # A pace is no forecast while a server says when to come back.
-    elif progress.eta is not None:
-        left = time_left(progress, progress.eta)
-    facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
-    facts.append([Span("time      ", "label"), Span(" · ".join(filter(None, (duration(progress.elapsed_s), left))))])
+    time = duration(progress.elapsed_s)
+    if not (progress.stopping or progress.paused or progress.done >= progress.total):
+        if present and len(troubled) == len(present):
+            time += " · no endpoint is asked at present"  # A pace is no forecast while a server says when to come back.
+        elif progress.eta is not None:
+            time += f" · {time_left(progress, progress.eta)}"
+        else:
+            time += " · too early to say when it ends"
+    facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
     if progress.continued:
         facts.append([Span("salvage   ", "label"), Span(continued_in_words(progress.continued, progress.kept_tokens))])
     if ending := _ending(progress):
@@ -283,7 +284,7 @@ def _of_session(progress: Progress) -> str:
     return f" of this session's {progress.finished:,}" if progress.done > progress.finished else ""
 
 
-def score_in_words(score: RunningScore, stored: int | None = None) -> str:
+def score_in_words(score: RunningScore | Score, stored: int | None = None) -> str:
     """Return `61.2% right so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
 
     stored: number of samples on disk now; None: those that the score was made of.
@@ -295,8 +296,10 @@ def score_in_words(score: RunningScore, stored: int | None = None) -> str:
     of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
     graded = f"{score.n_samples:,}{of_stored} graded"
     if score.n_undecided:
-        undecided = f"{graded}, {'all' if score.n_undecided >= score.n_samples else f'{score.n_undecided:,}'} undecided"
-        if bounds is None or score.n_undecided >= score.n_samples:
+        if score.n_undecided >= score.n_samples:
+            return f"{graded}, all undecided"
+        undecided = f"{graded}, {score.n_undecided:,} undecided"
+        if bounds is None:
             return undecided
         return f"{in_percent(bounds.low)} to {in_percent(bounds.high)}% right so far, {undecided}"
     if accuracy is None:

@@ -49,6 +49,7 @@ class RunningScores:
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._seen: dict[str, tuple[tuple[int, int], RunningScore | None]] = {}
+        """Benchmark → (when its files of scores and questions were written, its score) of the last look."""
 
     def look(self, benchmarks: list[str]) -> dict[str, RunningScore]:
         """Return the scores by benchmark, without those that are missing, unreadable, or of other questions."""

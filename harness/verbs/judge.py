@@ -266,7 +266,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """
     try:
         reached = servers.find(who)
-        looks = servers.look(reached, who, watcher)
+        looks = servers.look_at(reached, who, watcher)
     except ServerError as error:
         raise _of_judge(who.model or "", error) from error
     except UsageError as error:

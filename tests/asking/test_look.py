@@ -61,7 +61,7 @@ def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[servers.Loo
         monkeypatch.setattr(servers, "LOOK_S", seconds)
         watcher = Warned()
         with options(*answers) as run_options, contextlib.suppress(ServerError):
-            looks = servers.look(servers.find(run_options), run_options, watcher)
+            looks = servers.look_at(servers.find(run_options), run_options, watcher)
             if looks.each[-1].failure is None:
                 return looks, watcher
     pytest.fail("the server that answers was not taken")
@@ -94,12 +94,12 @@ def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_aske
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
     watcher = Warned()
     with options(interim, interim) as run_options:
-        looks = servers.look(servers.find(run_options), run_options, watcher)
+        looks = servers.look_at(servers.find(run_options), run_options, watcher)
         assert [one.failure for one in looks.each] == [None, None]
         assert all("does not finish its answer" in said and "m is asked all the same" in said for said in watcher.said)
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="does not finish its answer"):
-            servers.look(servers.find(run_options), run_options, Warned())
+            servers.look_at(servers.find(run_options), run_options, Warned())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
@@ -109,7 +109,7 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
 
         with FakeServer(answer) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
-            servers.look(servers.find(run_options), run_options, Warned())
+            servers.look_at(servers.find(run_options), run_options, Warned())
             return len(server.requests)
 
     assert counted(2) == counted(2000)
@@ -122,7 +122,7 @@ def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of
     with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
         unnamed = RunOptions(base_url=(server.base_url,))
         reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
-        assert servers.look(reached, unnamed, Warned()).model == model
+        assert servers.look_at(reached, unnamed, Warned()).model == model
 
 
 KEY = "sk-0123456789abcdef"

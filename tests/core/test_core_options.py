@@ -185,9 +185,9 @@ def problem(value: Any) -> Problem:
 
 def test_a_value_out_of_bounds_is_named_with_its_path_and_what_was_found() -> None:
     assert problem({"title": "x", "sampling": {"top_p": 1.5}}) == Problem(
+        ("sampling", "top_p"),
         "sampling.top_p",
         "expected a number less than or equal to 1",
-        "1.5",
         "sampling.top_p: expected a number less than or equal to 1, found 1.5",
     )
 

@@ -102,6 +102,6 @@ def test_a_text_is_no_number_in_the_sampling() -> None:
 
 def test_a_stronger_layer_of_sampling_replaces_what_it_sets_and_no_more() -> None:
     weak, strong = Sampling(temperature=0.9, top_k=20), Sampling(temperature=0.2)
-    assert resolve(strong, None, weak).sent() == {**DEFAULT_SAMPLING.sent(), "temperature": 0.2, "top_k": 20}
+    assert resolve(strong, weak).sent() == {**DEFAULT_SAMPLING.sent(), "temperature": 0.2, "top_k": 20}
     assert resolve(weak, strong).sent()["temperature"] == 0.9
-    assert resolve(None).sent() == resolve().sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}
+    assert resolve().sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}

@@ -270,6 +270,7 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
+        ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
         ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "no benchmark"),
         ("floor: 90, loss: 2", "false_alarm: 0\n", "greater than"),
     ],

@@ -182,14 +182,14 @@ def test_a_race_that_cannot_be_is_refused(
 
 
 def test_a_look_prints_what_it_changed_and_counts_one_round_as_one(capsys: pytest.CaptureFixture[str]) -> None:
-    printed: dict[str, str] = {}
+    print_look = race_command.look_printer()
     waiting = RaceState(
         1, -0.3, Interval(-0.9, -0.1), "undecided", 1, "worse after 1 round, to be confirmed by round 2"
     )
     decided = waiting._replace(rounds=2, verdict="worse", withheld="")
     for rounds, state in ((0, waiting._replace(rounds=0)), (1, waiting), (2, decided), (3, decided), (4, decided)):
         like = RaceState(rounds, 0.0, Interval(-1.0, 1.0), "undecided", 0)
-        race_command._look(printed, {"int4": state, "like": like})
+        print_look({"int4": state, "like": like})
     lines = capsys.readouterr().err
     assert [line for line in lines.splitlines() if "int4" in line] == [
         "  int4: -30.0 points after 1 round, between -90.0 and -10.0: undecided (worse after 1 round, to be confirmed "

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from harness.core import yaml_file
-from harness.core.part import Part
+from harness.core.part import HTTPS, Part, TextForm
 from harness.core.validation import validated
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
@@ -25,16 +25,16 @@ class _SourceFields(Part):
     """
 
     title: str
-    url: str = pydantic.Field(pattern=r"^https://")
+    url: Annotated[str, HTTPS]
     by: Literal["authors", "others"]
     engine: str = ""
     note: str = ""
     checked: datetime.date | None = None
 
 
-_PERCENT = r"^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)$"
+_PERCENT = r"100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?"
 
-Percent = Annotated[str, pydantic.Field(pattern=_PERCENT)]
+Percent = Annotated[str, TextForm(_PERCENT, "a number from 0 to 100, such as 61.2")]
 """A percentage as its source prints it; as a text it keeps the zeros at its end."""
 
 
@@ -54,7 +54,7 @@ class _ScoreRow(Part):
 
     model: str
     benchmark: str
-    metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
+    metric: Annotated[str, TextForm(r"(pass|maj)@[1-9][0-9]*", "pass@K or maj@K, such as pass@1")]
     percent: Annotated[int | float | str, pydantic.PlainValidator(_percentage)]
     previous: Percent | Literal[""] = ""
     training_samples: str = pydantic.Field(default="", max_length=20)

@@ -16,7 +16,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.options import options_of
-from harness.core.part import Part
+from harness.core.part import SHORT_NAME, Part
 from harness.core.validation import first_problem
 from harness.scoring.published.loading import load_published, matching
 
@@ -66,7 +66,7 @@ class Waiver(Part):
 class Policy(Part):
     """The content of a gate's file."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")] = "gate"
+    name: Annotated[str, SHORT_NAME] = "gate"
     run: dict[str, Any] = Field(default_factory=dict)
     benchmarks: Annotated[dict[str, Watched], Field(min_length=1)]
     false_alarm: Annotated[float, Field(ge=0.01, le=20)] = 1.0
@@ -153,8 +153,7 @@ def read(path: Path) -> Policy:
         policy = Policy.model_validate(content)
     except ValidationError as error:
         problem = first_problem(error, Policy.model_fields | Watched.model_fields, content)
-        keys = next(each["loc"] for each in error.errors() if problem.field == ".".join(map(str, each["loc"])))
-        raise UsageError(f"{path}:{line(keys)}: {problem.sentence}") from None
+        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}") from None
     try:
         policy.options(None)
     except UsageError as error:

@@ -129,7 +129,7 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
     written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
-    looks = servers.look(addresses, who, watcher)
+    looks = servers.look_at(addresses, who, watcher)
     endpoints = []
     for look in looks.each:
         if look.failure is not None:

@@ -21,7 +21,7 @@ from pydantic import (
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
-from harness.core.part import Part
+from harness.core.part import HTTPS, SHORT_NAME, Part
 from harness.presets.grading import GradingOptions
 from server_launchers.engines import table
 from server_launchers.engines.table import ANY_PROGRAM
@@ -32,9 +32,6 @@ OWN = ("benchmarks", "out", "serve")
 
 JUDGE_OWN = ("provider", "header")
 """Options of a judge that are not keys of a file's `judge`: the process that scores a cell does not accept them."""
-
-NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
-"""Pattern of a sweep's name, which becomes the name of its folder."""
 
 DEFAULT_K = 8
 
@@ -62,7 +59,7 @@ class Suite(Part):
     """
 
     title: Annotated[str, Field(min_length=1)]
-    source: Annotated[str, Field(pattern=r"^https://")] | None = None
+    source: Annotated[str, HTTPS] | None = None
     aggregate: Literal["mean"] = "mean"
     mean_of: Annotated[list[str], Field(min_length=1)] | None = None
     note: str = ""
@@ -162,7 +159,7 @@ def field_of(key: str) -> str:
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     """The type of an axis' entry: a mapping with these fields and a name, or a bare text for the field `short`."""
-    named = {"name": (Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")], _may_be_left_out())}
+    named = {"name": (Annotated[str, SHORT_NAME], _may_be_left_out())}
     model = create_model(title, __base__=Part, __doc__=doc, **(named | fields))
 
     def as_mapping(value: Any) -> Any:
@@ -229,7 +226,7 @@ def sweep_model() -> type[BaseModel]:
         __base__=Part,
         __doc__="Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the "
         "default.",
-        name=(Annotated[str, Field(pattern=NAME)], _may_be_left_out(description="Default: the file's name.")),
+        name=(Annotated[str, SHORT_NAME], _may_be_left_out(description="Default: the file's name.")),
         extends=(
             str,
             _may_be_left_out(description="A suite, or another sweep's file; its keys hold where this file has none."),
