@@ -23,6 +23,7 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -170,6 +171,15 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
 
 
 # --- what it hands out; Starlette runs these in threads ---
+class _AddressOfPage(PathConvertor):
+    """The rest of a path. It may hold line feeds, unlike Starlette's "path": an id of a question may."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("address", _AddressOfPage())
+
+
 class Pages:
     """Answers the requests of the viewer's pages about the runs of one library."""
 
@@ -183,7 +193,7 @@ class Pages:
         index: Callable[[Request], Response] = lambda _: FileResponse(_FRONT / "index.html")  # noqa: E731
         return Starlette(
             routes=[
-                *(Route(path, index) for path in ("/", "/run/{rest:path}", "/compare/{rest:path}")),
+                *(Route(path, index) for path in ("/", "/run/{rest:address}", "/compare/{rest:address}")),
                 Mount("/static", StaticFiles(directory=_FRONT, follow_symlink=True)),  # as some installers place them
                 Route("/raw", self._raw),
                 Route("/api/override", self._override, methods=["POST"]),
