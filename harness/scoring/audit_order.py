@@ -173,16 +173,18 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     items: `tally(…).questions`. by_hand: `audits(…)`.
     """
     population = Population.of(items)
-    missing = {stratum.called_correct: stratum for stratum in population.strata if stratum.missing(by_hand)}
-    if not missing:
+    missing = {stratum.called_correct: stratum.missing(by_hand) for stratum in population.strata}
+    if not any(missing.values()):
         return ""
     if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
         return f"{NO_ESTIMATE}no drawn sample is judged by hand"
-    n_missing = sum(len(stratum.missing(by_hand)) for stratum in missing.values())
+    n_missing = sum(map(len, missing.values()))
     causes = "; ".join(
         f"of {len(stratum.weight_of.keys() & by_hand.keys()):,} verdicts by hand on samples that were "
-        f"{'' if correct else 'not '}graded correct, {len(stratum.beginning(by_hand)):,} are at the beginning"
-        for correct, stratum in missing.items()
+        f"{'' if stratum.called_correct else 'not '}graded correct, {len(stratum.beginning(by_hand)):,} are at the "
+        "beginning"
+        for stratum in population.strata
+        if missing[stratum.called_correct]
     )
     return (
         f"{NO_ESTIMATE}{causes} of the random order, before the first sample without one: some must be, and at least "

@@ -6,14 +6,12 @@ Foreign text is data in a plot, never part of an expression that Vega evaluates.
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.core.inert import csv_cell, visible
+from harness.core.inert import csv_text, visible
 
 Cell = str | float | int | None
 
@@ -106,11 +104,7 @@ class Plot:
 
     def csv(self) -> str:
         """The data as CSV; no text cell starts a formula in a spreadsheet."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([csv_cell(visible(c)) if isinstance(c, str) else c for c in row] for row in self.rows)
-        return buffer.getvalue()
+        return csv_text([self.columns, *self.rows])
 
     def specification(self, *, titled: bool = False) -> dict[str, Any]:
         """The whole Vega-Lite specification.
