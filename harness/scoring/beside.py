@@ -110,13 +110,13 @@ def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> Pub
     runs: the comparisons of each run, which has one value of each setting that the score averages over.
     """
     for entry in runs[0]:
-        of_runs = [one.differing for run in runs for one in run if one.published == entry.published]
+        published = entry.published
+        averaged = {name: Counter(values) for name, values in published.settings.items() if isinstance(values, list)}
+        of_runs = [one.differing for run in runs for one in run if one.published == published]
         # A setting that makes no difference, such as the seed, is not in `differing`.
-        settings = entry.published.settings.items()
-        theirs = {name: Counter(values) for name, values in settings if isinstance(values, list)}
-        ours = {name: Counter(differing.get(name, (None,))[0] for differing in of_runs) for name in theirs}
-        if theirs and entry.published.metric == metric and len(of_runs) == len(runs) and ours == theirs:
-            differing = {name: both for name, both in entry.differing.items() if name not in theirs}
+        ours = {name: Counter(differing.get(name, (None,))[0] for differing in of_runs) for name in averaged}
+        if averaged and published.metric == metric and len(of_runs) == len(runs) and ours == averaged:
+            differing = {name: both for name, both in entry.differing.items() if name not in averaged}
             return msgspec.structs.replace(entry, differing=differing)
     return None
 

@@ -103,14 +103,12 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     """A decision for each comparison, in order. margin: a fraction; None decides none."""
     means, numbered = _means(comparisons), dict(enumerate(comparisons))
     # One correction for all lines: each mean, and of each comparison the same questions and, where known, new ones.
-    p_values: dict[_Line, float] = {("mean", runs): mean.p_sampling for runs, mean in means.items()}
-    p_values |= {("same", number): comparison.paired.p_sampling for number, comparison in numbered.items()}
-    p_values |= {
-        ("new", number): comparison.paired.p_question
-        for number, comparison in numbered.items()
-        if comparison.paired.p_question is not None
-    }
-    n_tests, p_values = len(p_values), _corrected(p_values)
+    uncorrected: dict[_Line, float] = {("mean", runs): mean.p_sampling for runs, mean in means.items()}
+    for number, comparison in numbered.items():
+        uncorrected["same", number] = comparison.paired.p_sampling
+        if comparison.paired.p_question is not None:
+            uncorrected["new", number] = comparison.paired.p_question
+    p_values, n_tests = _corrected(uncorrected), len(uncorrected)
     margins: dict[_Line, MarginDecision] = {}
     if margin is not None:
         differences: dict[_Line, Estimate] = {runs: mean.difference for runs, mean in means.items()}

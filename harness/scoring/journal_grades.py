@@ -130,20 +130,19 @@ class _Former:
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks, checksums = array("q"), array("q")
-        changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → samples
+        changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → marks of the samples
         for grade in grades.read_stored(folder):
             number = by_id.numbers.get(grade.question_id)
             if number is None:
                 continue
-            if (before := without_judge(grade.grader)) != graders[number]:
-                changed.setdefault((before, graders[number]), array("q")).append(_mark(number, grade.sample_index))
-            if (grade.grader, grade.basis) != (graders[number], bases[number]):
-                continue
-            if grade.reply_checksum is None:
-                continue
-            stopped_after = verifier.seconds_of(grade.rule)
-            if stopped_after is None or deadline_s <= stopped_after:
-                marks.append(_mark(number, grade.sample_index))
+            mark, before = _mark(number, grade.sample_index), without_judge(grade.grader)
+            if before != graders[number]:
+                changed.setdefault((before, graders[number]), array("q")).append(mark)
+            is_same = (grade.grader, grade.basis) == (graders[number], bases[number])
+            stopped_after = verifier.seconds_of(grade.rule)  # None: no deadline stopped the verifier
+            has_more_time = stopped_after is not None and deadline_s > stopped_after
+            if is_same and not has_more_time and grade.reply_checksum is not None:
+                marks.append(mark)
                 checksums.append(grade.reply_checksum)
                 self.grades.append(grade)
         # Stable, so that of several grades of a sample the last stays last.
