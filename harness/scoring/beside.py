@@ -36,6 +36,7 @@ sharpest score. Otherwise nearly every run would agree with a score from one sam
 """
 
 OWN, EQUAL, OTHER, APART = range(4)
+"""The kinds of published scores in the table at the top, in its order."""
 
 VENDOR = "vendor"
 """Name of the model's own authors among several sources."""
@@ -60,6 +61,7 @@ def in_order(
     """
 
     def key(comparison: PublishedComparison) -> tuple[int, bool, bool, bool, int]:
+        """The sort key: the kind, then the order within it that the last paragraph of the module states."""
         published = comparison.published
         stated = published.settings if published.stated else {}
         differences = len(comparison.differing) + sum(name not in stated for name in NEEDED)

@@ -48,6 +48,7 @@ UNKNOWN = "unknown"
 """Our value of a setting that the record of another tool's outputs does not have."""
 
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
+"""The verdict on a run beside a published score; "compatible" is no proof that both are of one model."""
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):

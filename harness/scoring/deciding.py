@@ -20,11 +20,13 @@ LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""
 
 PairedVerdict = Literal["better", "worse", "no difference seen"]
+"""The verdict of a test on a run beside its baseline; "no difference seen" does not mean equal."""
 
 _Line = Hashable
 """The key of a line of a report, which compares two runs on a benchmark, or their means over several."""
 
 MarginVerdict = Literal["not worse", "worse", "open"]
+"""Whether a run is worse than its baseline by a margin or more; "open" if the test says neither."""
 
 
 class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +186,7 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
 
 
 def _verdict(difference: float, p: float) -> PairedVerdict:
+    """The verdict on a difference with this corrected p value."""
     if p >= LEVEL:
         return "no difference seen"
     return "better" if difference > 0 else "worse"

@@ -53,7 +53,10 @@ MISSED_AT_LOOKS = 0.8
 """Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
 
 _NODES = np.linspace(-4.5, 4.5, 31)
+"""Values of a standard normal distribution, by which a learnt deviation is averaged."""
+
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+"""The weight of each of `_NODES`, in proportion to its density; they sum to 1."""
 
 
 class Deviations(NamedTuple):

@@ -102,10 +102,6 @@ class _Samples:
             self._n_new += 1
         self.source.append(-self._n_new if former is None else former)
 
-    def order(self) -> NDArray[np.intp]:
-        """The samples' positions in these arrays, by question and sample index."""
-        return np.argsort(np.frombuffer(self.mark, dtype=np.int64), kind="stable")
-
     def rows_of(self, marks: Sequence[int]) -> Rows:
         """The rows of these samples, which must be among the marks: (len(marks),)."""
         sought = np.array(marks, dtype=np.int64)
@@ -248,39 +244,39 @@ def grade_journal(
             for grade in grading:
                 graded.append(with_basis(grade))
                 on_graded(len(graded))
-    order = samples.order()
-    rows = np.frombuffer(samples.row, dtype=np.uint32)[order].astype(np.int64)
-    former_grades = graded if former is None else former.grades
-    return Graded(
-        grades=Packed(Grade, _in_order(order, rows, samples.source, former_grades, graded, observed)),
-        index=np.frombuffer(samples.mark, dtype=np.int64)[order].astype(np.uint32),  # keeps the lower 32 bits
-        rows=rows,
-        observed=observed,
-        report=reader.report,
-        changes=() if former is None else former.changes,
-    )
+    return _in_order(samples, former, graded, observed, reader.report)
 
 
 def _in_order(
-    order: NDArray[np.intp],
-    rows: Rows,
-    sources: Sequence[int],
-    former: Sequence[Grade],
-    new: Sequence[Grade],
-    observed: Observed,
-) -> Iterator[Grade]:
-    """The grades of the samples by question and sample index, with the signs and the checksum of the present reply.
+    samples: _Samples, former: _Former | None, new: Sequence[Grade], observed: Observed, report: JournalReport
+) -> Graded:
+    """The grades by question and sample index, with the signs and the checksum of the present reply.
 
-    order: of the samples. rows: of each in this order. sources: of each in the journal's order (`_Samples.source`).
+    new: in the order in which their samples were added. report: what was wrong with the journal's lines.
     """
-    for i, row in zip(order, rows, strict=True):
-        source = sources[i]
-        grade = new[-1 - source] if source < 0 else former[source]
-        shown, checksum = observed.anomalies(row), observed.checksums[row]
-        # An earlier version may have found other signs.
-        if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
-            grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
-        yield grade
+    marks = np.frombuffer(samples.mark, dtype=np.int64)
+    order = np.argsort(marks, kind="stable")
+    rows = np.frombuffer(samples.row, dtype=np.uint32)[order].astype(np.int64)
+    former_grades: Sequence[Grade] = () if former is None else former.grades
+
+    def sorted_grades() -> Iterator[Grade]:
+        for i, row in zip(order, rows, strict=True):
+            source = samples.source[i]
+            grade = new[-1 - source] if source < 0 else former_grades[source]
+            shown, checksum = observed.anomalies(row), observed.checksums[row]
+            # An earlier version may have found other signs.
+            if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
+                grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
+            yield grade
+
+    return Graded(
+        grades=Packed(Grade, sorted_grades()),
+        index=marks[order].astype(np.uint32),  # keeps the lower 32 bits
+        rows=rows,
+        observed=observed,
+        report=report,
+        changes=() if former is None else former.changes,
+    )
 
 
 def basis(question: Question) -> str:

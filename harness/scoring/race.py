@@ -47,6 +47,7 @@ DRIFT_ERRORS = 1.64
 """A verdict is withheld if later rounds speak against earlier ones by more than this many standard errors."""
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
+"""The verdict of a race on a candidate beside the baseline."""
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:

@@ -255,6 +255,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _REMEDY = "Run `harness score` again."
+"""The end of an error about a scores file."""
 
 
 def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) -> None:

@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+"""An array of numbers; in the formulas, its last axis runs over questions."""
 
 Z_95 = 1.959963984540054
 """97.5 % quantile of the standard normal distribution: the two-sided 95 % factor."""

@@ -210,6 +210,7 @@ def _binomial(n: int, p: float, most: int) -> Array:
 
 
 def _check_k(name: str, n: int, k: int) -> None:
+    """Raise `UsageError` if a question with n samples has no draw of k. name: such as "pass@"."""
     if k < 1:
         raise UsageError(f"{name}{k}: k must be at least 1")
     if k > n:

@@ -57,7 +57,9 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+"""The headers of every response; a page may neither load nor send anything elsewhere."""
 _FRONT = Path(__file__).parent / "front"
+"""The folder of the pages' own files: HTML, scripts, styles."""
 
 MAX_BODY_BYTES = 64 * 1024
 """Largest body of a verdict by hand, in bytes; one without a stated length is refused, too."""

@@ -38,9 +38,10 @@ WORDS: dict[VerdictName | None, str] = {
     "undecided": "undecided",
     None: "not graded",
 }
+"""Verdict → the words that stand for it in lists."""
 
 SIGNS: dict[VerdictName | None, str] = {"correct": "+", "wrong": "-", "no_answer": "o", "undecided": "?", None: "."}
-"""VerdictName → the character that stands for it in a question's row."""
+"""Verdict → the character that stands for it in a question's row."""
 
 Mark = Literal["hand", "cut", "near", "odd", "disputed"]
 """What may be notable of a sample: judged by hand, cut by max_tokens, a near miss, a broken text, graders disagree."""

@@ -14,6 +14,7 @@ from typing import Any
 from harness.core.inert import csv_text, visible
 
 Cell = str | float | int | None
+"""A value of a plot's data."""
 
 WIDTH = 384
 """Pixels of a plot with its axes."""
@@ -73,11 +74,13 @@ CONFIG: Mapping[str, Any] = {
     "area": {"opacity": 0.18},
     "point": {"filled": True, "size": 36, "opacity": 1},
 }
+"""The look of every plot: Vega-Lite's configuration."""
 
 SHARE: Mapping[str, Any] = {"domain": [0, 1], "nice": False}
 """Scale of a fraction."""
 
 SHARE_AXIS: Mapping[str, Any] = {"format": ".0%"}
+"""An axis of fractions, labelled in percent."""
 
 BUDGET_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
