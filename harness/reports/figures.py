@@ -48,12 +48,11 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
     """The accuracy of all scores in one plot, if there are at least two; then, for each benchmark of a training, the
     accuracy over its steps.
     """
-    every = [part for name in names(runs) for part in parts(runs, name)]
-    scored = [
-        Labelled(part.benchmark.name if len(runs) == 1 else f"{part.run.label} · {part.benchmark.name}", score)
-        for part in every
-        if (score := part.benchmark.score) is not None
-    ]
+    scored = []
+    for run, benchmark in (part for name in names(runs) for part in parts(runs, name)):
+        if benchmark.score is not None:
+            label = benchmark.name if len(runs) == 1 else f"{run.label} · {benchmark.name}"
+            scored.append(Labelled(label, benchmark.score))
     return [*_present([accuracy_plot(scored)] if len(scored) > 1 else []), *_trainings(runs)]
 
 

@@ -12,7 +12,7 @@ from harness.core.inert import visible
 from harness.core.money import usd_in_words
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
-from harness.reports.costs import usd
+from harness.reports.costs import recorded_prices
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance
@@ -334,5 +334,6 @@ def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:
 
     tokens_in, tokens_out: prompt and completion tokens of the run.
     """
-    costs = (usd(benchmark.record, tokens_in, tokens_out) for benchmark in run.benchmarks.values())
-    return next((cost for cost in costs if cost is not None), None)
+    prices = [recorded_prices(benchmark.record) for benchmark in run.benchmarks.values()]
+    stated = next(filter(None, prices), None)
+    return None if stated is None else stated.usd(tokens_in, tokens_out)

@@ -213,10 +213,9 @@ def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
     If a question has copies among its samples, its numbers are multiplied by the fraction that is independent.
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
-    independent = np.array([1.0 if item.independent is None else item.independent for item in items])
-    # A question without samples has nothing to weigh.
-    present = np.array([1.0 if item.independent is None else max(1, item.n) for item in items])
-    return CountedSamples(*(columns * independent[:, None] / present[:, None]).T)
+    # A question without samples has nothing to multiply.
+    fractions = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
+    return CountedSamples(*(columns.T * np.array(fractions)))
 
 
 def _extreme(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Extreme:

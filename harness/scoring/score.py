@@ -380,7 +380,8 @@ def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: int | None)
 
     kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question.
     """
-    if (share := cut_share(score)) and score.early_cut:
+    share = cut_share(score)
+    if share and score.early_cut:
         yield ScoreWarning("cut", score.early_cut.sentence)
     elif share:
         samples = count_noun(score.n_samples, "sample")

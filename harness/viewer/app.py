@@ -132,6 +132,19 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
         # An ordinary comparison takes longer the more of the token is right, which a guesser could measure.
         return hmac.compare_digest(offered.encode("utf-8", "replace"), token.encode())
 
+    def with_cookie(request: Request) -> Response:
+        """A redirect to the same address without the token, which goes into the cookie."""
+        try:
+            rest = urlencode({**_Query(request), "token": ()}, doseq=True, errors="surrogatepass")
+        except UsageError as error:
+            return PlainTextResponse(str(error), 400)
+        # The raw path keeps its percent-encoding. With two slashes at its beginning it would name another host.
+        path = "/" + request.scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
+        response = Response(status_code=303, headers={"Location": path + (f"?{rest}" if rest else "")})
+        # After SameSite=Strict, a link from another page would lead here without the cookie.
+        response.set_cookie(cookie, token, httponly=True, samesite="lax")
+        return response
+
     def not_admitted(request: Request) -> Response | None:
         """None if a request names our host and carries the token. Else a refusal, or the exchange of a token in the
         address for a cookie."""
@@ -142,16 +155,7 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
         if offered is not None and request.method == "GET":
             if not is_token(offered):
                 return PlainTextResponse("This token is not the one that `harness view` printed.", 403)
-            try:
-                rest = urlencode({**_Query(request), "token": ()}, doseq=True, errors="surrogatepass")
-            except UsageError as error:
-                return PlainTextResponse(str(error), 400)
-            # The raw path keeps its percent-encoding. With two slashes at its beginning it would name another host.
-            path = "/" + request.scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
-            response = Response(status_code=303, headers={"Location": path + (f"?{rest}" if rest else "")})
-            # After SameSite=Strict, a link from another page would lead here without the cookie.
-            response.set_cookie(cookie, token, httponly=True, samesite="lax")
-            return response
+            return with_cookie(request)
         if not is_token(request.cookies.get(cookie, "")):
             return PlainTextResponse("Open the address that `harness view` printed: it holds a token.", 403)
         # A page of another site may send this header only after a preflight request, which this server refuses.
