@@ -682,7 +682,10 @@ def _audited(
         drawn = min(sizes[verdict], max(1, round(n_audits * share)))
         seen = rng.choice(right[by_judge & (called == verdict)], drawn, replace=False)
         weight = sizes[verdict] / right.size
-        parts.append(audit.AuditedPart(verdict, weight, sizes[verdict], drawn, float(seen.mean()), float(drawn)))
+        differing = int((seen != verdict).sum())
+        parts.append(
+            audit.AuditedPart(verdict, weight, sizes[verdict], drawn, differing, float(seen.mean()), float(drawn))
+        )
     certain = float((called & ~by_judge).mean())
     return audit.estimate(parts, certain, raw, one_sample=n == 1).accuracy, raw
 

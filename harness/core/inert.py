@@ -11,7 +11,7 @@ import hashlib
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
 
@@ -121,6 +121,17 @@ def check_text(text: str) -> str:
 def csv_cell(text: str) -> str:
     """`text` for a CSV cell: an apostrophe goes before what a spreadsheet would run as a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else text
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """The rows as CSV, the first of which holds the headings; texts are inert, and None is an empty cell."""
+    import csv  # few commands write tables
+    import io
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return buffer.getvalue()
 
 
 def csv_file(text: str) -> bytes:

@@ -123,6 +123,7 @@ class ExportedBenchmark:
                 yield question, rows
 
     def _row(self, question: Question, sample: Sample) -> SampleRow:
+        """The sample with its question and the grade that counts."""
         key, opened = sample.key, self._opened
         by_grader = opened.grade(key)
         corrected = self.choice.by_hand and key in opened.overrides

@@ -29,7 +29,10 @@ _TYPES = {
     "double": DataType.float64(),
     "bool": DataType.bool(),
 }
+"""Type of a column as `FIELDS` names it → Arrow's type."""
+
 _GRADE = ("question_id", "sample_index", "verdict", "extracted", "rule", "vote", "grader", "completion_tokens")
+"""The fields of a grade that have a column in a table of grades."""
 
 
 def frame(folders: Sequence[RunFolder], of: Of) -> Table:

@@ -48,12 +48,11 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
     """The accuracy of all scores in one plot, if there are at least two; then, for each benchmark of a training, the
     accuracy over its steps.
     """
-    every = [part for name in names(runs) for part in parts(runs, name)]
-    scored = [
-        Labelled(part.benchmark.name if len(runs) == 1 else f"{part.run.label} · {part.benchmark.name}", score)
-        for part in every
-        if (score := part.benchmark.score) is not None
-    ]
+    scored = []
+    for run, benchmark in (part for name in names(runs) for part in parts(runs, name)):
+        if benchmark.score is not None:
+            label = benchmark.name if len(runs) == 1 else f"{run.label} · {benchmark.name}"
+            scored.append(Labelled(label, benchmark.score))
     return [*_present([accuracy_plot(scored)] if len(scored) > 1 else []), *_trainings(runs)]
 
 
@@ -141,24 +140,21 @@ def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
     """The plots of runs that repeat each other: of one number of samples, and over the numbers of samples."""
     name = group[0].benchmark.name
     by_size: dict[int, list[RunBenchmark]] = {}
-    for part in group:
+    for part in sorted(group, key=lambda part: part.benchmark.record.plan.samples):
         by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
-    cells: dict[int, tuple[Counts, Counts]] = {}
-    for n, of_size in sorted(by_size.items()):
-        correct, counts = zip(*map(_counts, of_size), strict=True)
-        cells[n] = np.array(correct), np.array(counts)
-    n, most = max(by_size.items(), key=lambda size: len(size[1]))
+    most = max(by_size.values(), key=len)
     if len(most) > 1:
-        yield repeats_plot(name, [part.run.label for part in most], repeats_of(*cells[n]))
-    several = [cell for n, cell in cells.items() if n >= MIN_SAMPLES]
+        yield repeats_plot(name, [part.run.label for part in most], repeats_of(*_counts(most)))
+    several = [_counts(of_size) for n, of_size in by_size.items() if n >= MIN_SAMPLES]
     if len(several) > 1:
         yield sizes_plot(name, several[0][1].shape[1], sizes_of(several))
 
 
-def _counts(part: RunBenchmark) -> tuple[Counts, Counts]:
-    """(right samples, samples) of each question."""
-    questions = part.benchmark.questions
-    return np.array([item.correct for item in questions]), np.array([item.n for item in questions])
+def _counts(runs: Sequence[RunBenchmark]) -> tuple[Counts, Counts]:
+    """(right samples, samples) of each question in each run, both of shape (runs, Q)."""
+    questions = [part.benchmark.questions for part in runs]
+    correct = np.array([[item.correct for item in of_run] for of_run in questions])
+    return correct, np.array([[item.n for item in of_run] for of_run in questions])
 
 
 def _present(plots: Sequence[Plot | None]) -> list[Plot]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from harness.core.fitted import Fitted
-from harness.core.inert import csv_cell, visible
+from harness.core.inert import csv_text, visible
 from harness.reports.tables import Table
 from harness.scoring.columns import column_names, numbers
 from harness.scoring.score import Score
@@ -100,7 +98,7 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
         row = numbers(score)
         warnings = "; ".join(score.sentences)
         rows.append([label, model, score.benchmark, *(row.get(name) for name in columns), warnings])
-    return _csv(rows)
+    return csv_text(rows)
 
 
 def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
@@ -117,14 +115,7 @@ def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     ]
     columns = list(dict.fromkeys(name for _, row in groups for name in row))
     rows: list[list[object]] = [["run", "model", "benchmark", "column", "value", *columns]]
-    return _csv([*rows, *([*texts, *(row.get(name) for name in columns)] for texts, row in groups)])
-
-
-def _csv(rows: Iterable[Sequence[object]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerows([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    return buffer.getvalue()
+    return csv_text([*rows, *([*texts, *(row.get(name) for name in columns)] for texts, row in groups)])
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

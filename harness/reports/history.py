@@ -16,11 +16,13 @@ MAX_CAUSES = 200
 """Largest number of causes of failure that a report lists."""
 
 MAX_MESSAGE_CHARS = 200
+"""Longest message of a failed request, or reason to stop, that is kept; longer ones are cut."""
 
 MAX_WARNINGS = 100
 """Largest number of different warnings that are kept, the first ones."""
 
 MAX_WARNING_CHARS = 1_000
+"""Longest warning that is kept; longer ones are cut."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class History:
 
 
 _NAMES = ("session_started", "session_ended", "request_failed", "warning")
+"""The events of the log that a history is made of."""
 
 
 class _Event(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun
 
 NO_SCORE = "it is not scored yet; `harness score` does that"
+"""The footnote of a benchmark without a score."""
 
 _UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
 """The footnote of a breakdown in which some questions have no sample."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -208,40 +209,25 @@ class Report:
 
         The list is empty if no benchmark is in two runs.
         """
-        baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
-        pairs: list[RunPair] = []
+        first_with: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
+        comparisons: list[RunPair] = []
         uncompared: list[tuple[str, str, str]] = []
-        for run, benchmark, score in self.scores:
-            first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
-            if run is first_run:
+        for run, benchmark, _ in self.scores:
+            baseline, of_baseline = first_with.setdefault(benchmark.name, (run, benchmark))
+            if run is baseline:
                 continue
             try:
-                paired = compare_runs(benchmark.questions, first.questions)
-                graders = () if first.score is None else grading_warnings(score, first.score)
-                looks = look_warnings(run, benchmark, first_run, first)
-                pairs.append(
-                    RunPair(
-                        run=run.label,
-                        baseline=first_run.label,
-                        paired=paired,
-                        warnings=(*graders, *looks),
-                        imported=benchmark.record.imported or first.record.imported,
-                        n_owed=owed_samples(benchmark) + owed_samples(first),
-                    )
-                )
+                comparisons.append(_pair(run, benchmark, baseline, of_baseline))
             except UsageError:
-                why = f"not compared: it shares no question with {short(first_run.label)}"
+                why = f"not compared: it shares no question with {short(baseline.label)}"
                 uncompared.append((run.label, benchmark.name, why))
-        shared = {name: run.label for name, (run, _) in baselines.items() if self._n_runs_with(name) > 1}
-        if not shared:
+        n_runs = Counter(benchmark.name for _, benchmark, _ in self.scores)
+        baselines = {name: run.label for name, (run, _) in first_with.items() if n_runs[name] > 1}
+        if not baselines:
             return []
-        alone = [(run.label, name) for name, (run, _) in baselines.items() if name not in shared]
+        alone = [(run.label, name) for name, (run, _) in first_with.items() if name not in baselines]
         uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
-        return [paired_table(shared, pairs, uncompared)]
-
-    def _n_runs_with(self, benchmark: str) -> int:
-        """The number of runs with a score in this benchmark."""
-        return sum(scored.name == benchmark for _, scored, _ in self.scores)
+        return [paired_table(baselines, comparisons, uncompared)]
 
     def _beside_published(self) -> list[Table]:
         """The table of published scores beside the runs'; none if nothing is published."""
@@ -252,6 +238,26 @@ class Report:
             rows += [(run.label, comparison) for comparison in beside(run, benchmark, references)]
             reasons |= dict.fromkeys(filter(None, [other_questions(benchmark, references)]))
         return [published_table(rows, reasons)] if rows or reasons else []
+
+
+def _pair(run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark) -> RunPair:
+    """The comparison of a run with its baseline on a benchmark that both have a score in.
+
+    Raises `UsageError` if they share no question.
+    """
+    assert benchmark.score is not None
+    assert of_baseline.score is not None
+    return RunPair(
+        run=run.label,
+        baseline=baseline.label,
+        paired=compare_runs(benchmark.questions, of_baseline.questions),
+        warnings=(
+            *grading_warnings(benchmark.score, of_baseline.score),
+            *look_warnings(run, benchmark, baseline, of_baseline),
+        ),
+        imported=benchmark.record.imported or of_baseline.record.imported,
+        n_owed=owed_samples(benchmark) + owed_samples(of_baseline),
+    )
 
 
 def _remove(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -11,10 +11,10 @@ from typing import TypeAlias
 import msgspec
 
 from harness.core.nouns import are, count_noun
-from harness.core.records import Question
+from harness.core.records import Grade, Question
 from harness.reports.history import History, read_history
 from harness.runs import suite_file
-from harness.runs.layout import RunFolder, labels, readable
+from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
@@ -175,17 +175,20 @@ def _named_alike(
     for run in before:
         for name, benchmark in run.benchmarks.items():
             earlier.setdefault(name, (run, benchmark))
+
+    def is_twin(stored: str, benchmark: ScoredBenchmark, earlier_name: str) -> bool:
+        """Whether the benchmark may get this name of an earlier run, and has the same questions."""
+        run, twin = earlier[earlier_name]
+        may_share = benchmark.record.imported or (sweep != run.sweep and stored == run.stored_name(twin))
+        is_free = earlier_name == stored or earlier_name not in benchmarks
+        return may_share and is_free and _same_questions(benchmark, twin)
+
     renamed = {}
     for stored, benchmark in benchmarks.items():
-        shared_name = names.get(stored, stored)
-        if shared_name not in earlier:
-            for earlier_name, (run, twin) in earlier.items():
-                may_share = benchmark.record.imported or (sweep != run.sweep and stored == run.stored_name(twin))
-                is_free = earlier_name == stored or earlier_name not in benchmarks
-                if may_share and is_free and _same_questions(benchmark, twin):
-                    shared_name = earlier_name
-                    break
-        renamed[shared_name] = benchmark if shared_name == stored else _rename(benchmark, shared_name)
+        name = names.get(stored, stored)
+        if name not in earlier:
+            name = next((twin for twin in earlier if is_twin(stored, benchmark, twin)), name)
+        renamed[name] = benchmark if name == stored else _rename(benchmark, name)
     return renamed
 
 
@@ -233,12 +236,19 @@ def _benchmark(
     tallies = () if tallied is None else tallied.questions
     n_ungraded = n_unjoined
     if tallied is not None and tallied.missing and not record.imported:
-        graded = KeySet(grade.key for grade in grades)
-        ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
-        n_ungraded += record.plan.n_stored(ungraded, [question.question_id for question in questions])
+        n_ungraded += _n_ungraded(folder, record, questions, grades)
     if n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""
     return ScoredBenchmark(folder.name, record, score, tallies, known_name, n_ungraded, rubric)
+
+
+def _n_ungraded(
+    folder: BenchmarkFolder, record: BenchmarkRecord, questions: Sequence[Question], grades: Iterable[Grade]
+) -> int:
+    """The number of planned samples in the journal that have no grade."""
+    graded = KeySet(grade.key for grade in grades)
+    ungraded = KeySet(key for key in stored_keys(folder) if key not in graded)
+    return record.plan.n_stored(ungraded, [question.question_id for question in questions])

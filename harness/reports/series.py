@@ -119,32 +119,23 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     """
     rows: list[tuple[str, ...]] = []
     notes: list[str] = []
-    reached: dict[str, float] = {}
-    for of_step in _order(steps):
-        name, step, score, differs, remark, _ = of_step
-        if remark:
-            notes.append(remark)
+    reached: dict[str, float] = {}  # by series, the accuracy of its latest step that is not passed over
+    for step in _order(steps):
+        notes += [step.remark] if step.remark else []
+        mark = f" [{len(notes)}]" if step.remark else ""
+        names, score = (short(step.series), step_text(step.step)), step.score
         if score is None or score.accuracy is None:
-            missing = "missing" + (f" [{len(notes)}]" if remark else "")
-            rows.append((short(name), step_text(step), missing, *[ABSENT] * 4))
+            rows.append((*names, f"missing{mark}", *[ABSENT] * 4))
             continue
-        is_point = not of_step.passed_over
-        before = reached.get(name) if is_point else None
-        if is_point:
-            reached[name] = score.accuracy.value
+        change = ABSENT
+        if not step.passed_over:
+            if step.series in reached:
+                change = in_points(score.accuracy.value - reached[step.series])
+            reached[step.series] = score.accuracy.value
         value, *intervals = cells(score.accuracy)
-        rows.append(
-            (
-                short(name),
-                step_text(step),
-                (accuracy_cell(score) if score.partial else value)
-                + (" *" if differs else "")
-                + (f" [{len(notes)}]" if remark else ""),
-                *intervals,
-                f"{score.n_samples:,}",
-                ABSENT if before is None else in_points(score.accuracy.value - before),
-            )
-        )
+        shown = accuracy_cell(score) if score.partial else value
+        differs = " *" if step.differs else ""
+        rows.append((*names, f"{shown}{differs}{mark}", *intervals, f"{score.n_samples:,}", change))
     if any("at most" in cell for row in rows for cell in row):
         notes.append(AT_MOST)
         mark = f" [{len(notes)}]"

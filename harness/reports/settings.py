@@ -12,7 +12,7 @@ from harness.core.inert import visible
 from harness.core.money import usd_in_words
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
-from harness.reports.costs import usd
+from harness.reports.costs import recorded_prices
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance
@@ -65,7 +65,17 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
     Settings that no run has are left out, and checksums, which have a table of their own.
     """
-    return _settings(f"Settings of {short(benchmark)}", runs, benchmark, checksums=False)
+    present = [run for run in runs if benchmark in run.benchmarks]
+    records, servers = (
+        [run.benchmarks[benchmark].record for run in present],
+        [run.manifest.provenance for run in present],
+    )
+    changed = [change for record in records[1:] for change in setting_differences(records[0], record, servers)]
+    recorded = _recorded(present, benchmark, checksums=False)
+    grading = [_grading(run.benchmarks[benchmark]) for run in present]
+    starred = {setting_names.in_words(path) for column in recorded for path in column if differs(path, changed)}
+    columns = [column | graded for column, graded in zip(_in_words(recorded), grading, strict=True)]
+    return _side_by_side(f"Settings of {short(benchmark)}", "setting", present, columns, starred | _unlike(grading))
 
 
 def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
@@ -77,7 +87,9 @@ def differing_table(runs: Sequence[ScoredRun], benchmark: str) -> Table | None:
 
 def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The checksums among the settings of one benchmark, one column per run, as in `settings_table`."""
-    return _settings(f"Checksums of {short(benchmark)}", runs, benchmark, checksums=True)
+    present = [run for run in runs if benchmark in run.benchmarks]
+    columns = _in_words(_recorded(present, benchmark, checksums=True))
+    return _side_by_side(f"Checksums of {short(benchmark)}", "setting", present, columns, _unlike(columns))
 
 
 def given_table(run: ScoredRun, benchmark: str) -> Table:
@@ -190,26 +202,15 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def _settings(title: str, runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> Table:
-    """The settings of one benchmark, one column per run: the checksums among them, or all others."""
-    present = [run for run in runs if benchmark in run.benchmarks]
-    records = [run.benchmarks[benchmark].record for run in present]
-    columns = [
-        {path: value for path, value in settings_by_path(record).items() if is_checksum(path) == checksums}
-        for record in records
-    ]
-    servers = [run.manifest.provenance for run in present]
-    changed = [change for record in records[1:] for change in setting_differences(records[0], record, servers)]
-    # Nothing follows from a checksum: it differs where its digits do.
-    paths = {path for column in columns for path in column}
-    starred = _unlike(columns) if checksums else {path for path in paths if differs(path, changed)}
-    words = [{setting_names.in_words(path): value for path, value in column.items()} for column in columns]
-    named = set(map(setting_names.in_words, starred))
-    if not checksums:
-        grading = [_grading(run.benchmarks[benchmark]) for run in present]
-        named |= _unlike(grading)
-        words = [column | graded for column, graded in zip(words, grading, strict=True)]
-    return _side_by_side(title, "setting", present, words, named)
+def _recorded(runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> list[dict[str, object]]:
+    """The settings of the benchmark in each run, by path: the checksums among them, or all others."""
+    every = (settings_by_path(run.benchmarks[benchmark].record) for run in runs)
+    return [{path: value for path, value in each.items() if is_checksum(path) == checksums} for each in every]
+
+
+def _in_words(columns: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The same settings, by their names in words."""
+    return [{setting_names.in_words(path): value for path, value in column.items()} for column in columns]
 
 
 def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:
@@ -333,5 +334,6 @@ def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:
 
     tokens_in, tokens_out: prompt and completion tokens of the run.
     """
-    costs = (usd(benchmark.record, tokens_in, tokens_out) for benchmark in run.benchmarks.values())
-    return next((cost for cost in costs if cost is not None), None)
+    prices = [recorded_prices(benchmark.record) for benchmark in run.benchmarks.values()]
+    stated = next(filter(None, prices), None)
+    return None if stated is None else stated.usd(tokens_in, tokens_out)

@@ -19,16 +19,17 @@ def open_points(decision: Decision) -> list[str]:
     """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing."""
     lines, is_open = [], decision.verdict == "no difference seen"
     if is_open:
-        missed = (
-            f"a true difference of {in_percent(decision.detectable)} points is missed in one comparison of five, a "
-            "smaller one more often"
-            if decision.detectable is not None
-            else "the largest difference that is possible would be missed in more than one comparison of five"
-        )
+        missed = "the largest difference that is possible would be missed in more than one comparison of five"
+        if decision.detectable is not None:
+            missed = (
+                f"a true difference of {in_percent(decision.detectable)} points is missed in one comparison of five"
+            )
+            missed += ", a smaller one more often"
         lines.append(f"this does not mean equal: {missed}")
-    if n_missing := decision.paired.n_missing or decision.n_owed:
-        allowed = "the intervals allow for any result of them"
-        effect = allowed if decision.paired.n_missing else "their rounds are left out"
+    n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of them"
+    if not n_missing:
+        n_missing, effect = decision.n_owed, "their rounds are left out"
+    if n_missing:
         advice = f": {COMPLETE_FIRST}" if decision.n_owed else ""
         return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
     if is_open or (decision.margin is not None and decision.margin.verdict == "open"):

@@ -40,10 +40,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.core.nouns import count_noun, in_percent
+from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply
-from harness.scoring.audit_order import Population
+from harness.scoring.audit_order import Population, Stratum
 from harness.scoring.stats import Estimate, Interval, moved_interval, wilson
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import rate
@@ -119,29 +119,30 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """The estimate in words, for a score's remarks."""
+        whose = "the judge's " if self.of_judge else ""
+        person = f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
+        person += f"{self.n_differing:,}"
+        if self.n_differing:
+            rejected = self.n_differing - self.n_accepted
+            person += f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
+        if self.n_decided:
+            person += f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
+        left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
+        return f"{person}: the audited accuracy is {self._accuracy_with_intervals}{left_out}"
+
+    @property
+    def _accuracy_with_intervals(self) -> str:
+        """The accuracy with both intervals; where samples are undecided, also the accuracy if they are right."""
         sampling, question = self.accuracy.sampling, self.accuracy.question
         assert sampling is not None
         new = "" if question is None else f"; new questions {_between(question)}"
-        which = ""
-        if self.n_differing:
-            rejected = self.n_differing - self.n_accepted
-            which = f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
-        decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
-        if_wrong = if_right = ""
-        if self.accuracy_undecided_right is not None:
-            single = self.n_undecided == 1
-            if_wrong = f" if the {count_noun(self.n_undecided, 'undecided sample')} {'is' if single else 'are'} wrong"
-            if_right = (
-                f", and {in_percent(self.accuracy_undecided_right)} % if {'it is' if single else 'they are'} right"
-            )
-        whose = "the judge's " if self.of_judge else ""
-        left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
-        return (
-            f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
-            f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the audited accuracy is "
-            f"{in_percent(self.accuracy.value)} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}"
-            f"{left_out}"
-        )
+        value, intervals = f"{in_percent(self.accuracy.value)} %", f"(same questions {_between(sampling)}{new})"
+        if self.accuracy_undecided_right is None:
+            return f"{value} {intervals}"
+        undecided = f"{count_noun(self.n_undecided, 'undecided sample')} {are(self.n_undecided)}"
+        they_are = "it is" if self.n_undecided == 1 else "they are"
+        if_right = f"{in_percent(self.accuracy_undecided_right)} % if {they_are} right"
+        return f"{value} if the {undecided} wrong {intervals}, and {if_right}"
 
 
 def _between(interval: Interval) -> str:
@@ -151,66 +152,53 @@ def _between(interval: Interval) -> str:
 class AuditedPart(NamedTuple):
     """The audit of one stratum (the samples called correct, or the others).
 
-    population: samples of the stratum, which together weigh `weight` in the accuracy. drawn: audited samples. right:
-    share of the audited that the person calls correct. trials: number of independent draws that would say as much; it
-    is `drawn` where all samples weigh alike.
+    population: samples of the stratum, which together weigh `weight` in the accuracy. drawn: audited samples; on
+    n_differing of them the person differs from the grader. right: share of the audited that the person calls correct,
+    by weight. trials: number of independent draws that would say as much; it is `drawn` where all samples weigh alike.
     """
 
     called_correct: bool
     weight: float
     population: int
     drawn: int
+    n_differing: int
     right: float
     trials: float
 
+    @classmethod
+    def of(cls, stratum: Stratum, verdicts: Sequence[tuple[Key, bool]]) -> AuditedPart:
+        """The audit by these verdicts: (sample, whether the person calls it correct), at least one."""
+        weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
+        correct = np.array([correct for _, correct in verdicts])
+        return cls(
+            called_correct=stratum.called_correct,
+            weight=math.fsum(stratum.weight_of.values()),
+            population=len(stratum.weight_of),
+            drawn=len(verdicts),
+            n_differing=int((correct != stratum.called_correct).sum()),
+            right=float((weights * correct).sum() / weights.sum()),
+            # Kish's effective number: samples of unequal weights say less than as many of equal weight.
+            trials=float(weights.sum() ** 2 / (weights**2).sum()),
+        )
+
 
 def audited(
-    items: Sequence[QuestionTally],
-    by_hand: Mapping[Key, Override],
-    graded: Estimate,
-    *,
-    in_force: Mapping[Key, Override] | None = None,
+    items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], graded: Estimate, in_force: Mapping[Key, Override]
 ) -> Audited | None:
     """The audited accuracy, estimated from the audited samples; None while no verdict counts in one of the strata.
 
     items: `tally(…).questions`. by_hand: `audits(…)`. graded: the accuracy by the grades. in_force: all verdicts
-    by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's; None: the
-    audit's alone.
+    by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's.
     """
     population = Population.of(items)
-    parts, n_differing, n_accepted = [], 0, 0
-    for stratum in population.strata:
-        verdicts = stratum.verdicts(by_hand)
-        if not verdicts:
-            return None
-        differing = sum(correct != stratum.called_correct for _, correct in verdicts)
-        n_differing += differing
-        n_accepted += differing if stratum.called_correct else 0
-        weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
-        parts.append(
-            AuditedPart(
-                called_correct=stratum.called_correct,
-                weight=math.fsum(stratum.weight_of.values()),
-                population=len(stratum.weight_of),
-                drawn=len(verdicts),
-                right=float((weights * [correct for _, correct in verdicts]).sum() / weights.sum()),
-                # Kish's effective number: samples of unequal weights say less than as many of equal weight.
-                trials=float(weights.sum() ** 2 / (weights**2).sum()),
-            )
-        )
-    if not parts:
+    verdicts = [stratum.verdicts(by_hand) for stratum in population.strata]
+    if not verdicts or not all(verdicts):
         return None
-    corrections = by_hand if in_force is None else in_force
-    decided = {key: corrections[key] for key in population.undecided if key in corrections}
+    parts = list(map(AuditedPart.of, population.strata, verdicts))
+    decided = {key: in_force[key] for key in population.undecided if key in in_force}
     weight_right = math.fsum(population.undecided[key] for key, by in decided.items() if by.verdict == "correct")
-    estimated = estimate(
-        parts,
-        population.certain + weight_right,
-        graded,
-        n_differing,
-        n_accepted,
-        one_sample=all(item.n <= 1 for item in items),
-    )
+    one_sample = all(item.n <= 1 for item in items)
+    estimated = estimate(parts, population.certain + weight_right, graded, one_sample=one_sample)
     open_weights = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
         estimated,
@@ -229,20 +217,12 @@ def audited(
     return msgspec.structs.replace(estimated, accuracy=scored)
 
 
-def estimate(
-    parts: Sequence[AuditedPart],
-    certain: float,
-    graded: Estimate,
-    n_differing: int = 0,
-    n_accepted: int = 0,
-    *,
-    one_sample: bool = False,
-) -> Audited:
+def estimate(parts: Sequence[AuditedPart], certain: float, graded: Estimate, *, one_sample: bool = False) -> Audited:
     """The accuracy that a person would find, estimated from the audit of each stratum.
 
     certain: the part of the accuracy that comes from samples which no judge decided. graded: the accuracy by the
-    grades. n_differing, n_accepted: as in `Audited`. one_sample: whether every question has one sample, whose
-    spread is that of a coin, so that no error of the grader makes it smaller.
+    grades. one_sample: whether every question has one sample, whose spread is that of a coin, so that no error of the
+    grader makes it smaller.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
@@ -266,8 +246,8 @@ def estimate(
         ),
         n_population=n_population,
         n_audited=n_audited,
-        n_differing=n_differing,
-        n_accepted=n_accepted,
+        n_differing=sum(part.n_differing for part in parts),
+        n_accepted=sum(part.n_differing for part in parts if part.called_correct),
     )
 
 

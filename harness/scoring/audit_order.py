@@ -21,6 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 
 from harness.core.codec import digest
@@ -42,20 +43,22 @@ NO_ESTIMATE = "no estimate of the audited accuracy yet: "
 """The words before the reasons of `why_no_estimate`."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Stratum:
     """The samples that the grader called correct, or those that it did not. weight_of: key → weight in the accuracy."""
 
     called_correct: bool
     weight_of: dict[Key, float] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def order(self) -> list[Key]:
-        """The samples in the order of the draw."""
+        """The samples in the order of the draw, once all are in `weight_of`."""
         return sorted(self.weight_of, key=_checksum)
 
     def verdicts(self, by_hand: Mapping[Key, Override]) -> list[tuple[Key, bool]]:
-        """Return (sample, whether the person calls it correct) in order, for each audit that counts; often none."""
+        """(sample, whether the person calls it correct) of each audit that counts, in order; none while any is
+        `missing`.
+        """
         if self.missing(by_hand):
             return []
         return [(key, by_hand[key].verdict == "correct") for key in self.beginning(by_hand)]
@@ -66,7 +69,11 @@ class Stratum:
         return order[: next((i for i, key in enumerate(order) if key not in by_hand), len(order))]
 
     def missing(self, by_hand: Mapping[Key, Override]) -> list[Key]:
-        """The next samples in order that need a verdict before any audit of this stratum counts."""
+        """The next samples in order that need a verdict before any audit of this stratum counts; none if they count.
+
+        The first sample in order is one, if it has no verdict; then each without a verdict, until those before it are
+        at least `MIN_COUNTED` of the audits.
+        """
         n_audited = len(self.weight_of.keys() & by_hand.keys())
         missing: list[Key] = []
         for n_before, key in enumerate(self.order):
@@ -173,16 +180,18 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     items: `tally(…).questions`. by_hand: `audits(…)`.
     """
     population = Population.of(items)
-    missing = {stratum.called_correct: stratum for stratum in population.strata if stratum.missing(by_hand)}
-    if not missing:
+    missing = {stratum.called_correct: stratum.missing(by_hand) for stratum in population.strata}
+    if not any(missing.values()):
         return ""
     if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
         return f"{NO_ESTIMATE}no drawn sample is judged by hand"
-    n_missing = sum(len(stratum.missing(by_hand)) for stratum in missing.values())
+    n_missing = sum(map(len, missing.values()))
     causes = "; ".join(
         f"of {len(stratum.weight_of.keys() & by_hand.keys()):,} verdicts by hand on samples that were "
-        f"{'' if correct else 'not '}graded correct, {len(stratum.beginning(by_hand)):,} are at the beginning"
-        for correct, stratum in missing.items()
+        f"{'' if stratum.called_correct else 'not '}graded correct, {len(stratum.beginning(by_hand)):,} are at the "
+        "beginning"
+        for stratum in population.strata
+        if missing[stratum.called_correct]
     )
     return (
         f"{NO_ESTIMATE}{causes} of the random order, before the first sample without one: some must be, and at least "

@@ -36,6 +36,7 @@ sharpest score. Otherwise nearly every run would agree with a score from one sam
 """
 
 OWN, EQUAL, OTHER, APART = range(4)
+"""The kinds of published scores in the table at the top, in its order."""
 
 VENDOR = "vendor"
 """Name of the model's own authors among several sources."""
@@ -60,6 +61,7 @@ def in_order(
     """
 
     def key(comparison: PublishedComparison) -> tuple[int, bool, bool, bool, int]:
+        """The sort key: the kind, then the order within it that the last paragraph of the module states."""
         published = comparison.published
         stated = published.settings if published.stated else {}
         differences = len(comparison.differing) + sum(name not in stated for name in NEEDED)
@@ -110,13 +112,13 @@ def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> Pub
     runs: the comparisons of each run, which has one value of each setting that the score averages over.
     """
     for entry in runs[0]:
-        of_runs = [one.differing for run in runs for one in run if one.published == entry.published]
+        published = entry.published
+        averaged = {name: Counter(values) for name, values in published.settings.items() if isinstance(values, list)}
+        of_runs = [one.differing for run in runs for one in run if one.published == published]
         # A setting that makes no difference, such as the seed, is not in `differing`.
-        settings = entry.published.settings.items()
-        theirs = {name: Counter(values) for name, values in settings if isinstance(values, list)}
-        ours = {name: Counter(differing.get(name, (None,))[0] for differing in of_runs) for name in theirs}
-        if theirs and entry.published.metric == metric and len(of_runs) == len(runs) and ours == theirs:
-            differing = {name: both for name, both in entry.differing.items() if name not in theirs}
+        ours = {name: Counter(differing.get(name, (None,))[0] for differing in of_runs) for name in averaged}
+        if averaged and published.metric == metric and len(of_runs) == len(runs) and ours == averaged:
+            differing = {name: both for name, both in entry.differing.items() if name not in averaged}
             return msgspec.structs.replace(entry, differing=differing)
     return None
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.core.records import Grade
 from harness.runs.layout import RunFolder
@@ -54,36 +53,38 @@ def scores(
     right = verdicts == "correct"
     truncated = np.array([bool(grade.truncated) for grade in grades])
     endpoint, of_all = observed.endpoint(rows), np.bincount(question)
-
-    def expected(outcome: NDArray[np.bool_], mine: NDArray[np.bool_]) -> float:
-        """The share of this outcome among samples of `mine`, if each question had its rate over all endpoints."""
-        rates = np.bincount(question, outcome, len(of_all)) / of_all
-        return math.fsum(rates[question[mine]]) / int(mine.sum())
-
+    rate = np.bincount(question, right, len(of_all)) / of_all
     scored = {}
     for name in sorted(observed.endpoints):
         mine = endpoint == observed.endpoints[name]
         if not (n := int(mine.sum())):
             continue
-        tokens, seconds = np.nan_to_num(observed.completion_tokens.of(rows[mine])), observed.total.of(rows[mine])
-        timed = (tokens != 0) & (seconds > 0)
-        in_all = math.fsum(seconds[timed])
-        counts = np.bincount(question[mine], minlength=len(of_all)).astype(float)
-        correct, counts = np.bincount(question[mine & right], minlength=len(of_all))[counts > 0], counts[counts > 0]
+        correct, counts = (
+            np.bincount(question[which], minlength=len(of_all)).astype(float) for which in (mine & right, mine)
+        )
+        correct, counts = correct[counts > 0], counts[counts > 0]
         scored[name] = EndpointScore(
             n_samples=n,
             accuracy=Estimate(
                 value=int(right[mine].sum()) / n,
-                sampling=sampling_limits(correct.astype(float), counts, counts / n).interval(),
+                sampling=sampling_limits(correct, counts, counts / n).interval(),
                 at_most=bool((counts == 1).all()),
             ),
-            expected_accuracy=expected(right, mine),
+            expected_accuracy=math.fsum(rate[question[mine]]) / n,
             truncated=int(truncated[mine].sum()) / n,
             no_answer=int((verdicts[mine] == "no_answer").sum()) / n,
-            tokens_per_s=int(tokens[timed].sum()) / in_all if in_all else None,
+            tokens_per_s=_tokens_per_s(observed, rows[mine]),
             n_failures=failures.get(name, 0),
         )
     return scored
+
+
+def _tokens_per_s(observed: Observed, rows: Rows) -> float | None:
+    """The speed of one stream over the samples with stated tokens and a time; None without any."""
+    tokens, seconds = np.nan_to_num(observed.completion_tokens.of(rows)), observed.total.of(rows)
+    timed = (tokens != 0) & (seconds > 0)
+    in_all = math.fsum(seconds[timed])
+    return int(tokens[timed].sum()) / in_all if in_all else None
 
 
 class _FailedRequest(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ def beside_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], correc
     in_force, by_audit = overrides.in_force(corrections), audits(corrections)
     estimate = None
     if by_audit and score.accuracy is not None:
-        estimate = audited(items, by_audit, score.accuracy, in_force=in_force)
+        estimate = audited(items, by_audit, score.accuracy, in_force)
     score = msgspec.structs.replace(
         score,
         accuracy_overridden=None,

@@ -46,7 +46,10 @@ def _by_field(record: msgspec.Struct) -> list[dict[str, object]]:
 
 
 def _walk(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield (column, number) for each number in `value`; text has no column."""
+    """Yield (column, number) for each number in `value`, whose columns begin with `name`; text has no column.
+
+    A key of a mapping follows a name of `_SIGNS` without a line below: `pass@4`, but `anomalies_by_sign_repetition`.
+    """
     if isinstance(value, Estimate):
         yield name, value.value
         yield from {**ends(f"{name}_sampling", value.sampling), **ends(f"{name}_question", value.question)}.items()

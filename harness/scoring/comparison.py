@@ -11,7 +11,7 @@ verdict stands only if both extremes agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -93,18 +93,23 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
         return if_possible(alone + self.missing_shift, self.second_accuracy)
 
 
-def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
-    """The questions that both runs have samples of, in the order of the first run.
+def _of_both(
+    first: Iterable[QuestionTally], second: Iterable[QuestionTally]
+) -> Iterator[tuple[QuestionTally, QuestionTally]]:
+    """The questions that both runs have, in the order of the first run.
 
     Two files of a benchmark may use one id for different rows, so the digests of the rows must agree too.
     """
-    others = {item.question.question_id: item for item in second if item.n}
-    shared = []
+    others = {item.question.question_id: item for item in second}
     for item in first:
-        match = others.get(item.question.question_id)
-        if item.n and match is not None and item.question.row_digest == match.question.row_digest:
-            shared.append((item, match))
-    return shared
+        twin = others.get(item.question.question_id)
+        if twin is not None and item.question.row_digest == twin.question.row_digest:
+            yield item, twin
+
+
+def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
+    """The questions that both runs have samples of, in the order of the first run."""
+    return [(item, twin) for item, twin in _of_both(first, second) if item.n and twin.n]
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
@@ -112,32 +117,27 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
 
     Pairing removes the difficulty of the questions from the error. Raises `UsageError` if the runs share no question.
     """
-    others = {item.question.question_id: item for item in second}
-    shared = []
-    for item in sorted(first, key=lambda item: item.question.question_id):
-        twin = others.get(item.question.question_id)
-        if twin is None or item.question.row_digest != twin.question.row_digest:
-            continue
-        if item.planned and twin.planned:
-            shared.append((item, twin))
+    by_id = sorted(first, key=lambda item: item.question.question_id)
+    shared = [(item, twin) for item, twin in _of_both(by_id, second) if item.planned and twin.planned]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
     ours, theirs = counted_samples([a for a, _ in shared]), counted_samples([b for _, b in shared])
     clusters = cluster_numbers([a for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
-    lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
+    extremes = [_extreme(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
     # If the extremes differ in sign, the missing samples alone decide which run is better.
-    one_sign = lines[0].difference * lines[1].difference > 0 or lines[0].difference == lines[1].difference
-    questions = [line.question for line in lines if line.question is not None]
-    p_questions = [line.p_question for line in lines if line.p_question is not None]
+    low, high = (extreme.difference for extreme in extremes)
+    one_sign = low * high > 0 or low == high
+    questions = [extreme.question for extreme in extremes if extreme.question is not None]
+    p_questions = [extreme.p_question for extreme in extremes if extreme.p_question is not None]
     p_question = max(p_questions, default=None)
     if p_question is not None and not one_sign:
         p_question = 1.0
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
     # A difference that the extreme with less power can find, the other extreme can find, too.
-    blunter = max((line.detection for line in lines), key=lambda line: float(smallest_difference(*line)))
+    blunter = max((extreme.detection for extreme in extremes), key=Detection.smallest)
     sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
     paired_ids = {item.question.question_id for item, _ in seen}
     unpaired = [question_id for question_id in sampled if question_id not in paired_ids]
@@ -149,17 +149,17 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         second_accuracy=math.fsum(b for _, b in rates) / len(rates),
         difference=Estimate(
             value=difference,
-            sampling=_union([line.sampling for line in lines]),
+            sampling=_union([extreme.sampling for extreme in extremes]),
             question=_union(questions) if questions else None,
             at_most=_shows_no_spread([a for a, _ in seen]) or _shows_no_spread([b for _, b in seen]),
         ),
-        p_sampling=max(line.p_sampling for line in lines) if one_sign else 1.0,
+        p_sampling=max(extreme.p_sampling for extreme in extremes) if one_sign else 1.0,
         p_question=p_question,
-        sampling_error=max(line.sampling_error for line in lines),
+        sampling_error=max(extreme.sampling_error for extreme in extremes),
         detectable=None,
         detection_variance=float(blunter.variance),
         detection_growth=float(blunter.growth),
-        missing_shift=max(abs(line.difference - difference) for line in lines),
+        missing_shift=max(abs(extreme.difference - difference) for extreme in extremes),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
         unpaired=len(unpaired),
@@ -191,8 +191,8 @@ class CountedSamples(NamedTuple):
         return self.correct + np.clip(self.planned / 2 - self.correct, 0, self.missing), self.planned
 
 
-class _Lines(NamedTuple):
-    """Errors, intervals and p values of a difference, if all missing samples favour one of the runs.
+class _Extreme(NamedTuple):
+    """A difference with its errors, intervals and p values, if all missing samples favour one of the runs.
 
     sampling_error, sampling, p_sampling: same questions, asked again. question, p_question: other questions of this
     kind. The fields mean what they mean in `PairedComparison`.
@@ -213,13 +213,12 @@ def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
     If a question has copies among its samples, its numbers are multiplied by the fraction that is independent.
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
-    independent = np.array([1.0 if item.independent is None else item.independent for item in items])
-    # A question without samples has nothing to weigh.
-    present = np.array([1.0 if item.independent is None else max(1, item.n) for item in items])
-    return CountedSamples(*(columns * independent[:, None] / present[:, None]).T)
+    # A question without samples has nothing to multiply.
+    fractions = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
+    return CountedSamples(*(columns.T * np.array(fractions)))
 
 
-def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
+def _extreme(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Extreme:
     """The difference with its errors, for the same questions and for other questions of this kind.
 
     ours, theirs: (right samples, all samples) of each question. clusters: the number of each question's cluster.
@@ -233,7 +232,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         of_questions = question_difference(differences, clusters)
         question = of_questions.limits.interval()
         p_question = t_two_sided(difference / math.sqrt(float(of_questions.variance)), of_questions.freedom)
-    return _Lines(
+    return _Extreme(
         difference=difference,
         sampling_error=error,
         sampling=sampling_difference_limits(*ours, *theirs).interval(),

@@ -1,8 +1,8 @@
 """Compares the score of a run with a published score on the same questions.
 
-The formulas are in `differences`. Missing samples are neither right nor wrong: the comparison is made as if all were
-right, all wrong, and for every accuracy between these extremes (`_possible_results`), and a verdict stands only if all
-agree. The unknown number of samples behind a published score is treated in the same way.
+The formulas are in `stats_differences`. Missing samples are neither right nor wrong: the comparison is made as if all
+were right, all wrong, and for every accuracy between these extremes (`_possible_verdicts`), and a verdict stands only
+if all agree. The unknown number of samples behind a published score is treated in the same way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from harness.scoring.stats_differences import (
     Detection,
     growth,
     published_variance,
-    smallest_difference,
     smoothed_variance,
 )
 from harness.scoring.tally import QuestionTally
@@ -49,6 +48,7 @@ UNKNOWN = "unknown"
 """Our value of a setting that the record of another tool's outputs does not have."""
 
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
+"""The verdict on a run beside a published score; "compatible" is no proof that both are of one model."""
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,12 +104,12 @@ def compare_published(
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     by_number = [[_test(end, published, number) for end in ends] for number in samples]
     tests = [test for of_number in by_number for test in of_number]
-    smallest = max((float(smallest_difference(*test.detection)) for test in tests), default=None)
+    smallest = max((test.detection.smallest() for test in tests), default=None)
     verdict: PublishedVerdict = "cannot say"
     if tests:
-        rejected = set().union(*map(_possible_results, by_number))
-        if len(rejected) == 1:
-            verdict = "not compatible" if rejected.pop() else "compatible"
+        possible = set().union(*map(_possible_verdicts, by_number))
+        if len(possible) == 1:
+            verdict = possible.pop()
         elif len(ends) > 1:
             reason = (
                 f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing, and the verdict "
@@ -144,18 +144,20 @@ class _PublishedTest(NamedTuple):
     detection: Detection
 
 
-def _possible_results(tests: Sequence[_PublishedTest]) -> set[bool]:
-    """Whether the published score may be rejected (True), and whether it may be kept (False).
+def _possible_verdicts(tests: Sequence[_PublishedTest]) -> set[PublishedVerdict]:
+    """The verdicts that the run may have once no sample is missing, at one number of samples of the published score.
 
-    tests: of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy
-    between the extremes, so the score is kept for sure only if both extremes keep it, and rejected for sure only if the
-    nearest possible accuracy is farther away than the largest error explains.
+    tests: of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy between the
+    extremes, which are the first two. So the run is compatible for sure only if both extremes are, and not compatible
+    for sure only if the nearest possible accuracy is farther away than the largest error explains.
     """
     differences = [test.difference for test in tests]
     nearest = 0.0 if min(differences) <= 0 <= max(differences) else min(map(abs, differences))
-    possible = {abs(test.difference) > Z_95 * test.error for test in tests[:2]}
+    possible: set[PublishedVerdict] = {
+        "not compatible" if abs(test.difference) > Z_95 * test.error else "compatible" for test in tests[:2]
+    }
     if nearest <= Z_95 * max(test.error for test in tests):
-        possible.add(False)
+        possible.add("compatible")
     return possible
 
 

@@ -6,7 +6,7 @@ only: repeated looks at growing runs give chance more occasions, and only a race
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -20,9 +20,13 @@ LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""
 
 PairedVerdict = Literal["better", "worse", "no difference seen"]
+"""The verdict of a test on a run beside its baseline; "no difference seen" does not mean equal."""
 
+_Line = Hashable
+"""The key of a line of a report, which compares two runs on a benchmark, or their means over several."""
 
 MarginVerdict = Literal["not worse", "worse", "open"]
+"""Whether a run is worse than its baseline by a margin or more; "open" if the test says neither."""
 
 
 class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,57 +103,64 @@ class Decision(RunPair, frozen=True, kw_only=True):
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
     """A decision for each comparison, in order. margin: a fraction; None decides none."""
-    means = _means(comparisons)
-    margins, margins_of_means = _margins([comparison.paired for comparison in comparisons], [*means.values()], margin)
-    # One list for the correction: a p value for each mean, then one or two for each comparison.
-    both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
-    adjusted = holm([*(mean.p_sampling for mean in means.values()), *(p for p in both if p is not None)])
-    n_tests = len(adjusted)
+    means, numbered = _means(comparisons), dict(enumerate(comparisons))
+    # One correction for all lines: each mean, and of each comparison the same questions and, where known, new ones.
+    uncorrected: dict[_Line, float] = {("mean", runs): mean.p_sampling for runs, mean in means.items()}
+    for number, comparison in numbered.items():
+        uncorrected["same", number] = comparison.paired.p_sampling
+        if comparison.paired.p_question is not None:
+            uncorrected["new", number] = comparison.paired.p_question
+    p_values, n_tests = _corrected(uncorrected), len(uncorrected)
+    margins: dict[_Line, MarginDecision] = {}
+    if margin is not None:
+        differences: dict[_Line, Estimate] = {runs: mean.difference for runs, mean in means.items()}
+        differences |= {number: comparison.paired.difference for number, comparison in numbered.items()}
+        margins = _margins(differences, margin)
     decided_means = {
-        pair: MeanDecision(
+        runs: MeanDecision(
             compared=mean,
-            verdict=_verdict(mean.difference.value, p),
-            p_sampling=p,
+            verdict=_verdict(mean.difference.value, p_values["mean", runs]),
+            p_sampling=p_values["mean", runs],
             detectable=mean.smallest(n_tests),
-            margin=of_margin,
+            margin=margins.get(runs),
         )
-        for (pair, mean), p, of_margin in zip(means.items(), adjusted[: len(means)], margins_of_means, strict=True)
+        for runs, mean in means.items()
     }
-    p_values = iter(adjusted[len(means) :])
     decisions = []
-    for comparison, of_margin in zip(comparisons, margins, strict=True):
-        p_sampling = next(p_values)
-        p_question = None if comparison.paired.p_question is None else next(p_values)
+    for number, comparison in numbered.items():
+        difference, p_question = comparison.paired.difference.value, p_values.get(("new", number))
         decisions.append(
             Decision(
                 **msgspec.structs.asdict(comparison),
-                verdict=_verdict(comparison.paired.difference.value, p_sampling),
-                kind_verdict=None if p_question is None else _verdict(comparison.paired.difference.value, p_question),
-                p_sampling=p_sampling,
+                verdict=_verdict(difference, p_values["same", number]),
+                kind_verdict=None if p_question is None else _verdict(difference, p_question),
+                p_sampling=p_values["same", number],
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
                 mean=decided_means.get(comparison.of_mean),
-                margin=of_margin,
+                margin=margins.get(number),
             )
         )
     return decisions
 
 
-def _margins(
-    pairs: Sequence[PairedComparison], means: Sequence[MeanComparison], margin: float | None
-) -> tuple[list[MarginDecision | None], list[MarginDecision | None]]:
-    """The decisions on the margin, of the pairs and of their means; None each without a margin."""
-    if margin is None:
-        return [None] * len(pairs), [None] * len(means)
-    compared = [*(pair.difference for pair in pairs), *(mean.difference for mean in means)]
-    # Apart from the lines' p values: a margin that is asked about must not weaken their verdicts.
-    adjusted = holm([_p_of_margin(difference, margin) for difference in compared])
-    decided: list[MarginDecision | None] = []
-    for difference, p in zip(compared, adjusted, strict=True):
-        side: MarginVerdict = "not worse" if difference.value > -margin else "worse"
-        verdict = side if p < LEVEL else "open"
-        decided.append(MarginDecision(margin=margin, verdict=verdict, p=p, n_margins=len(compared)))
-    return decided[: len(pairs)], decided[len(pairs) :]
+def _corrected(p_values: Mapping[_Line, float]) -> dict[_Line, float]:
+    """The p values, corrected together (Holm)."""
+    return dict(zip(p_values, holm([*p_values.values()]), strict=True))
+
+
+def _margins(differences: Mapping[_Line, Estimate], margin: float) -> dict[_Line, MarginDecision]:
+    """The decision on the margin for each of these differences.
+
+    Their p values are corrected apart from those of the lines: a margin that is asked about must not weaken the lines'
+    verdicts.
+    """
+    decided = {}
+    for line, p in _corrected({line: _p_of_margin(each, margin) for line, each in differences.items()}).items():
+        side: MarginVerdict = "not worse" if differences[line].value > -margin else "worse"
+        verdict: MarginVerdict = side if p < LEVEL else "open"
+        decided[line] = MarginDecision(margin=margin, verdict=verdict, p=p, n_margins=len(differences))
+    return decided
 
 
 def _p_of_margin(difference: Estimate, margin: float) -> float:
@@ -175,6 +186,7 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
 
 
 def _verdict(difference: float, p: float) -> PairedVerdict:
+    """The verdict on a difference with this corrected p value."""
     if p >= LEVEL:
         return "no difference seen"
     return "better" if difference > 0 else "worse"

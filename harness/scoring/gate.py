@@ -53,7 +53,10 @@ MISSED_AT_LOOKS = 0.8
 """Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
 
 _NODES = np.linspace(-4.5, 4.5, 31)
+"""Values of a standard normal distribution, by which a learnt deviation is averaged."""
+
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+"""The weight of each of `_NODES`, in proportion to its density; they sum to 1."""
 
 
 class Deviations(NamedTuple):
@@ -146,16 +149,17 @@ def level(
     """
     # A reference of few samples is no certainty, nor is a truth of 0 or 1.
     truth = np.clip(truth, 0.5 / (reference.samples + 1) + 1e-6, 1 - 0.5 / (reference.samples + 1) - 1e-6)
+    # The sign of a difference that speaks against `truth` is +1 from here on.
+    sign = 1 if below else -1
+    # An accuracy stands for half a sample around it.
+    seen = np.clip(accuracy + sign * 0.5 / np.asarray(total), 1e-9, 1 - 1e-9)
     coin = truth * (1 - truth)
-    toss = 0.5 / np.asarray(total) * (1 if below else -1)
-    seen = np.clip(accuracy + toss, 1e-9, 1 - 1e-9)
     sampling = np.asarray(share * coin * (1 / np.asarray(total) + 1 / reference.samples) + reference.variance)
     variance = sampling[..., None] + deviations.variances * (1 / runs + reference.runs)
+    difference = sign * (truth - seen)
     deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
-    sign = np.where(seen < truth, 1.0, -1.0) * (1 if below else -1)
-    root = sign * np.sqrt(np.maximum(deviance, 0.0))
-    plain = (truth - seen) * (1 if below else -1)
-    errors = np.minimum(root, plain)[..., None] / np.sqrt(variance)
+    signed_root = np.where(difference > 0, 1.0, -1.0) * np.sqrt(np.maximum(deviance, 0.0))
+    errors = np.minimum(signed_root, difference)[..., None] / np.sqrt(variance)
     return np.asarray((_upper_tail(errors) * deviations.weights).sum(axis=-1))
 
 
@@ -172,7 +176,7 @@ def _upper_tail(z: Array) -> Array:
 
 
 def look_at(
-    correct: Array, rounds: int, look: int, of: Rules, reference: Reference, loss: float, deviations: Deviations,
+    correct: Array, rounds: int, look: int, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
     runs: float = 1.0,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
     """Whether the tests of the look say "fail", and "pass". correct: (…, Q), right samples of `rounds` a question.
@@ -182,9 +186,9 @@ def look_at(
     counts = np.full(correct.shape[-1], float(rounds))
     total, accuracy = counts.sum(), correct.sum(axis=-1) / counts.sum()
     left = share_left(correct, counts)
-    fails = level(accuracy, reference.value, total, left, reference, deviations, runs, below=True) <= of.fail[look]
+    fails = level(accuracy, reference.value, total, left, reference, deviations, runs, below=True) <= plan.fail[look]
     lost = level(accuracy, reference.value - loss, total, left, reference, deviations, runs, below=False)
-    return np.asarray(fails), np.asarray(~fails & (lost <= of.passes[look]))
+    return np.asarray(fails), np.asarray(~fails & (lost <= plan.passes[look]))
 
 
 # ---- before it starts
@@ -199,19 +203,24 @@ class Played(NamedTuple):
 
 
 def play(
-    rng: np.random.Generator, chances: Array, of: Rules, reference: Reference, loss: float, deviations: Deviations
+    rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations
 ) -> Played:
-    """Simulate gates. chances: (R, Q), of a right sample in each run."""
-    failed, passed = np.zeros(len(chances), bool), np.zeros(len(chances), bool)
-    rounds, before, n_questions = np.zeros(len(chances)), 0, chances.shape[1]
-    open_gates, correct, variances = np.arange(len(chances)), np.zeros(chances.shape), deviations.variances
-    for look, n in enumerate(of.looks):
-        whole = math.ceil(n)
-        correct, before = correct + rng.binomial(whole - before, chances[open_gates]), whole
-        # The chances are in no order, so the first questions are a random part.
-        seen = correct[:, : math.ceil(min(n, 1) * n_questions)]
-        fails, passes = look_at(seen, whole, look, of, reference, loss, deviations._replace(variances=variances))
-        rounds[open_gates], failed[open_gates], passed[open_gates] = n, fails, passes
+    """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
+    size: the first questions stand for a random part.
+    """
+    n_gates, n_questions = chances.shape
+    failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
+    # Of the gates that are still open: their numbers, right samples of each question, and deviations if each has some.
+    open_gates, correct, variances = np.arange(n_gates), np.zeros(chances.shape), deviations.variances
+    n_sampled = 0
+    for number, look in enumerate(plan.looks):
+        n_rounds = math.ceil(look)  # 1 for a look at a part of the first round
+        correct = correct + rng.binomial(n_rounds - n_sampled, chances[open_gates])
+        n_sampled = n_rounds
+        seen = correct[:, : math.ceil(min(look, 1) * n_questions)]
+        own = deviations._replace(variances=variances)
+        fails, passes = look_at(seen, n_rounds, number, plan, reference, loss, own)
+        rounds[open_gates], failed[open_gates], passed[open_gates] = look, fails, passes
         goes_on = ~(fails | passes)
         open_gates, correct = open_gates[goes_on], correct[goes_on]
         variances = variances[goes_on] if variances.ndim > 1 else variances
@@ -249,10 +258,14 @@ MAX_SIMULATED = 3_000_000
 
 
 def forecast(
-    n_questions: int, of: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
+    n_questions: int, plan: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
     share: float, repeats: int = 2000, seed: int = 1,
 ) -> Forecast:  # fmt: skip
-    """Simulate this very policy. share: f of the benchmark, of which the spread of difficulty is made."""
+    """Simulate this very policy.
+
+    power: the chance with which a loss is to be found. share: f of the benchmark, of which the spread of difficulty is
+    made. repeats: gates of each simulation; fewer for a large benchmark (`MAX_SIMULATED`).
+    """
     rng = np.random.default_rng(seed)
     n = max(200, min(repeats, MAX_SIMULATED // n_questions))
     concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
@@ -266,11 +279,12 @@ def forecast(
     run = truth + np.minimum(sd, min(truth, 1 - truth) / 2.5) * rng.standard_normal(n).clip(-2.5, 2.5)
 
     def at(fallen: float, loss: float) -> Played:
-        return play(rng, moved(drawn, run - fallen), of, reference, loss, deviations)
+        return play(rng, moved(drawn, run - fallen), plan, reference, loss, deviations)
 
     required = (1 + power) / 2 if deviations.known else power
     well, lost = at(0.0, loss), at(loss, loss)
     power_of_loss, findable = float(lost.failed.mean()), None
+    # The findable loss lies between `low`, which is not found with the required power, and `high`, which is.
     low, high = (0.0, loss) if power_of_loss >= required else (loss, 0.95 * truth)
     if power_of_loss >= required or (high > low and at(high, high).failed.mean() >= required):
         while high - low > 0.001:

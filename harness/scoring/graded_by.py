@@ -27,10 +27,12 @@ def graders_in_force(score: Score) -> list[str]:
     """The graders by which a benchmark was graded: the rules, or a function with the checksum of its file, each with
     the judge that ruled after it, whether or not it decided a sample.
     """
-    judges = sorted({name for grader in score.graders if (name := grader.removeprefix(without_judge(grader)))})
     if score.judging:
-        judges = [f"+{score.judging.name}"]
-    return sorted({without_judge(grader) + judge for grader in score.graders for judge in judges or [""]})
+        judges = {f"+{score.judging.name}"}
+    else:  # the end of a grader's name, such as "+judge:model@prompt"; empty where none decided
+        judges = {grader.removeprefix(without_judge(grader)) for grader in score.graders}
+        judges = judges - {""} or {""}
+    return sorted({without_judge(grader) + judge for grader in score.graders for judge in judges})
 
 
 def grading_settings(score: Score) -> dict[str, object]:

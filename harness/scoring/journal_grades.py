@@ -2,12 +2,12 @@
 
 Grades come in the order of questions and sample indices, whatever the order of the journal's lines. A sample is
 known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal is read
-once; each sample goes one of two ways:
+once; each sample's grade comes from one of two sources:
 
-    a former grade with this mark is still valid (`_Former`)  →  reused: the position of the former grade
-    otherwise                                                 →  new:    graded by the pool of worker processes
+    a former grade with this mark is still valid (`_Former`)  →  that grade
+    otherwise                                                 →  a new grade, by the pool of worker processes
 
-Grades stay packed. At the end both lists of marks are sorted together, and the grades are read out in that order.
+Grades stay packed. At the end the marks are sorted, and the grades are read out in that order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import contextlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from harness.core.codec import digest
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.packed import Packed, Picked
+from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample
 from harness.grading import verifier
 from harness.grading.processes import pool
@@ -70,32 +70,37 @@ class ById(Mapping[str, Question]):
 class Graded:
     """The grades of a journal, in the order of questions and sample indices.
 
-    question, index, rows: of each grade, its question's number, its sample index and its row in `observed`. observed:
-    facts of every sample of the journal. report: what was wrong with the journal's lines. changes: sentences on samples
-    that were graded anew because their grader changed.
+    index, rows: of each grade, its sample index and its row in `observed`. observed: facts of every sample of the
+    journal. report: what was wrong with the journal's lines. changes: sentences on samples that were graded anew
+    because their grader changed.
     """
 
     grades: Sequence[Grade]
-    question: NDArray[np.uint32]
     index: NDArray[np.uint32]
     rows: Rows
     observed: Observed
     report: JournalReport
-    changes: Sequence[str] = ()
+    changes: Sequence[str]
 
 
-class _Marks:
-    """Two arrays of equal length: the mark of each sample, and its row in `Observed`, below 2³².
+class _Samples:
+    """The samples whose question is known, in the journal's order: three arrays of equal length.
 
-    A mark is a number by which samples sort (see `_mark`).
+    mark: a number by which samples sort (`_mark`). row: in `Observed`, below 2³². source: the position of the sample's
+    grade among the former ones; or, below 0, −1 minus its position among the new ones.
     """
 
     def __init__(self) -> None:
-        self.mark, self.row = array("q"), array("I")
+        self.mark, self.row, self.source = array("q"), array("I"), array("i")
+        self._n_new = 0
 
-    def add(self, mark: int, row: int) -> None:
+    def add(self, mark: int, row: int, former: int | None) -> None:
+        """Add the next sample. former: the position of its former grade; None: it gets the next new grade."""
         self.mark.append(mark)
         self.row.append(row)
+        if former is None:
+            self._n_new += 1
+        self.source.append(-self._n_new if former is None else former)
 
     def rows_of(self, marks: Sequence[int]) -> Rows:
         """The rows of these samples, which must be among the marks: (len(marks),)."""
@@ -105,9 +110,6 @@ class _Marks:
         indices = indices[np.argsort(every_mark[indices])]
         in_order = indices[np.searchsorted(every_mark[indices], sought)]
         return np.frombuffer(self.row, dtype=np.uint32)[in_order].astype(np.int64)
-
-    def __len__(self) -> int:
-        return len(self.mark)
 
 
 class _Former:
@@ -124,20 +126,19 @@ class _Former:
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks, checksums = array("q"), array("q")
-        changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → samples
+        changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → marks of the samples
         for grade in grades.read_stored(folder):
             number = by_id.numbers.get(grade.question_id)
             if number is None:
                 continue
-            if (before := without_judge(grade.grader)) != graders[number]:
-                changed.setdefault((before, graders[number]), array("q")).append(_mark(number, grade.sample_index))
-            if (grade.grader, grade.basis) != (graders[number], bases[number]):
-                continue
-            if grade.reply_checksum is None:
-                continue
-            stopped_after = verifier.seconds_of(grade.rule)
-            if stopped_after is None or deadline_s <= stopped_after:
-                marks.append(_mark(number, grade.sample_index))
+            mark, before = _mark(number, grade.sample_index), without_judge(grade.grader)
+            if before != graders[number]:
+                changed.setdefault((before, graders[number]), array("q")).append(mark)
+            is_same = (grade.grader, grade.basis) == (graders[number], bases[number])
+            stopped_after = verifier.seconds_of(grade.rule)  # None: no deadline stopped the verifier
+            has_more_time = stopped_after is not None and deadline_s > stopped_after
+            if is_same and not has_more_time and grade.reply_checksum is not None:
+                marks.append(mark)
                 checksums.append(grade.reply_checksum)
                 self.grades.append(grade)
         # Stable, so that of several grades of a sample the last stays last.
@@ -203,11 +204,10 @@ def grade_journal(
     former = None
     if not fresh and grades.any_stored(folder):
         former = _Former(folder, by_id, bases, sandbox, deadline_s)
-    report, observed = JournalReport(), Observed()
-    reused, new = _Marks(), _Marks()
-    former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
+    report, observed, samples = JournalReport(), Observed(), _Samples()
 
-    def ungraded() -> Iterator[Sample]:  # yields the samples without a usable former grade; notes every sample
+    def ungraded() -> Iterator[Sample]:
+        """The samples without a valid former grade; all are noted in `observed` and `samples` on the way."""
         for sample in read_samples(folder, span=span, report=report):
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
@@ -215,20 +215,18 @@ def grade_journal(
                 continue
             mark = _mark(number, sample.sample_index)
             position = None if former is None else former.position(mark, observed.checksums[-1])
-            if position is not None:
-                reused.add(mark, row)
-                former_positions.append(position)
-            else:
-                new.add(mark, row)
+            samples.add(mark, row, position)
+            if position is None:
                 yield sample
 
     def with_basis(grade: Grade) -> Grade:
         number = by_id.numbers[grade.question_id]
         return msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number])
 
-    def with_checksums(early: Iterable[Grade]) -> list[Grade]:  # early: grades that are not yet in order
+    def with_checksums(early: Iterable[Grade]) -> list[Grade]:
+        """The grades with the checksums of their replies. early: as they were made, in no order."""
         by_mark = {_mark(by_id.numbers[grade.question_id], grade.sample_index): grade for grade in early}
-        rows = new.rows_of([*by_mark])
+        rows = samples.rows_of([*by_mark])
         return [
             msgspec.structs.replace(grade, reply_checksum=observed.checksums[row])
             for grade, row in zip(by_mark.values(), rows.tolist(), strict=True)
@@ -246,48 +244,38 @@ def grade_journal(
             for grade in grading:
                 graded.append(with_basis(grade))
                 on_graded(len(graded))
-    former_grades = Picked(former.grades if former is not None else graded, former_positions)
-    in_order = _in_order(reused, former_grades, new, graded, observed, report)
-    return in_order if former is None else replace(in_order, changes=former.changes)
+    return _in_order(samples, former, graded, observed, report)
 
 
 def _in_order(
-    reused: _Marks,
-    former: Sequence[Grade],
-    new: _Marks,
-    graded: Sequence[Grade],
-    observed: Observed,
-    report: JournalReport,
+    samples: _Samples, former: _Former | None, new: Sequence[Grade], observed: Observed, report: JournalReport
 ) -> Graded:
-    """Both kinds of grades in the order of questions and sample indices.
+    """The grades by question and sample index, with the signs and the checksum of the present reply.
 
-    former: the grades of the samples in `reused`, in its order. graded: those of the samples in `new`, likewise.
+    new: in the order in which their samples were added. report: what was wrong with the journal's lines.
     """
-    # `order` is over both lists: a number below `len(reused)` is a place in `reused`, any other a place in `new`.
-    # `+` copies both arrays, so it is left out if no grade is reused.
-    marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
+    marks = np.frombuffer(samples.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
-    question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
-    index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
-    rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
+    rows = np.frombuffer(samples.row, dtype=np.uint32)[order].astype(np.int64)
+    former_grades: Sequence[Grade] = () if former is None else former.grades
 
     def sorted_grades() -> Iterator[Grade]:
-        for i in range(len(order)):
-            source, row = int(order[i]), int(rows[i])
-            grade = former[source] if source < len(reused) else graded[source - len(reused)]
-            shown = observed.anomalies(row)  # An earlier version may have found other signs.
-            checksum = observed.checksums[row]
+        for i, row in zip(order, rows, strict=True):
+            source = samples.source[i]
+            grade = new[-1 - source] if source < 0 else former_grades[source]
+            shown, checksum = observed.anomalies(row), observed.checksums[row]
+            # An earlier version may have found other signs.
             if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
                 grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
             yield grade
 
     return Graded(
         grades=Packed(Grade, sorted_grades()),
-        question=question,
-        index=index,
+        index=marks[order].astype(np.uint32),  # keeps the lower 32 bits
         rows=rows,
         observed=observed,
         report=report,
+        changes=() if former is None else former.changes,
     )
 
 

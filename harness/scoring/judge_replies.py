@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.core.errors import StoreError
@@ -53,15 +53,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
     by_judge: list[tuple[tuple[bool, str], list[JudgeReply]]] = []
     for judge, manifest in judges_of(folder):
         record, asked_in = manifest.benchmarks[folder.name], judge.benchmark(folder.name)
-        requests = {
-            case.question_id: case.messages[-1].content
-            for case in question_file.iterate(asked_in)
-            if case.metadata.get("question_id") == question.question_id and case.messages
-        }
-        # The first of the texts that some request holds: the answer itself, or the end of the reply.
-        ids = next(
-            filter(None, ([id_ for id_, text in requests.items() if is_about(text, answer)] for answer in shown)), []
-        )
+        ids = _requests_about(asked_in, question, shown)
         prompt = str(record.identity.get("prompt"))
         name = f"{manifest.model}@{prompt}"
         keys = {Key(id_, index) for id_ in ids for index in range(record.plan.samples)}
@@ -75,3 +67,20 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
         by_judge.append(((f"+judge:{name}" in grade.grader, manifest.created), replies))
     by_judge.sort(key=lambda item: item[0])
     return [reply for _, replies in by_judge for reply in replies]
+
+
+def _requests_about(asked_in: BenchmarkFolder, question: Question, shown: Sequence[str]) -> list[str]:
+    """The ids of a judge's requests about one answer to a question.
+
+    asked_in: the benchmark in the folder of the judge. shown: the texts by which a request may show the answer (itself,
+    or the reply); the first that any request holds counts.
+    """
+    requests = {
+        case.question_id: case.messages[-1].content
+        for case in question_file.iterate(asked_in)
+        if case.metadata.get("question_id") == question.question_id and case.messages
+    }
+    for answer in shown:
+        if ids := [request_id for request_id, text in requests.items() if is_about(text, answer)]:
+            return ids
+    return []

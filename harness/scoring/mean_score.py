@@ -17,12 +17,11 @@ def mean_score(scores: Sequence[Score | None]) -> Estimate | None:
     Errors of different benchmarks are independent. An interval is None if it is unknown for one benchmark, or if
     samples are missing, since these may have any result.
     """
-    present = [score for score in scores if score is not None and score.accuracy is not None]
-    if not present or len(present) < len(scores):
+    accuracies = [score.accuracy for score in scores if score is not None and score.accuracy is not None]
+    if not accuracies or len(accuracies) < len(scores):
         return None
-    accuracies = [score.accuracy for score in present if score.accuracy is not None]
     # The interval of a benchmark's score does not hold the results that its own run misses.
-    whole = not any(score.n_missing for score in present)
+    whole = not any(score is not None and score.n_missing for score in scores)
     values = [estimate.value for estimate in accuracies]
     return Estimate(
         value=fmean(values),

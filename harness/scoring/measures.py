@@ -83,6 +83,7 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     question = _question_interval(means, weights, items)
     at_most = bool((independent == 1).all()) or any(item.independent is not None for item in items)
     limits = sampling_limits(shares, independent, weight, squares).interval()
+    # Other questions differ by their difficulty, too, so their interval bounds that of the same questions.
     return Estimate(
         value=float((weight * means).sum()),
         sampling=question if at_most and question is not None else limits,

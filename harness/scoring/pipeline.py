@@ -69,7 +69,7 @@ class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
     questions: the planned ones, in order. grades: in the order of questions and sample indices. warnings: about the
-    journal. observed, rows: facts of the samples, and the row of each grade. planned_rows: the rows of the planned
+    journal. observed, rows: facts of the samples, and the row of each grade. counted_rows: the rows of the planned
     samples that the score counts. failed: failed requests by endpoint; None if there is one endpoint only.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
     given. judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided
@@ -84,7 +84,7 @@ class GradedBenchmark:
     warnings: tuple[ScoreWarning, ...]
     observed: Observed
     rows: Rows
-    planned_rows: Rows
+    counted_rows: Rows
     failed: Mapping[str, int] | None = None
     from_reasoning: Sequence[Grade] | None = None
     judge_errors: JudgeErrors | None = None
@@ -185,7 +185,7 @@ def _grade_benchmark(
         rows=journal.rows,
         # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
         failed=by_endpoint.failed_requests(folder, name) if len(endpoints) > 1 and not record.imported else None,
-        planned_rows=counted,
+        counted_rows=counted,
         from_reasoning=from_reasoning,
     )
 
@@ -234,14 +234,14 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
     return len(journal.grades)
 
 
-def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
-    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. score: None = it is computed here.
+def publish(graded: GradedBenchmark) -> Score:
+    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score.
 
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
     # The grades first: they took the time, and stand even if the score is refused.
     grades.write(graded.folder, graded.grades)
-    score = score_of(graded) if score is None else score
+    score = score_of(graded)
     score.save(graded.folder)
     return score
 
@@ -251,13 +251,13 @@ def score_of(graded: GradedBenchmark) -> Score:
     grading, observed = graded.grading, graded.observed
     counted = graded.counted(graded.grades)
     rows = graded.rows if grading.salvaged else graded.rows[graded.counted_positions]
-    thought, limit = observed.reasoning_tokens, hidden_limit(observed, graded.planned_rows)
+    thought, limit = observed.reasoning_tokens, hidden_limit(observed, graded.counted_rows)
     score = score_benchmark(
         graded.questions,
         counted,
         graded.record.planned,
         ks=grading.k,
-        early_cut=observed.early_cut(graded.planned_rows, partial(max_tokens_sent, graded.record)),
+        early_cut=observed.early_cut(graded.counted_rows, partial(max_tokens_sent, graded.record)),
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
@@ -265,9 +265,9 @@ def score_of(graded: GradedBenchmark) -> Score:
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
-        speed=speed(observed, graded.planned_rows),
-        workload=workload(observed, graded.planned_rows),
-        anomalies=anomalies(observed.shown(graded.planned_rows)),
+        speed=speed(observed, graded.counted_rows),
+        workload=workload(observed, graded.counted_rows),
+        anomalies=anomalies(observed.shown(graded.counted_rows)),
         endpoints={} if graded.failed is None else by_endpoint.scores(observed, rows, counted, graded.failed),
         judge_errors=graded.judge_errors,
         judging=graded.judging,

@@ -47,6 +47,7 @@ DRIFT_ERRORS = 1.64
 """A verdict is withheld if later rounds speak against earlier ones by more than this many standard errors."""
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
+"""The verdict of a race on a candidate beside the baseline."""
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:
@@ -128,8 +129,9 @@ def judge_planned(
         counts = np.full(ours.shape, float(look))
         gap = float((ours - theirs).mean()) / look
         reach = z * math.sqrt(float(detection(ours, counts, theirs, counts).variance))
-        low, high, before = max(low, gap - reach), min(high, gap + reach), verdict
-        verdict = _verdict(low, high, margin)
+        # The interval holds at all looks together, so each look can only narrow it.
+        low, high = max(low, gap - reach), min(high, gap + reach)
+        before, verdict = verdict, _verdict(low, high, margin)
         if verdict != before:
             called = look if verdict != "undecided" else 0
     difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0

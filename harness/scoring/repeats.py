@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from harness.scoring.stats import Z_95, Array, sampling_variance_of_mean
 
 Counts: TypeAlias = NDArray[np.int64]
+"""Numbers of samples of each question, (Q,) or (runs, Q)."""
 
 
 class Repeats(NamedTuple):

@@ -21,8 +21,10 @@ def rubric_of(folder: BenchmarkFolder, grades: Iterable[Grade]) -> str:
 
     folder: the benchmark's in the run. The rubric is part of each prompt of the judge; that of the first is read.
     """
-    prompts = {prompt_of(grader) for grader in {grade.grader for grade in grades if grade.rule == JUDGE_RULE}}
-    if len(prompts) != 1 or not (prompt := prompts.pop()).startswith(RUBRIC):
+    graders = {grade.grader for grade in grades if grade.rule == JUDGE_RULE}
+    prompts = set(map(prompt_of, graders))
+    prompt = prompts.pop() if len(prompts) == 1 else ""
+    if not prompt.startswith(RUBRIC):
         return ""
     for judge, manifest in judges_of(folder):
         if manifest.benchmarks[folder.name].identity.get("prompt") == prompt:

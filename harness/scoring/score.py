@@ -255,6 +255,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _REMEDY = "Run `harness score` again."
+"""The end of an error about a scores file."""
 
 
 def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) -> None:
@@ -282,8 +283,8 @@ def score_benchmark(
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
-    by_id = sorted(tallies.questions, key=lambda item: item.question.question_id)
-    covered, columns = by_id, tallies.columns.in_order([item.number for item in by_id])
+    covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
+    columns = tallies.columns.in_order([item.number for item in covered])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
     clusters = cluster_numbers(covered)
@@ -379,7 +380,8 @@ def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: int | None)
 
     kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question.
     """
-    if (share := cut_share(score)) and score.early_cut:
+    share = cut_share(score)
+    if share and score.early_cut:
         yield ScoreWarning("cut", score.early_cut.sentence)
     elif share:
         samples = count_noun(score.n_samples, "sample")
@@ -425,17 +427,11 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
 def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
     """Warnings about undecided samples, by cause, with the bounds of the accuracy.
 
-    kinds: number of samples by verdict and rule.
+    kinds: number of samples by verdict and rule. Samples on which a verifier failed are left out: `_verifier_errors`.
     """
-    n_exhausted = n_by_rules = 0
-    for kind, n in kinds.items():
-        # `_verifier_errors` warns of the samples on which a verifier failed.
-        if kind.verdict != "undecided" or failure(kind.rule) is not None:
-            continue
-        if kind.rule in EXHAUSTED:
-            n_exhausted += n
-        else:
-            n_by_rules += n
+    undecided = {kind: n for kind, n in kinds.items() if kind.verdict == "undecided" and failure(kind.rule) is None}
+    n_exhausted = sum(n for kind, n in undecided.items() if kind.rule in EXHAUSTED)
+    n_by_rules = sum(undecided.values()) - n_exhausted
     causes = ((n_exhausted, "the grader ran out of time or memory"), (n_by_rules, "no rule could decide"))
     sentences = [
         f"{count_noun(count, 'sample')} {are(count)} undecided ({cause}) and {'counts' if count == 1 else 'count'} "

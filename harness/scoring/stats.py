@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+"""An array of numbers; in the formulas, its last axis runs over questions."""
 
 Z_95 = 1.959963984540054
 """97.5 % quantile of the standard normal distribution: the two-sided 95 % factor."""
@@ -278,8 +279,9 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
     n = values.shape[-1]
     share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
     numbers = np.arange(n) if clusters is None else clusters
-    parts = np.bincount(numbers, share)
-    n_clusters, mean = len(parts), values.mean(axis=-1) if weights is None else (share * values).sum(axis=-1)
+    cluster_shares = np.bincount(numbers, share)
+    n_clusters = len(cluster_shares)
+    mean = values.mean(axis=-1) if weights is None else (share * values).sum(axis=-1)
     pulls = share * (values - mean[..., None])
     if n_clusters < n:
         # One bincount sums all rows: each row has its own range of cluster numbers.
@@ -288,9 +290,9 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
         sums = np.bincount(labels.ravel(), rows.ravel(), len(rows) * n_clusters)
         pulls = sums.reshape(*values.shape[:-1], n_clusters)
     if weights is None:
-        pulls = pulls * (1 - 1 / n_clusters) / (1 - parts)
+        pulls = pulls * (1 - 1 / n_clusters) / (1 - cluster_shares)
     variance = (pulls**2).sum(axis=-1) * n_clusters / (n_clusters - 1)
-    effective = effective_clusters(parts)
+    effective = effective_clusters(cluster_shares)
     # A sum just below a whole number must not cost a degree of freedom.
     return Between(np.asarray(mean), np.asarray(variance), effective, max(1, int(effective - 1 + 1e-9)))
 
@@ -301,7 +303,9 @@ def question_limits(
     """The question interval: where the mean over all questions of this kind lies; arguments as in `between`."""
     mean, variance, effective, freedom = between(values, clusters, weights)
     total = np.asarray(effective)
-    trials = _tosses_worth(mean, variance, total, QUESTION_TOSSES, effective if weights is None else 0.0)
+    # With unequal weights a mean may be less certain than as many coin tosses as there are clusters.
+    least = effective if weights is None else 0.0
+    trials = _tosses_worth(mean, variance, total, QUESTION_TOSSES, least)
     limits = wilson(mean, trials, t_factor(freedom))
     return _with_poisson_ends(limits, total * mean, total * (1 - mean), total)
 

@@ -162,27 +162,29 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
         win = {c: votes[c, v] * powers[v] for c in range(first, n_classes)}
         factor = {c: low[c] + y * win[c] for c in win}
         mean = {c: low_mean[c] + y * v * win[c] for c in win}
-        # Products of all classes before and behind each: without the winner, and with it.
+        # The groups of a class beside a given one of it.
+        others = {c: factor[c] ** (times[c] - 1) for c in win}
+        # Products over classes, first of all before a class, then of all behind it: none, if no group of them wins;
+        # one, if one does, summed over the winners by the share that is right.
         none, one = base, np.zeros_like(base)
         before = {}
         for c in win:
             before[c] = none, one
-            rivals = factor[c] ** (times[c] - 1)
-            none, one = none * rivals * factor[c], one * rivals * factor[c] + shares[c] * none * rivals * win[c]
+            none, one = none * others[c] * factor[c], (one * factor[c] + shares[c] * none * win[c]) * others[c]
         drawn = float((one * p * z).real.sum()) if rest else 0.0
         elsewhere += drawn
         rival[:first] += np.array(sizes[:first]) * drawn
         none, one = np.ones_like(base) * (1 - p + p * z if rest else 1), np.zeros_like(base)
         for c in reversed(win):
-            rivals, (none_before, one_before) = factor[c] ** (times[c] - 1), before[c]
+            none_before, one_before = before[c]
             outside = none_before * none
-            won = float((outside * rivals * win[c]).real.sum())
+            won = float((outside * others[c] * win[c]).real.sum())
             chance[c] += won
             own[c] += v * won
-            rival[c] += float(((none_before * one + one_before * none) * rivals * mean[c]).real.sum())
+            rival[c] += float(((none_before * one + one_before * none) * others[c] * mean[c]).real.sum())
             if times[c] > 1:
                 twin[c] += float((outside * factor[c] ** (times[c] - 2) * win[c] * mean[c]).real.sum())
-            none, one = none * rivals * factor[c], one * rivals * factor[c] + shares[c] * none * rivals * win[c]
+            none, one = none * others[c] * factor[c], (one * factor[c] + shares[c] * none * win[c]) * others[c]
         low += votes[:, v, None] * powers[v]
         low_mean += v * votes[:, v, None] * powers[v]
     return _Wins(chance, own, rival, twin, elsewhere)
@@ -210,6 +212,7 @@ def _binomial(n: int, p: float, most: int) -> Array:
 
 
 def _check_k(name: str, n: int, k: int) -> None:
+    """Raise `UsageError` if a question with n samples has no draw of k. name: such as "pass@"."""
     if k < 1:
         raise UsageError(f"{name}{k}: k must be at least 1")
     if k > n:

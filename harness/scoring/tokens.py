@@ -163,37 +163,42 @@ def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], c
     n = int(present.sum())
     mean = math.fsum(values[present]) / n
     residuals = np.where(present, values - mean, 0.0)
-    n_questions = len(clusters)
-    counts = np.bincount(question, minlength=n_questions)
-    sums = np.bincount(question, weights=residuals, minlength=n_questions)
-    squares = np.bincount(question, weights=residuals**2, minlength=n_questions)
-    # The variance for the same questions, asked again.
-    repeated = counts > 1
-    if repeated.any():
-        # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
-        within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
-        variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
-        of_repeated = repeated[question]
-        residuals -= (sums / np.maximum(counts, 1))[question]
-        freedom = _freedom(residuals[of_repeated], int(repeated.sum()))
-    else:
-        variance, freedom = float((residuals**2).sum()), _freedom(residuals, 1)
-    # The interval for other questions.
-    groups = np.bincount(clusters, weights=sums).astype(np.float64)
+    variance, freedom, at_most = _sampling_variance(residuals, question, len(clusters))
+    groups = np.bincount(clusters, np.bincount(question, residuals, len(clusters))).astype(np.float64)
     of_questions = None
     if len(groups) > 1:
         error = math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
-        of_questions = _skew_interval(
-            mean, error, min(max(1.0, effective_clusters(np.bincount(clusters)) // 1 - 1), _freedom(groups, 1))
-        )
+        n_clusters = effective_clusters(np.bincount(clusters)) // 1
+        of_questions = _skew_interval(mean, error, min(max(1.0, n_clusters - 1), _freedom(groups, 1)))
     return Estimate(
         value=mean,
-        # Rounding may leave a sum just below 0 where all values are equal.
-        sampling=_skew_interval(mean, math.sqrt(max(0.0, variance)) / n, freedom if n > MIN_FREEDOM else 0.0),
+        sampling=_skew_interval(mean, math.sqrt(variance) / n, freedom if n > MIN_FREEDOM else 0.0),
         question=of_questions,
-        at_most=not repeated.any(),
+        at_most=at_most,
         unit="tokens",
     )
+
+
+def _sampling_variance(
+    residuals: NDArray[np.float64], question: NDArray[np.integer], n_questions: int
+) -> tuple[float, float, bool]:
+    """The variance of the sum of the residuals if the same questions were asked again, its degrees of freedom, and
+    whether it is only an upper bound, since every question has one sample.
+
+    residuals: r of `mean_of_tokens`, of each sample. question: the number of each sample's question.
+    """
+    counts = np.bincount(question, minlength=n_questions)
+    repeated = counts > 1
+    if not repeated.any():
+        return float((residuals**2).sum()), _freedom(residuals, 1), True
+    sums, squares = (np.bincount(question, residuals**power, n_questions) for power in (1, 2))
+    # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
+    within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
+    variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
+    deviations = (-sums / np.maximum(counts, 1))[question]
+    deviations += residuals
+    # Rounding may leave a sum just below 0 where all values are equal.
+    return max(0.0, variance), _freedom(deviations[repeated[question]], int(repeated.sum())), False
 
 
 def _freedom(deviations: NDArray[np.float64], means: int) -> float:

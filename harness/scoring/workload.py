@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.scoring.observed import Observed, Rows
-from harness.scoring.stats import quantile
-
-_Array = NDArray[np.float64]
+from harness.scoring.stats import Array, quantile
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +72,7 @@ MAX_LAG_SHARE = 0.25
 """Gaps are left out if the lag exceeds this fraction of the median gap."""
 
 
-def _busy_seconds(begun: _Array, ended: _Array) -> float:
+def _busy_seconds(begun: Array, ended: Array) -> float:
     """Seconds from the first request to the last reply's end, without the pauses in which no request was in flight."""
     order = np.argsort(begun, kind="stable")
     begun, reached = begun[order], np.maximum.accumulate(ended[order])
@@ -132,12 +129,12 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     )
 
 
-def _stated_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _stated_values(values: Array) -> Array:
     """The values that are not NaN."""
     return values[~np.isnan(values)]
 
 
-def _rates(observed: Observed, rows: Rows, first: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
     """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none.
 
     first: when each sample's first token came.

@@ -23,6 +23,7 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -56,7 +57,9 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+"""The headers of every response; a page may neither load nor send anything elsewhere."""
 _FRONT = Path(__file__).parent / "front"
+"""The folder of the pages' own files: HTML, scripts, styles."""
 
 MAX_BODY_BYTES = 64 * 1024
 """Largest body of a verdict by hand, in bytes; one without a stated length is refused, too."""
@@ -129,6 +132,19 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
         # An ordinary comparison takes longer the more of the token is right, which a guesser could measure.
         return hmac.compare_digest(offered.encode("utf-8", "replace"), token.encode())
 
+    def with_cookie(request: Request) -> Response:
+        """A redirect to the same address without the token, which goes into the cookie."""
+        try:
+            rest = urlencode({**_Query(request), "token": ()}, doseq=True, errors="surrogatepass")
+        except UsageError as error:
+            return PlainTextResponse(str(error), 400)
+        # The raw path keeps its percent-encoding. With two slashes at its beginning it would name another host.
+        path = "/" + request.scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
+        response = Response(status_code=303, headers={"Location": path + (f"?{rest}" if rest else "")})
+        # After SameSite=Strict, a link from another page would lead here without the cookie.
+        response.set_cookie(cookie, token, httponly=True, samesite="lax")
+        return response
+
     def not_admitted(request: Request) -> Response | None:
         """None if a request names our host and carries the token. Else a refusal, or the exchange of a token in the
         address for a cookie."""
@@ -139,16 +155,7 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
         if offered is not None and request.method == "GET":
             if not is_token(offered):
                 return PlainTextResponse("This token is not the one that `harness view` printed.", 403)
-            try:
-                rest = urlencode({**_Query(request), "token": ()}, doseq=True, errors="surrogatepass")
-            except UsageError as error:
-                return PlainTextResponse(str(error), 400)
-            # The raw path keeps its percent-encoding. With two slashes at its beginning it would name another host.
-            path = "/" + request.scope["raw_path"].decode("ascii", "replace").lstrip("/\\")
-            response = Response(status_code=303, headers={"Location": path + (f"?{rest}" if rest else "")})
-            # After SameSite=Strict, a link from another page would lead here without the cookie.
-            response.set_cookie(cookie, token, httponly=True, samesite="lax")
-            return response
+            return with_cookie(request)
         if not is_token(request.cookies.get(cookie, "")):
             return PlainTextResponse("Open the address that `harness view` printed: it holds a token.", 403)
         # A page of another site may send this header only after a preflight request, which this server refuses.
@@ -170,6 +177,15 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
 
 
 # --- what it hands out; Starlette runs these in threads ---
+class _AddressOfPage(PathConvertor):
+    """The rest of a path. It may hold line feeds, unlike Starlette's "path": an id of a question may."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("address", _AddressOfPage())
+
+
 class Pages:
     """Answers the requests of the viewer's pages about the runs of one library."""
 
@@ -183,7 +199,7 @@ class Pages:
         index: Callable[[Request], Response] = lambda _: FileResponse(_FRONT / "index.html")  # noqa: E731
         return Starlette(
             routes=[
-                *(Route(path, index) for path in ("/", "/run/{rest:path}", "/compare/{rest:path}")),
+                *(Route(path, index) for path in ("/", "/run/{rest:address}", "/compare/{rest:address}")),
                 Mount("/static", StaticFiles(directory=_FRONT, follow_symlink=True)),  # as some installers place them
                 Route("/raw", self._raw),
                 Route("/api/override", self._override, methods=["POST"]),

@@ -79,18 +79,13 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
     )
 
 
-def renewed_score(benchmark: OpenBenchmark) -> Score:
-    """Return the benchmark's score with what its verdicts by hand say now. Raises `StoreError` if it is not scored."""
-    score, items = score_of(benchmark), _counted_questions(benchmark) if benchmark.overrides else ()
-    return beside_verdicts_by_hand(score, items, benchmark.override_history)
-
-
 def take_in(benchmark: OpenBenchmark) -> Score:
     """Write into the benchmark's stored score what its verdicts by hand say now; return the score.
 
     Raises `StoreError` if the benchmark is not scored or the disk refuses.
     """
-    renewed = renewed_score(benchmark)
+    items = _counted_questions(benchmark) if benchmark.overrides else ()
+    renewed = beside_verdicts_by_hand(score_of(benchmark), items, benchmark.override_history)
     if renewed != benchmark.score:
         renewed.save(benchmark.folder)
     return renewed

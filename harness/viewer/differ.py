@@ -117,13 +117,15 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    grading = [grading_settings(run.score) for run in (first, second) if run.score is not None]
-    return [
-        ("questions", *_questions_apart(first, second))
-        if field == _QUESTIONS
-        else (setting_names.in_words(field), in_words(old), in_words(new))
-        for field, old, new in changed
-    ] + (grading_differences(*grading) if len(grading) == 2 else [])
+    rows = []
+    for field, old, new in changed:
+        if field == _QUESTIONS:
+            rows.append(("questions", *_questions_apart(first, second)))
+        else:
+            rows.append((setting_names.in_words(field), in_words(old), in_words(new)))
+    if first.score is not None and second.score is not None:
+        rows += grading_differences(grading_settings(first.score), grading_settings(second.score))
+    return rows
 
 
 def _questions_apart(first: OpenBenchmark, second: OpenBenchmark) -> tuple[str, str]:

@@ -178,12 +178,14 @@ def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHO
     end) of the answer. limit: characters that are shown; of a longer text, words stand in place of the middle.
     """
     omitted = max(0, len(text) - limit)
-    left = limit // 2 if omitted else len(text)
-    right = left + omitted
+    gap_begin = limit // 2 if omitted else len(text)
+    gap_end = gap_begin + omitted
     words = f" [{omitted:,} characters left out here; the raw text has them] " if omitted else ""
+
+    def part(begin: int, end: int) -> str:
+        """The text from `begin` to `end` without the gap, in whose place the words stand if it begins here."""
+        in_place = words if begin < gap_begin <= end else ""
+        return text[begin : min(end, gap_begin)] + in_place + text[max(begin, gap_end) : end]
+
     start, end = span if span is not None and 0 <= span[0] < span[1] <= len(text) else (len(text), len(text))
-    parts = [
-        text[begin : min(stop, left)] + (words if begin < left <= stop else "") + text[max(begin, right) : stop]
-        for begin, stop in ((0, start), (start, end), (end, len(text)))
-    ]
-    return {"parts": parts, "n": len(text), "omitted": omitted}
+    return {"parts": [part(0, start), part(start, end), part(end, len(text))], "n": len(text), "omitted": omitted}

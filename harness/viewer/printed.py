@@ -98,12 +98,11 @@ def sample_text(
         graded = benchmark.as_graded(question, grade)
         yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade)}\n"
     yield "\n"
-    if sample.reasoning:
-        if reasoning:
-            yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
-        else:
-            how = "reasoning (--reasoning) shows it"
-            yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
+    if sample.reasoning and reasoning:
+        yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
+    elif sample.reasoning:
+        how = "reasoning (--reasoning) shows it"
+        yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlight(sample.text, grade, style)}\n"
 
 

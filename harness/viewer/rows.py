@@ -38,9 +38,10 @@ WORDS: dict[VerdictName | None, str] = {
     "undecided": "undecided",
     None: "not graded",
 }
+"""Verdict → the words that stand for it in lists."""
 
 SIGNS: dict[VerdictName | None, str] = {"correct": "+", "wrong": "-", "no_answer": "o", "undecided": "?", None: "."}
-"""VerdictName → the character that stands for it in a question's row."""
+"""Verdict → the character that stands for it in a question's row."""
 
 Mark = Literal["hand", "cut", "near", "odd", "disputed"]
 """What may be notable of a sample: judged by hand, cut by max_tokens, a near miss, a broken text, graders disagree."""
@@ -133,6 +134,11 @@ def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[ListedSample
 def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
     """Return the sample's row, graded or not."""
     grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
+    tokens, cut = None, False
+    if grade is not None:
+        tokens, cut = grade.completion_tokens, bool(grade.truncated)
+    elif location is not None:
+        tokens, cut = location.tokens, location.truncated
     return ListedSample(
         index=key.sample_index,
         verdict=benchmark.verdict(key),
@@ -140,9 +146,9 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
         vote=grade.vote if grade else None,
         rule=grade.rule if grade else None,
         anomalies=grade.anomalies if grade else (),
-        tokens=grade.completion_tokens if grade else location.tokens if location else None,
+        tokens=tokens,
         stored=location is not None,
-        marks=_marks(benchmark, key, grade, cut=bool(grade.truncated if grade else location and location.truncated)),
+        marks=_marks(benchmark, key, grade, cut=cut),
     )
 
 
@@ -169,9 +175,11 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
     """How the request of a sample went: name → value in words. What another tool's file does not state is left out."""
     usage, timing = sample.usage, sample.timing
     first, last, tokens = timing.first_token, timing.last_token, usage.completion_tokens
-    counted = "?" if tokens is None else f"{tokens:,}"
+    counted, speed = "?" if tokens is None else f"{tokens:,}", None
     if usage.reasoning_tokens:
         counted += f", {usage.reasoning_tokens:,} of them reasoning"
+    if tokens and last and first and last > first:
+        speed = f"{(tokens - 1) / (last - first):.1f}"
     facts = {
         "finish reason": None if sample.foreign and sample.finish_reason == "unknown" else sample.finish_reason,
         "tokens": None if sample.foreign and tokens is None else counted,
@@ -179,9 +187,7 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
         # A sample of a file has no time: it stores 0.
         "time": f"{timing.total:.1f} s" if timing.started > 0 else None,
         "first token": None if first is None else f"{first:.2f} s",
-        "tokens a second": f"{(tokens - 1) / (last - first):.1f}"
-        if tokens and last and first and last > first
-        else None,
+        "tokens a second": speed,
         "seed": sample.seed,
         "attempts": sample.attempts,
         "endpoint": sample.endpoint,

@@ -29,6 +29,7 @@ CONTEXT_CHARS = 80
 
 
 Part = Literal["question", "text", "reasoning"]
+"""Where a hit was found; `question` is its text, its id or a reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +99,4 @@ def _hits(
 
 
 _LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
+"""For `str.translate`: makes the letters A to Z small, and leaves all others."""

@@ -20,7 +20,10 @@ MAX_JUDGE_CHARS = 600
 """Largest number of characters of a judge's reply that are quoted: its end, where the verdict stands."""
 
 _OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an answer", "undecided": "undecided"}
+"""Verdict of a grader → its words behind "the sample is" and "calls the answer"."""
+
 _VERDICTS = {True: "calls the answer correct", False: "calls the answer wrong", None: "gives no verdict"}
+"""Vote of a judge → the words behind its name."""
 
 
 def why(benchmark: OpenBenchmark, key: Key) -> list[str]:

@@ -31,7 +31,7 @@ RAW = Estimate(value=0.5, sampling=Interval(0.4, 0.6), question=Interval(0.3, 0.
 
 
 def estimated(items: Iterable[QuestionTally], verdicts: Mapping[Key, bool]) -> Audited | None:
-    return audited(list(items), by_hand(verdicts), RAW)
+    return audited(list(items), by_hand(verdicts), RAW, {})
 
 
 def items_of(judged: Mapping[str, str], **letters: str) -> tuple[QuestionTally, ...]:
@@ -46,7 +46,7 @@ def items_of(judged: Mapping[str, str], **letters: str) -> tuple[QuestionTally, 
 def test_hand_worked_estimate() -> None:
     """60 of 100 samples were called correct, of which 8 of 10 audited are; 1 of 5 of the others is right."""
     found = estimate(
-        [AuditedPart(True, 0.6, 60, 10, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 0.2, 5.0)], 0.0, RAW, 3, 2
+        [AuditedPart(True, 0.6, 60, 10, 2, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 1, 0.2, 5.0)], 0.0, RAW
     )
     assert found.accuracy.value == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
@@ -66,8 +66,8 @@ def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None
     right = {key: i % 5 < 3 for i, key in enumerate(draw(items, 198))}
     by_person = accuracy_of(items_of({key.question_id: "c" if correct else "w" for key, correct in right.items()}))
     raw = accuracy_of(items)
-    whole = audited(items, by_hand(right), raw)
-    most = audited(items, by_hand(dict([*right.items()][:190])), raw)
+    whole = audited(items, by_hand(right), raw, {})
+    most = audited(items, by_hand(dict([*right.items()][:190])), raw, {})
     assert whole is not None
     assert most is not None
     assert whole.accuracy == by_person
@@ -77,7 +77,7 @@ def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None
 
 
 def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_each_has_one_sample() -> None:
-    levelled = [AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)]
+    levelled = [AuditedPart(True, 0.5, 50, 50, 10, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 10, 0.2, 50.0)]
     dull, coin = estimate(levelled, 0, RAW), estimate(levelled, 0, RAW, one_sample=True)
     assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
     assert coin.accuracy.question == pytest.approx((0.3, 0.7))

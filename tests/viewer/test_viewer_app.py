@@ -134,6 +134,10 @@ def test_no_address_leads_out_of_the_package_or_the_runs(client: httpx.Client, p
 
 
 # --- what it hands out ---
+def test_the_address_of_a_question_may_hold_line_breaks(client: httpx.Client) -> None:
+    assert {client.get(f"/{page}/a/demo/q%0A%0D%E2%80%A8/s0").status_code for page in ("run", "compare")} == {200}
+
+
 def test_runs_questions_samples_votes_reasons_and_raw_texts_are_handed_out(results: Path, client: httpx.Client) -> None:
     runs = [(run["run"], run["benchmarks"][0]["accuracy"]) for run in client.get("/api/runs").json()["runs"]]
     assert runs == [(name, pytest.approx(1 / 3)) for name in "ab"]

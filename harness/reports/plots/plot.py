@@ -6,16 +6,15 @@ Foreign text is data in a plot, never part of an expression that Vega evaluates.
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.core.inert import csv_cell, visible
+from harness.core.inert import csv_text, visible
 
 Cell = str | float | int | None
+"""A value of a plot's data."""
 
 WIDTH = 384
 """Pixels of a plot with its axes."""
@@ -75,11 +74,13 @@ CONFIG: Mapping[str, Any] = {
     "area": {"opacity": 0.18},
     "point": {"filled": True, "size": 36, "opacity": 1},
 }
+"""The look of every plot: Vega-Lite's configuration."""
 
 SHARE: Mapping[str, Any] = {"domain": [0, 1], "nice": False}
 """Scale of a fraction."""
 
 SHARE_AXIS: Mapping[str, Any] = {"format": ".0%"}
+"""An axis of fractions, labelled in percent."""
 
 BUDGET_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
@@ -106,11 +107,7 @@ class Plot:
 
     def csv(self) -> str:
         """The data as CSV; no text cell starts a formula in a spreadsheet."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([csv_cell(visible(c)) if isinstance(c, str) else c for c in row] for row in self.rows)
-        return buffer.getvalue()
+        return csv_text([self.columns, *self.rows])
 
     def specification(self, *, titled: bool = False) -> dict[str, Any]:
         """The whole Vega-Lite specification.

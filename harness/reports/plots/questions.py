@@ -13,6 +13,7 @@ _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
 """Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
 
 _FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
+"""The fractions that an axis labels."""
 
 _TITLE_PX = 260
 """An axis's title is cut to this length, in pixels."""

@@ -33,6 +33,7 @@ class _SourceFields(Part):
 
 
 _PERCENT = r"100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?"
+"""A percentage as a text, from 0 to 100."""
 
 Percent = Annotated[str, TextForm(_PERCENT, "a number from 0 to 100, such as 61.2")]
 """A percentage as its source prints it; as a text it keeps the zeros at its end."""
@@ -87,6 +88,7 @@ class _ScoreFile(Part):
 
 
 _ROW = re.compile(r"\s*- \{.*\}\s*$")
+"""A line that holds a whole row of the table."""
 
 
 def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:

@@ -6,8 +6,6 @@ the means of a suite; the series of checkpoints; and each cell beside published 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import msgspec
 
 from harness.core.files import write_atomically
-from harness.core.inert import csv_cell, csv_file, visible
+from harness.core.inert import csv_file, csv_text
 from harness.core.nouns import count_noun
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
@@ -131,12 +129,7 @@ def mean_records(results: Results) -> list[MeanRow]:
 def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     """The records as CSV, with one column for each field. At least one record is needed."""
     rows = [msgspec.to_builtins(record) for record in records]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row.values()])
-    return buffer.getvalue()
+    return csv_text([rows[0], *(row.values() for row in rows)])
 
 
 def _labels(results: Results, point: Point) -> dict[str, Any]:
