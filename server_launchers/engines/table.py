@@ -20,7 +20,6 @@ from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
-    from server_launchers.machine.accelerators import Accelerator
     from server_launchers.machine.inspection import Facts
 
 EMBEDDED: EngineName = "llama_cpp"
@@ -53,16 +52,6 @@ def every() -> dict[EngineName, Engine]:
 def engine_of(spec: ServerSpec) -> Engine:
     """The spec's engine."""
     return by_name(spec.engine)
-
-
-def client_name(spec: ServerSpec) -> str:
-    """The model name for requests; empty if only the running server knows it."""
-    return engine_of(spec).client_name(spec)
-
-
-def accelerator(spec: ServerSpec) -> Accelerator:
-    """The kind of accelerator that the spec's engine computes on."""
-    return engine_of(spec).runs_on(spec)
 
 
 @cache

@@ -25,6 +25,7 @@ TOOL_SECONDS = 30.0
 """Seconds that nvidia-smi or npu-smi may take; after that the devices count as unknown."""
 _output = partial(output_of, seconds=TOOL_SECONDS)
 VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
+"""Kind → the variable that restricts a process to some devices (the visible-devices variable)."""
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -55,9 +56,9 @@ def allowed(kind: Accelerator) -> tuple[str, ...] | None:
 def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
     """The machine with these devices only."""
     known = dict(zip(machine.ids or (), machine.names, strict=False))
-    # A device may be named by its UUID, which is not asked for; its name is known where all devices are alike.
-    alike = machine.names[0] if len(set(machine.names)) == 1 else None
-    names = [known.get(name, alike) for name in ids]
+    # A device may be named by its UUID, which no tool was asked for; its name is known where all devices are alike.
+    common_name = machine.names[0] if len(set(machine.names)) == 1 else None
+    names = [known.get(device, common_name) for device in ids]
     return replace(machine, ids=tuple(ids), names=tuple(name for name in names if name is not None))
 
 

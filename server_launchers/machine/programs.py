@@ -34,6 +34,6 @@ def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess
 
 
 def output_of(*argv: str, seconds: float = ASK_SECONDS) -> str:
-    """The output of a program; empty if it fails or takes too long."""
-    done = run_quietly(argv, seconds=seconds)
-    return "" if done is None or done.returncode else done.stdout
+    """The output of a program; empty if it cannot run, fails or takes too long."""
+    completed = run_quietly(argv, seconds=seconds)
+    return "" if completed is None or completed.returncode != 0 else completed.stdout
