@@ -89,7 +89,9 @@ def read(source: HubSource, *, long_fields: bool) -> Rows:
     if source.documents is not None:
         (archive,) = _paths(source, listing, [source.documents])
         rows = documents.with_documents(rows, archive, f"{source.id}:{source.documents}")
-    return Rows(rows, _origin(source, listing, notes), tuple(notes))
+    if source.revision is None:
+        notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
+    return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
 
 
 def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, *, long_fields: bool) -> Iterator[Row]:
@@ -103,12 +105,6 @@ def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, 
         iter(archives.read(path, member, shown)) if member else tables.stream(path, shown=shown, responses=long_fields)
     )
     return rows if column is None else (Row(row.where, {**row.value, column: config}) for row in rows)
-
-
-def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:
-    if source.revision is None:
-        notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
-    return f"{source.id}@{listing.revision[:12]}"
 
 
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
@@ -126,7 +122,7 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     """
     saved = _saved_listing(source)
     may_be_outdated = source.revision is None and not _offline()
-    return _fetch_listing(source, notes) if saved is None or may_be_outdated else saved
+    return _fetch_listing(source, saved, notes) if saved is None or may_be_outdated else saved
 
 
 def is_cached(source: HubSource) -> bool:
@@ -159,12 +155,12 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
     return files
 
 
-def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
+def _fetch_listing(source: HubSource, saved: _Listing | None, notes: list[str]) -> _Listing:
     """The listing of the pinned or the newest commit, asked of the hub and stored in the cache.
 
-    notes: gets a sentence for each fact that the user should know.
+    saved: the cache's listing, returned if the hub cannot be reached; notes then gets a sentence about it. Raises
+    `UsageError`.
     """
-    saved = _saved_listing(source)
     try:
         with _asking(source) as library:
             answer = library.HfApi(endpoint()).dataset_info(
@@ -191,6 +187,7 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
 
 
 def _saved_listing(source: HubSource) -> _Listing | None:
+    """The listing in the cache, by us or of files that another tool downloaded; None if there is none."""
     with contextlib.suppress(OSError, codec.DecodeError):
         return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
     return _from_snapshot(source)
@@ -237,6 +234,7 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
 
 
 def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
+    """The folder in the hub's cache with the files of the listing's commit."""
     return repository_folder(source) / "snapshots" / listing.revision
 
 
@@ -247,6 +245,7 @@ def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path | No
 
 
 def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None:
+    """The path of a file that is in the cache; None if it is not."""
     path = _path_in_cache(source, listing, file)
     return path if path is not None and path.is_file() else None
 
@@ -321,6 +320,7 @@ def host() -> str:
 
 
 def _offline() -> bool:
+    """Whether the user forbids requests to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
@@ -331,6 +331,7 @@ def _home() -> Path:
 
 
 def _cache() -> Path:
+    """The folder of the hub's cache."""
     return Path(os.environ.get("HF_HUB_CACHE") or _home() / "hub").expanduser()
 
 
@@ -340,4 +341,5 @@ def repository_folder(source: HubSource) -> Path:
 
 
 def _record(source: HubSource, revision: str) -> Path:
+    """The file of our stored listing of a commit. revision: the commit, or "newest"."""
     return repository_folder(source) / ".harness" / f"{revision}.json"
