@@ -95,7 +95,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
     A missing engine is no error: then the newest version that was tried counts.
     """
-    facts = table.assumed_facts(spec)
+    facts = table.engine_of(spec).assumed_facts(spec)
     facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.engine_of(spec).runs_on(spec)))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):

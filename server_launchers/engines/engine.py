@@ -131,7 +131,7 @@ class Engine:
         """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""
         from server_launchers.machine.inspection import Facts
 
-        return Facts(spec.engine_version or self.assumed_version)
+        return Facts(spec.engine_version or self.assumed_version, router_python=self.router.interpreter(spec))
 
     def inspect(self, spec: ServerSpec) -> Facts:
         """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""

@@ -76,8 +76,9 @@ def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
 
     Older servers name no owner and are recognised by a key that only their engine writes.
     """
-    owner = next((candidate for candidate in dialects() if candidate.owns(entry)), None)
-    return owner or next((candidate for candidate in dialects() if candidate.marked(entry)), UNKNOWN)
+    owners = [each for each in dialects() if each.owned_by and each.owned_by == entry.get("owned_by")]
+    marked = [each for each in dialects() if each.marks and isinstance(entry.get(each.marks), Mapping)]
+    return next(iter([*owners, *marked]), UNKNOWN)
 
 
 @cache
@@ -112,12 +113,6 @@ def check(spec: ServerSpec) -> None:
         raise UsageError(
             "no router is started: give --dp-mode router, or leave the router's interpreter out", field="router_python"
         )
-
-
-def assumed_facts(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine: the version that the spec names or that is assumed, devices unknown."""
-    engine = engine_of(spec)
-    return replace(engine.assumed_facts(spec), router_python=engine.router.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:

@@ -133,7 +133,7 @@ def is_cached(source: HubSource) -> bool:
     try:
         files = {archives.split_path(file)[0] for _, file in _files_to_read(source, listing)}
         files |= {source.documents} if source.documents else set()
-        return all(_cached_file(source, listing, file) for file in files)
+        return all(_path_in_cache(source, listing, file).is_file() for file in files)
     except UsageError:
         return False
 
@@ -217,10 +217,9 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]:
     """The paths of data files in the cache; those that are not there are downloaded first. Raises `UsageError`."""
-    for file in dict.fromkeys(files):
-        if _path_in_cache(source, listing, file) is None:
-            raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
-        if _cached_file(source, listing, file) is None:
+    paths = [_path_in_cache(source, listing, file) for file in files]
+    for file, path in zip(files, paths, strict=True):
+        if not path.is_file():
             with _asking(source) as library:
                 library.hf_hub_download(
                     source.id,
@@ -230,24 +229,14 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
                     cache_dir=_cache(),
                     endpoint=endpoint(),
                 )
-    return [_snapshot_folder(source, listing) / file for file in files]
+    return paths
 
 
-def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
-    """The folder in the hub's cache with the files of the listing's commit."""
-    return repository_folder(source) / "snapshots" / listing.revision
-
-
-def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path | None:
-    """The path of a file in the cache; None if the name, which the hub chose, would lead out of the cache."""
-    inside = ".." not in Path(file).parts and not Path(file).is_absolute() and "\0" not in file
-    return _snapshot_folder(source, listing) / file if inside else None
-
-
-def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None:
-    """The path of a file that is in the cache; None if it is not."""
-    path = _path_in_cache(source, listing, file)
-    return path if path is not None and path.is_file() else None
+def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
+    """The path of a data file in the cache. Raises `UsageError` if its name, which the hub chose, leads out of it."""
+    if ".." in Path(file).parts or Path(file).is_absolute() or "\0" in file:
+        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
+    return repository_folder(source) / "snapshots" / listing.revision / file
 
 
 class NoNetworkError(UsageError):
@@ -324,15 +313,11 @@ def _offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
-def _home() -> Path:
-    """The folder of the hub's own files: `HF_HOME`, else `huggingface` in the user's cache."""
-    own = os.environ.get("HF_HOME")
-    return Path(own or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface").expanduser()
-
-
 def _cache() -> Path:
-    """The folder of the hub's cache."""
-    return Path(os.environ.get("HF_HUB_CACHE") or _home() / "hub").expanduser()
+    """The folder of the hub's cache: `HF_HUB_CACHE`, else `hub` in `HF_HOME` or in the user's cache."""
+    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    home = os.environ.get("HF_HOME") or users / "huggingface"
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
 
 
 def repository_folder(source: HubSource) -> Path:
