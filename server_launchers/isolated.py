@@ -58,11 +58,6 @@ def command(program: str, *words: str, python: str = PYTHON, seeded: bool = Fals
     return [python, *flags, str(_FILE), program, *words]
 
 
-def code(text: str, *, python: str = PYTHON) -> list[str]:
-    """The argv that runs a line of code which needs only the standard library."""
-    return [python, "-I", "-c", text]
-
-
 def leave_no_core() -> None:
     """Forbid memory dumps of this process and of all that it starts: a dump would contain the keys.
 
@@ -84,6 +79,7 @@ def environment(*further: str, **own: str) -> dict[str, str]:
 
 
 def _absolute(path: str) -> list[str]:
+    """The absolute entries of a search path such as PYTHONPATH."""
     return [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
 
 
@@ -122,8 +118,9 @@ def _run(program: str, words: list[str]) -> None:
 class Deadline:
     """The deadline for the answer of a process. Call `close` when the process ends.
 
-    ends_at: the deadline in seconds of the monotonic clock; `is_over` moves it back by the time for which the process
-    waited for a processor. `_waited`: seconds of that waiting when `ends_at` was set.
+    ends_at: the deadline in seconds of the monotonic clock; `is_over` moves it later by the time for which the process
+    waited for a processor. _waited: seconds of that waiting that `ends_at` already takes into account. _schedstat: the
+    open file in which Linux reports them; None on other systems.
     """
 
     def __init__(self, pid: int) -> None:
@@ -132,7 +129,7 @@ class Deadline:
         self._waited = 0.0
 
     def start(self, seconds: float) -> None:
-        """Set the deadline of the next answer to `seconds` from now."""
+        """Set the deadline of the next answer to `seconds` from now, and forget earlier waiting for a processor."""
         self.ends_at = time.monotonic() + seconds
         self._waited = self._seconds_without_processor()
 

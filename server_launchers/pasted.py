@@ -37,16 +37,16 @@ def read(words: Sequence[str]) -> PastedCommand | None:
     while rest and _ASSIGNMENT.match(rest[0]):
         variable, _, value = rest.pop(0).partition("=")
         given.setdefault("environment", {})[variable] = value
-    for engine in ENGINES:
-        if (known := table.by_name(engine).pasted) and (n_words := _length_of_program(engine, rest)):
-            break
-    else:
+    lengths = {engine: _length_of_program(engine, rest) for engine in ENGINES if table.by_name(engine).pasted}
+    engine = next((engine for engine, length in lengths.items() if length), None)
+    if engine is None:
         return None
     if "/" in rest[0]:
         program = Path(rest[0])
         given["python"] = str(program if program.name.startswith("python") else program.with_name("python"))
-    fields = {theirs: field for field, names in known.items() for theirs in names.split()}
-    model, passed, rest = "", [], rest[n_words:]
+    # The engine's own flag → the field that it sets.
+    fields = {flag: field for field, flags in table.by_name(engine).pasted.items() for flag in flags.split()}
+    model, passed, rest = "", [], rest[lengths[engine] :]
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
@@ -92,7 +92,7 @@ def _length_of_program(engine: EngineName, words: Sequence[str]) -> int:
     if program is None or not words:
         return 0
     name = Path(words[0]).name
-    scripts = [(program.script or program.package, *(program.subcommand or ("serve",)))]
-    modules = [(name, *program.module)] if name.startswith("python") else []
-    called = (script for script in (*scripts, *modules) if (name, *words[1 : len(script)]) == script)
-    return len(next(called, ()))
+    calls = [(program.script or program.package, *(program.subcommand or ("serve",)))]
+    if name.startswith("python"):
+        calls.append((name, *program.module))
+    return next((len(call) for call in calls if (name, *words[1 : len(call)]) == call), 0)

@@ -14,6 +14,7 @@ from server_launchers.deployment import Readiness
 PAGE_SECONDS = 5.0
 """Seconds that the health page and the model list may take, each."""
 _LOADING = 503
+"""Status of a server that still loads."""
 TOKEN_SECONDS = 120.0
 """Seconds that the first token may take; it may wait for kernels to be compiled."""
 
@@ -111,5 +112,6 @@ def _check_token(client: httpx.Client, model: str) -> None:
 
 
 def _why(error: httpx.HTTPError) -> str:
+    """What is missing, by the error of a request."""
     # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
     return "it does not listen yet" if isinstance(error, httpx.ConnectError) else type(error).__name__

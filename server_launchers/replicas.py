@@ -95,8 +95,8 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
     A missing engine is no error: then the newest version that was tried counts.
     """
-    facts = table.assumed_facts(spec)
-    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.accelerator(spec)))
+    facts = table.engine_of(spec).assumed_facts(spec)
+    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.engine_of(spec).runs_on(spec)))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
             facts = table.inspect(spec)
@@ -106,7 +106,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
 def remarks(spec: ServerSpec) -> list[str]:
     """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
     sentences = [f"cannot be started here: {why}"] if (why := obstacle(spec)) else []
-    idle = _idle_devices(spec, accelerators.find(table.accelerator(spec)).ids)
+    idle = _idle_devices(spec, accelerators.find(table.engine_of(spec).runs_on(spec)).ids)
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
     return sentences

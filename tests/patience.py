@@ -9,9 +9,9 @@ PATIENCE_SECONDS = 240
 """Longest wait for an event that takes a moment on a quiet machine; less than a test may take as a whole."""
 
 
-def until(condition: Callable[[], object], what: str, pause: float = 0.02) -> None:
-    """Wait until the condition holds; `what` is waited for, and named where it never comes."""
-    end = time.monotonic() + PATIENCE_SECONDS
+def until(condition: Callable[[], object], what: str, pause: float = 0.02, seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until the condition holds, at most so many seconds; `what` is waited for, and named where it never comes."""
+    end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"waited {PATIENCE_SECONDS} s in vain for {what}"
+        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
         time.sleep(pause)

@@ -38,12 +38,14 @@ from harness.presets.sampling import Sampling, sampling_fields
 
 
 def _as_tuple(value: Any) -> Any:
+    """A text or a list as a tuple of texts; any other value as it is, which pydantic then refuses."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
 
 
 def _graders(name: str) -> str:
+    """The graders of plug-ins, for the error of an unknown one called `name`; empty if there are none."""
     graders = plugins.names("grader")
     return f" ({', '.join(graders)}).{near_names(name, graders)}" if graders else ""
 
@@ -343,13 +345,13 @@ class Card(_Part):
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
     _address: str | None = PrivateAttr(default=None)
-    _own_data: bool = PrivateAttr(default=True)
     _given_data: str | None = PrivateAttr(default=None)
     _is_of_data: bool = PrivateAttr(default=False)
 
     @model_validator(mode="before")
     @classmethod
     def _set_program_grader(cls, value: Any) -> Any:
+        """Give a card of `kind: program` the grader that runs programs."""
         if isinstance(value, dict) and value.get("kind") == "program" and isinstance(value.get("rules", {}), dict):
             return {**value, "rules": {**value.get("rules", {}), "grader": "program"}}
         return value
@@ -365,13 +367,14 @@ class Card(_Part):
     @model_validator(mode="after")
     def _check_fields_together(self) -> Card:
         """Refuse fields of the card that contradict one another or name an unknown prompt."""
-        ours = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
+        names = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
-            if name not in ours and name not in (names := {*ours, *plugins.names("prompt")}):
-                every_name = ", ".join(sorted(names))
-                raise ValueError(
-                    f"prompt {name!r} is not known; expected one of {every_name}.{near_names(name, names)}"
-                )
+            if name in names:
+                continue
+            names |= {*plugins.names("prompt")}  # few cards need them, and the look takes time
+            if name not in names:
+                listed = ", ".join(sorted(names))
+                raise ValueError(f"prompt {name!r} is not known; expected one of {listed}.{near_names(name, names)}")
         if (self.kind == "program") != (self.program is not None):
             raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
         if (self.twin_of is None) != (not self.original_key):
@@ -406,8 +409,8 @@ class Card(_Part):
 
     @property
     def own_data(self) -> bool:
-        """Whether the data are the card's own, so that its counts and checksums must hold; False after `with_data`."""
-        return self._own_data
+        """Whether the data are those that the card names, so that its counts and checksums must hold."""
+        return self._given_data is None
 
     @property
     def is_of_data(self) -> bool:
@@ -424,7 +427,9 @@ class Card(_Part):
 
         arguments: what follows the benchmark's name after each @, such as "2024-08..2025-01".
         """
-        changes: dict[str, Any] = {"name": "@".join([self.name, *arguments]), "questions": None, "checksum": None}
+        changes: dict[str, Any] = {"name": "@".join([self.name, *arguments])}
+        # The card's counts and checksums are those of the whole benchmark.
+        changes |= {"questions": None, "checksum": None, "answers_checksum": None, "editions": ()}
         for argument in arguments:
             span = _DATES.fullmatch(argument)
             if argument in self.releases and isinstance(self.source, HubSource):
@@ -436,15 +441,13 @@ class Card(_Part):
                 choices = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
                 remedy = f": there are {', '.join(choices)}" if choices else ", which has none"
                 raise UsageError(f"{quoted(argument)} is no release and no span of dates of {self.name}{remedy}")
-        card = self.model_copy(update=changes)
-        card._own_data = False  # the card's counts and checksums are those of the whole benchmark
-        return card
+        return self.model_copy(update=changes)
 
     def with_data(self, path: str, split: str | None = None, config: str | None = None) -> Card:
         """The card with its data read from the user's own file or data set."""
         source = FileSource(kind="file", path=_address(path), split=split, config=config)
         card = self.model_copy(update={"source": source})
-        card._own_data, card._given_data = False, source.path
+        card._given_data = source.path
         return card
 
 

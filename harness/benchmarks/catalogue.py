@@ -58,34 +58,40 @@ def load(name_or_path: str) -> Card:
     path = Path(name_or_path)
     if path.suffix in CARD_SUFFIXES:
         return load_file(path)
-    meant = fold_name(name_or_path)
+    folded = fold_name(name_or_path)
     # File names are compared first, because parsing every card for its aliases takes longer.
     for file in _card_files():
-        if fold_name(file.stem) == meant:
+        if fold_name(file.stem) == folded:
             return load_file(file)
     for file in _card_files():
-        candidate = _named_card(file)
-        if candidate and meant in _names_of(candidate):
+        candidate = _card_or_none(file)
+        if candidate and folded in _names_of(candidate):
             return load_file(file)
+    raise _unknown_error(name_or_path)
+
+
+def _unknown_error(name_or_path: str) -> UsageError:
+    """The error for what is the name of no card, by what else it may be: a file, a suite, or a misspelt name."""
+    path, shown = Path(name_or_path), visible(name_or_path, 100)
     if path.is_file():
-        raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with --data")
+        return UsageError(f"{shown} is a file: give it with --data")
     if tables.is_named_as_data(path):
-        raise UsageError(f"there is no file {visible(name_or_path, 100)}")
-    if suite := next((file for file in suites() if fold_name(file.stem) == meant), None):
+        return UsageError(f"there is no file {shown}")
+    if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
         listed = ", ".join(benchmarks_of_suite(suite))
-        raise UsageError(
-            f"{visible(name_or_path, 100)} is a suite of benchmarks: `harness sweep {suite.stem}` runs it. Where a "
-            f"benchmark is expected, give one of the suite's: {listed}"
+        return UsageError(
+            f"{shown} is a suite of benchmarks: `harness sweep {suite.stem}` runs it. Where a benchmark is expected, "
+            f"give one of the suite's: {listed}"
         )
     listing = names()
-    # Beside names that are near, the whole list would hide them.
     near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
     if not near and any(sign in name_or_path for sign in (os.sep, "/")):
-        raise UsageError(f"there is no file {visible(name_or_path, 100)}, and no benchmark of this name")
+        return UsageError(f"there is no file {shown}, and no benchmark of this name")
+    # Beside names that are near, the whole list would hide them.
     listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
-    raise UsageError(
-        f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a benchmark's card "
-        f"(.yaml), or a file of questions with `data`"
+    return UsageError(
+        f"unknown benchmark {shown!r}{listed}; or give the path of a benchmark's card (.yaml), or a file of questions "
+        "with `data`"
     )
 
 
@@ -109,9 +115,9 @@ def load_or_make(name_or_path: str) -> Card:
 
 def knows(name: str) -> bool:
     """Whether a card has this name or alias."""
-    meant = fold_name(name)
-    return any(fold_name(path.stem) == meant for path in _card_files()) or any(
-        meant in map(fold_name, card.aliases) for card in cards()
+    folded = fold_name(name)
+    return any(fold_name(path.stem) == folded for path in _card_files()) or any(
+        folded in map(fold_name, card.aliases) for card in cards()
     )
 
 
@@ -155,11 +161,12 @@ def apply_card_rules(
         return questions, f"graded by the rules that the run began with, as its card cannot be read now: {error}"
     if current is None:
         return questions, None
-    of_rows = bool(current.columns.tolerance)  # each question then keeps its own tolerance, which the data state
 
     def rules_for(question: Question) -> GradeRules:
-        own = question.rules.absolute_tolerance
-        return msgspec.structs.replace(current.rules, absolute_tolerance=own) if of_rows else current.rules
+        if not current.columns.tolerance:
+            return current.rules
+        # The data state a tolerance for each question, which the question keeps.
+        return msgspec.structs.replace(current.rules, absolute_tolerance=question.rules.absolute_tolerance)
 
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None
@@ -175,7 +182,7 @@ def names() -> list[str]:
 
 def cards() -> list[Card]:
     """All cards, sorted by name. A user's card that is broken is left out; `load` says what is wrong with it."""
-    all_cards = [_named_card(path) for path in _card_files()]
+    all_cards = [_card_or_none(path) for path in _card_files()]
     return sorted((c for c in all_cards if c is not None), key=lambda c: c.name)
 
 
@@ -187,8 +194,8 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """
     if settings.get("publish_questions") is False:
         return False
-    named = [_named_card(path) for path in _card_files() if fold_name(path.stem) == fold_name(base_name(name))]
-    return all(named_card.publish_questions for named_card in named if named_card is not None)
+    named = [_card_or_none(path) for path in _card_files() if fold_name(path.stem) == fold_name(base_name(name))]
+    return all(current.publish_questions for current in named if current is not None)
 
 
 def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
@@ -208,13 +215,13 @@ def shipped_card_of(name: str, settings: Mapping[str, object]) -> Card | None:
 
 def shipped_card_named(name: str) -> Card | None:
     """The shipped card that has this name or alias, whatever cards the user has."""
-    meant = fold_name(name)
-    return next((card for card in shipped_cards() if meant in _names_of(card)), None)
+    folded = fold_name(name)
+    return next((card for card in shipped_cards() if folded in _names_of(card)), None)
 
 
 def shipped_cards() -> Iterator[Card]:
     """The cards that ship with the harness, sorted by file name, whatever cards the user has."""
-    yield from filter(None, map(_named_card, _files_in(shipped_folder())))
+    yield from filter(None, map(_card_or_none, _files_in(shipped_folder())))
 
 
 def shipped_folder() -> Path:
@@ -232,12 +239,13 @@ def fold_name(name: str) -> str:
     return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
-def _names_of(named_card: Card) -> set[str]:
+def _names_of(named: Card) -> set[str]:
     """A card's name and aliases, each as `fold_name` writes it."""
-    return {fold_name(named_card.name), *map(fold_name, named_card.aliases)}
+    return {fold_name(named.name), *map(fold_name, named.aliases)}
 
 
 def _folders() -> Iterable[Path]:
+    """The folders of cards, in the order in which they are searched."""
     for entry in os.environ.get(USER_FOLDER_VARIABLE, "").split(os.pathsep):
         if entry:
             yield Path(entry).expanduser()
@@ -261,7 +269,8 @@ def _files_in(folder: Path) -> list[Path]:
     return sorted((path for path in folder.iterdir() if path.suffix in (".yaml", ".yml")), key=lambda path: path.name)
 
 
-def _named_card(path: Path) -> Card | None:
+def _card_or_none(path: Path) -> Card | None:
+    """The card in a file; None if it is broken or gone."""
     try:
         return _load_cached(path, path.stat().st_mtime_ns)
     except (UsageError, OSError):

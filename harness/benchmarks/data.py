@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, GymSource, HubSource, UrlSource
 from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_ROWS
+from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import chooser, hub
 from harness.benchmarks.sources.tables import Row
 from harness.core import codec
@@ -21,22 +21,14 @@ Status = Literal["here", "absent", "generated"]
 """Where a card's rows are. here: on this machine · absent: `fetch` downloads them · generated: a package makes them."""
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """The result of `fetch`.
+class Fetched(NamedTuple):
+    """The result of `fetch`: all questions, and what a machine without a network needs.
 
-    origin: the source's name and revision. notes: what a reader of a score should know about the data. rows_digest,
-    dataset_digest: see `harness.benchmarks.questions.QuestionSet`. to_copy: what a machine without a network needs: the
-    one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one file or the
-    card lies there, too; None for data that are no set of the hub and no URL's.
+    to_copy: the one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one
+    file or the card lies there, too; None for data that are no set of the hub and no URL's.
     """
 
-    name: str
-    n_questions: int
-    origin: str
-    rows_digest: str
-    dataset_digest: str
-    notes: tuple[str, ...]
+    questions: QuestionSet
     to_copy: Path | None
 
 
@@ -67,7 +59,7 @@ def fetch(card: Card) -> Fetched:
         from harness.benchmarks.sources import web
 
         to_copy = web.cached_path(source)
-    return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes, to_copy)
+    return Fetched(built, to_copy)
 
 
 class _TooLargeError(Exception):

@@ -14,8 +14,10 @@ import contextlib
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -39,8 +41,11 @@ if TYPE_CHECKING:
 
 
 _LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
+"""A letter and the value of its choice, such as "C. 1-i" and "（A）3"; the groups are the letter and the value."""
 _BESIDE_LETTER = " \t\n()（）[].．、"
+"""Characters that may stand around the letter of a choice."""
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
+"""Words: a letter, then no digit and no sign of a formula."""
 
 
 _PLAIN = re.compile(
@@ -246,34 +251,50 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     A row may lack a column that questions can do without, such as one of `metadata`. If all rows lack it, a user's card
     is refused: the name is misspelt. A shipped card may be given data that have fewer columns than its own.
     """
-    columns, first = card.columns, None
-    unmet = [columns.context, columns.multiple, columns.tolerance, columns.unit]
-    unmet = [*filter(None, unmet), *((name,) for name in (*columns.more_answers, *columns.metadata))]
-    id_column: str | None = None
-    seen: dict[str, str] = {}
-    equal_rows: dict[str, int] = {}
-    for row in _select_rows(card, _form_rows(card, rows)):
-        if first is None:
-            first, id_column = row, _id_column(card, row)
-        unmet = [names for names in unmet if _first_column(names, row) is None]
-        row_digest = digest(row.value)
-        if id_column is None:
-            ordinal = equal_rows.get(row_digest, 0) + 1
-            equal_rows[row_digest] = ordinal
-            question_id = row_digest[:CHECKSUM_ID_CHARS] + (f"-{ordinal}" if ordinal > 1 else "")
-        else:
-            question_id = _id_of(row, id_column)
-        if question_id in seen:
-            raise UsageError(
-                f"{row.where}: the id {visible(question_id, 100)!r} stands already at {seen[question_id]}; ids must "
-                "be distinct (leave out the id column to identify rows by checksum)"
-            )
-        seen[question_id] = row.where
-        yield _draft(card, row, question_id, row_digest)
+    rows = _select_rows(card, _form_rows(card, rows))
+    first = next(rows, None)
     if first is None:
         raise UsageError(f"{card.name} holds no rows")
-    if unmet and card.address is not None:
-        raise _no_column(first, unmet[0], "any question, nor has any other row")
+    ids = _QuestionIds(_id_column(card, first))
+    columns = card.columns
+    optional = [columns.context, columns.multiple, columns.tolerance, columns.unit]
+    optional += [(name,) for name in (*columns.more_answers, *columns.metadata)]
+    # The names of optional columns that no row has had so far.
+    missing = [names for names in optional if names]
+    for row in chain([first], rows):
+        missing = [names for names in missing if _first_column(names, row) is None]
+        row_digest = digest(row.value)
+        yield _draft(card, row, ids.next(row, row_digest), row_digest)
+    if missing and card.address is not None:
+        raise _no_column(first, missing[0], "any question, nor has any other row")
+
+
+class _QuestionIds:
+    """The ids of a file's questions. column: the one that holds them; None: the row's checksum is the id.
+
+    _place_of: id → where its row stands. _equal_rows: checksum → number of rows with it so far.
+    """
+
+    def __init__(self, column: str | None) -> None:
+        self._column = column
+        self._place_of: dict[str, str] = {}
+        self._equal_rows: Counter[str] = Counter()
+
+    def next(self, row: Row, row_digest: str) -> str:
+        """The id of the next row. Raises `UsageError` for no id, and for that of an earlier row."""
+        if self._column is None:
+            self._equal_rows[row_digest] += 1
+            ordinal = self._equal_rows[row_digest]
+            question_id = row_digest[:CHECKSUM_ID_CHARS] + (f"-{ordinal}" if ordinal > 1 else "")
+        else:
+            question_id = _id_of(row, self._column)
+        if question_id in self._place_of:
+            raise UsageError(
+                f"{row.where}: the id {visible(question_id, 100)!r} stands already at {self._place_of[question_id]}; "
+                "ids must be distinct (leave out the id column to identify rows by checksum)"
+            )
+        self._place_of[question_id] = row.where
+        return question_id
 
 
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
@@ -292,7 +313,7 @@ def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `only` and `dates` select; all rows if the card has neither. Raises `UsageError`."""
     for row in rows:
-        if any(_selecting_cell(row, name) not in values for name, values in card.only.items()):
+        if not all(_selecting_cell(row, name) in values for name, values in card.only.items()):
             continue
         if card.dates is not None and card.date_column is not None:
             date = row.value.get(card.date_column)
@@ -356,22 +377,12 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     if isinstance(context, str) and context.strip():
         text = f"{context.strip()}\n\n{text}"
 
-    cells = {name: _first_column((name,), row) for name in columns.metadata}
-    metadata = metadata_of({name: row.value[column] for name, column in cells.items() if column is not None})
     rules = card.rules
     tolerance = _cell_or_none(row, columns.tolerance)
     if tolerance not in (None, ""):
         rules = msgspec.structs.replace(rules, absolute_tolerance=_tolerance(row, tolerance))
-    unit = _cell_or_none(row, columns.unit)
-    if isinstance(unit, str) and unit.strip():
-        metadata["unit"] = unit.strip()
 
-    if card.cluster_key and (cluster := _cluster(card, row)) is not None:
-        metadata["cluster"] = cluster
-
-    if card.original_key:
-        metadata |= {"twin_of": card.twin_of, **_original(card, row)}
-
+    metadata = _metadata(card, row)
     choices: tuple[str, ...] = ()
     answers: tuple[str, ...]
     kind: AnswerKind
@@ -391,9 +402,28 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns)
 
 
+def _metadata(card: Card, row: Row) -> dict[str, Any]:
+    """The metadata of a row's question: the columns that the card names, unit, cluster and original.
+
+    Raises `UsageError`.
+    """
+    columns = {name: _first_column((name,), row) for name in card.columns.metadata}
+    metadata = metadata_of({name: row.value[column] for name, column in columns.items() if column is not None})
+    unit = _cell_or_none(row, card.columns.unit)
+    if isinstance(unit, str) and unit.strip():
+        metadata["unit"] = unit.strip()
+    cluster = _cluster(card, row) if card.cluster_key else None
+    if cluster is not None:
+        metadata["cluster"] = cluster
+    if card.original_key:
+        metadata |= {"twin_of": card.twin_of, **_original(card, row)}
+    return metadata
+
+
 _CONVERSATION = re.compile(r'\s*\[\s*\{\s*"(?:role|content)"\s*:')
 """The beginning of a text that holds a conversation as JSON."""
 _ROLES = ("system", "user", "assistant")
+"""Roles that a message of a conversation may have."""
 
 
 def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
@@ -494,36 +524,44 @@ def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ..
     """
     spec = card.choices
     assert spec is not None
-    if spec.correct:
-        texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
+    if not spec.correct:
+        texts, labels = _read_options(row, spec.options)
+        column = _require_column(row, card.columns.answer, "the answer")
+        letter = _right_letter(row.value[column], texts, labels)
+        if letter is None:
+            expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
+            raise _wrong_cell(row, column, expected, row.value[column], "the answer column")
+        return tuple(texts), letter, None
+    texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
 
-        def rank(index: int) -> bytes:
-            text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
-            return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    def rank(index: int) -> bytes:
+        text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
-        shown = sorted(range(len(texts)), key=rank)
-        return tuple(texts[i] for i in shown), LETTERS[shown.index(0)], shown
-    texts, labels = _read_options(row, spec.options)
-    answer_column = _require_column(row, card.columns.answer, "the answer")
-    answer = row.value[answer_column]
+    order = sorted(range(len(texts)), key=rank)
+    return tuple(texts[index] for index in order), LETTERS[order.index(0)], order
+
+
+def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | None:
+    """The letter of the option that an answer's cell names by label, letter, index or text; None if it names none."""
     if isinstance(answer, list) and len(answer) == 1:  # AGIEval
         (answer,) = answer
-    if answer in labels and not isinstance(answer, bool):
-        return tuple(texts), LETTERS[labels.index(answer)], None
-    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(texts):
-        return tuple(texts), LETTERS[answer], None
-    if isinstance(answer, str):
-        if len(answer.strip()) == 1 and answer.strip() in LETTERS[: len(texts)]:
-            return tuple(texts), answer.strip(), None  # a letter counts before a text: options may be blood groups
-        if answer.strip() in texts:
-            return tuple(texts), LETTERS[texts.index(answer.strip())], None
-        from harness.answers.letters import letter_of
+    if isinstance(answer, bool):
+        return None
+    if answer in labels:
+        return LETTERS[labels.index(answer)]
+    if isinstance(answer, int) and 0 <= answer < len(texts):
+        return LETTERS[answer]
+    if not isinstance(answer, str):
+        return None
+    text = answer.strip()
+    if len(text) == 1 and text in LETTERS[: len(texts)]:
+        return text  # a letter counts before a text: options may be blood groups
+    if text in texts:
+        return LETTERS[texts.index(text)]
+    from harness.answers.letters import letter_of
 
-        named = letter_of(answer, LETTERS[len(texts) - 1])
-        if named is not None:
-            return tuple(texts), named, None
-    expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
-    raise _wrong_cell(row, answer_column, expected, answer, "the answer column")
+    return letter_of(answer, LETTERS[len(texts) - 1])
 
 
 def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
@@ -561,17 +599,19 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
 
 
 def _option(row: Row, name: str) -> str:
+    """The text of the option in the column of this name. Raises `UsageError`."""
     return _option_text(row, name, row.value[_require_column(row, (name,), "an option")])
 
 
 def _option_text(row: Row, column: str, value: Any) -> str:
+    """The text of an option. value: the cell, or a part of it. Raises `UsageError`."""
     if not _is_text_of(value, str | int | float):
         raise _wrong_cell(row, column, "hold the text of an option", value)
     return str(value).strip()
 
 
 def _tolerance(row: Row, value: Any) -> float:
-    """The tolerance in a cell: a number. Some rows of OlympiadBench have a list, which is refused."""
+    """The absolute tolerance in a cell. Raises `UsageError`, also for a list, which some rows of OlympiadBench have."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -597,11 +637,13 @@ def _first_column(names: Names, row: Row) -> str | None:
 
 
 def _cell_or_none(row: Row, names: Names) -> Any:
+    """The cell in the first of these columns that the row has; None if it has none of them."""
     column = _first_column(names, row)
     return None if column is None else row.value[column]
 
 
 def _require_column(row: Row, names: Names, role: str) -> str:
+    """The first of these columns that the row has. role: what it is for, for the `UsageError` if there is none."""
     column = _first_column(names, row)
     if column is None:
         raise _no_column(row, names, role)
@@ -633,6 +675,7 @@ def _wrong_cell(row: Row, column: str, expected: str, value: Any, what: str = "t
 
 
 def _show(value: Any) -> str:
+    """A cell for a message, safe to print."""
     if value is None:
         return "null"
     if value == "":

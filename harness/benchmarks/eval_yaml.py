@@ -136,8 +136,9 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
         raise UsageError(f"{where}: field_spec.choices and the solver multiple_choice go together: one is missing")
     if not fields.target.startswith("literal:") and not spec.shuffle_choices:
         return columns, {"options": choices} if choices else None
-    places = {f"literal:{letter}": place for place, letter in enumerate(LETTERS[: len(choices or ())])}
-    right = places.get(fields.target)
+    # "literal:B" names the second column of `choices`.
+    indices = {f"literal:{letter}": index for index, letter in enumerate(LETTERS[: len(choices or ())])}
+    right = indices.get(fields.target)
     if right is None or not isinstance(choices, list) or not spec.shuffle_choices:
         raise UsageError(
             f"{where}: field_spec.target {quoted(fields.target)}: give literal:LETTER, which names a place in a list "
@@ -153,17 +154,17 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
     if sum(step.name == "generate" for step in spec.solvers) > 1:
         raise UsageError(f"{where}: solvers (generate): a card asks for one reply; leave out all but one")
     for step in (step for step in spec.solvers if step.name != "generate"):
-        here, given = f"{where}: solvers ({step.name})", dict(step.args)
+        here, arguments = f"{where}: solvers ({step.name})", dict(step.args)
         if step.name == "multiple_choice":
-            given.pop("cot", None)  # "think first": a reasoning model does so anyway
+            arguments.pop("cot", None)  # "think first": a reasoning model does so anyway
             text = prompts.PROMPTS["boxed_letter"].template
-        elif step.name == "chain_of_thought" and "template" not in given:
+        elif step.name == "chain_of_thought" and "template" not in arguments:
             text = prompts.PROMPTS["boxed"].template
         else:
             field = "" if step.name == "system_message" else "{prompt}"
-            text = _template(given.pop("template", None), here, field)
-        if given:
-            raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(given)), 40)}; leave it out")
+            text = _template(arguments.pop("template", None), here, field)
+        if arguments:
+            raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(arguments)), 40)}; leave it out")
         if step.name != "system_message":
             template = text.replace("{question}", template)
         elif system is None:

@@ -21,16 +21,15 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
 
     A column spelt exactly as the name comes first, then one that differs in case, spaces, underscores and hyphens only.
     """
-    folded: dict[str, str] | None = None
+    by_fold: dict[str, str] = {}  # the first column of each folded name; made only if it is needed
     for name in names:
         if name in columns:
             return name
-        if folded is None:
-            folded = {}
+        if not by_fold:
             for column in columns:
-                folded.setdefault(_fold(column), column)
-        if (alike := folded.get(_fold(name))) is not None:
-            return alike
+                by_fold.setdefault(_fold(column), column)
+        if _fold(name) in by_fold:
+            return by_fold[_fold(name)]
     return None
 
 

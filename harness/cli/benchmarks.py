@@ -80,15 +80,14 @@ def fetch(names: tuple[str, ...]) -> None:
     from harness.benchmarks import catalogue, data
 
     for name in names:
-        fetched = data.fetch(catalogue.load(name))
+        questions, to_copy = data.fetch(catalogue.load(name))
         click.echo(
-            f"{visible(fetched.name)}: {count_noun(fetched.n_questions, 'question')} from {visible(fetched.origin)}, "
-            f"rows {fetched.rows_digest}"
+            f"{visible(questions.name)}: {count_noun(questions.n_all, 'question')} from {visible(questions.origin)}, "
+            f"rows {questions.rows_digest}"
         )
-        if fetched.to_copy is not None:
-            path = visible(str(fetched.to_copy))
-            click.echo(f"  for a machine without a network, copy {path} to the same place there")
-        for note in fetched.notes:
+        if to_copy is not None:
+            click.echo(f"  for a machine without a network, copy {visible(str(to_copy))} to the same place there")
+        for note in questions.notes:
             terminal.warn(note)
 
 

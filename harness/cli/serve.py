@@ -106,7 +106,7 @@ def _list_models() -> None:
 
     rows = [
         (m.name, f"{m.size / 1e6:.0f} MB", m.licence, str(m.path) if m.path else "not fetched", m.source)
-        for m in weights.list_models()
+        for m in weights.KNOWN.values()
     ]
     terminal.table(("model", "size", "licence", "file", "source"), rows)
 

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from decimal import Decimal, localcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.benchmarks import catalogue
 from harness.core import codec
@@ -57,15 +57,15 @@ def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
             f"schema_version is {quoted(record['schema_version'])}, expected 0.x of Every Eval Ever's schema"
         )
     about, library, results = record["source_metadata"], record["eval_library"], record["evaluation_results"]
-    found = [row for result in results if (row := _row(result)) is not None]
-    times = Counter((row["benchmark"], row["metric"]) for _, row, _ in found)
-    kept = [(row, n) for whole, row, n in found if whole or times[row["benchmark"], row["metric"]] == 1]
-    if not kept:
+    scores = [score for score in map(_score, results) if score is not None]
+    times = Counter((score.row["benchmark"], score.row["metric"]) for score in scores)
+    wholes = [score for score in scores if score.is_whole or times[score.row["benchmark"], score.row["metric"]] == 1]
+    if not wholes:
         raise UsageError("it has no accuracy, pass@k or maj@k of a whole benchmark in a known unit")
     urls = [
         address,
         about.get("source_organization_url"),
-        *(u for one in results for u in one["source_data"].get("url") or ()),
+        *(url for result in results for url in result["source_data"].get("url") or ()),
     ]
     url = next((url for url in urls if url and url.startswith("https://")), None)
     if url is None:
@@ -79,41 +79,51 @@ def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
             "engine": (record["model_info"].get("inference_engine") or {}).get("name", ""),
             "note": f"evaluated by {library['name']} {library['version']}",
         },
-        "questions": {row["benchmark"]: n for row, n in kept},
-        "scores": [{"model": record["model_info"]["id"], **row} for row, _ in kept],
+        "questions": {score.row["benchmark"]: score.n_questions for score in wholes},
+        "scores": [{"model": record["model_info"]["id"], **score.row} for score in wholes],
     }
 
 
-def _row(result: dict[str, Any]) -> tuple[bool, dict[str, Any], int | None] | None:
-    """(whether it is named as the whole, row, number of questions) of a result; None if it is of another metric, or of
-    no known unit.
+class _Score(NamedTuple):
+    """A score of the record. is_whole: whether it is named as that of the whole benchmark. row: its line in our file,
+    without the model. n_questions: None if unknown."""
+
+    is_whole: bool
+    row: dict[str, Any]
+    n_questions: int | None
+
+
+def _score(result: dict[str, Any]) -> _Score | None:
+    """The score in a result; None if it is of another metric, or of no known unit. Raises `ValueError` for a score that
+    its unit does not allow, and `LookupError` or `TypeError` for another form.
     """
     config, details, data = result["metric_config"], result["score_details"], result["source_data"]
     units = {_SCALES.get(str(config.get(name)).casefold()) for name in ("metric_unit", "max_score")} - {None}
     metric = _metric(config)
     if metric is None or len(units) != 1:
         return None
-    share = Decimal(repr(details["score"])) / (scale := units.pop() or 1)
+    scale = units.pop() or 1  # the score of a benchmark that is wholly right
+    share = Decimal(repr(details["score"])) / scale
     if not 0 <= share <= 1:
         raise ValueError(f"the score {details['score']} is none from 0 to {scale}")
     name = _OVERALL.sub("", result["evaluation_name"]) or data["dataset_name"]
-    named = (name, data["dataset_name"], data.get("hf_repo") or "")
-    card = next((card for card in catalogue.shipped_cards() if _is_named(card, named)), None)
+    names = (name, data["dataset_name"], data.get("hf_repo") or "")
+    card = next((card for card in catalogue.shipped_cards() if _is_named(card, names)), None)
     uncertainty = details.get("uncertainty") or {}
     n_samples, error = uncertainty.get("num_samples"), uncertainty.get("standard_error")
     stated = data.get("samples_number") or (data.get("additional_details") or {}).get("samples_number")
     n = int(str(stated)) if re.fullmatch("[1-9][0-9]{0,8}", str(stated)) else None
     if n is None and card is not None and card.questions and n_samples and not n_samples % card.questions:
         n = card.questions
-    given = (result.get("generation_config") or {}).get("generation_args") or {}
+    settings = (result.get("generation_config") or {}).get("generation_args") or {}
     row = {
         "benchmark": card.name if card else visible(name, 80), "metric": metric,
         "percent": f"{(100 * share).normalize():f}" if scale == 1 else f"{Decimal(repr(details['score'])):f}",
-        "settings": {key: given[key] for key in _SETTINGS if given.get(key) is not None},
+        "settings": {key: settings[key] for key in _SETTINGS if settings.get(key) is not None},
         **({"samples": n_samples // n} if n and n_samples and not n_samples % n else {}),
         **({"standard_error": 100 * error["value"] / scale} if error else {}),
     }  # fmt: skip
-    return _OVERALL.search(result["evaluation_name"]) is not None, row, n
+    return _Score(_OVERALL.search(result["evaluation_name"]) is not None, row, n)
 
 
 def _is_named(card: Any, names: tuple[str, ...]) -> bool:

@@ -41,7 +41,7 @@ def as_text(value: Any) -> str | None:
         return value
     if isinstance(value, list):
         texts = [split_content(m.get("content"))[0] for m in value if isinstance(m, dict)]
-        return "\n\n".join(text_or_none for text_or_none in texts if text_or_none) or None
+        return "\n\n".join(filter(None, texts)) or None
     return None
 
 

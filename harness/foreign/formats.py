@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
@@ -96,43 +96,79 @@ def by_columns(
     questions: Sequence[Question] = (),
 ) -> Iterator[OutputRow]:
     """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
-    A column has one use: one that is named is never guessed for another, nor is the response for the reference.
 
     questions: of the benchmark, which has their references. Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
     first = next(ahead)
-    names = [name for name in (response, answer, question, question_id) if name is not None]
-    taken = {usual_columns.find((name,), first.value) for name in names}
-    response_column = _find_column(first, response, RESPONSE_COLUMNS, taken)
-    usual_answers = (*GOLD_COLUMNS, *ANSWER_COLUMNS)
-    answer_column = _find_column(first, answer, usual_answers, taken | {response_column})
-    if response_column is None:
-        raise _column_error(first, response, "the response", "response_key", answer_column if questions else None)
-    if answer_column is None and (answer is not None or not questions):
-        raise _column_error(first, answer, "the reference", "answer_key")
-    question_column = _find_column(first, question, QUESTION_COLUMNS, taken)
-    if question_column is None and question is not None:
-        raise _column_error(first, question, "the question", "question_key")
-    id_column = _find_column(first, question_id, (), taken)
-    if id_column is None and question_id is not None:
-        raise _column_error(first, question_id, "the id", "id_key")
-    usual_column = None if question_id else _find_column(first, None, ID_COLUMNS, taken)
+    columns = _find_columns(first, response, answer, question, question_id, in_benchmark=bool(questions))
     for row in chain([first], ahead):
-        for column in (response_column, answer_column):
+        for column in (columns.response, columns.answer):
             if column is not None and column not in row.value:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
-        text = row.value.get(question_column) if question_column else None
-        free = Row(row.where, {name: row.value[name] for name in row.value if name not in taken}) if names else row
+        others = row
+        if columns.named:  # a column that the user named is no finish reason or token count
+            others = Row(row.where, {name: cell for name, cell in row.value.items() if name not in columns.named})
         yield OutputRow(
             row.where,
-            responses_of(free, row.value[response_column], response_column),
-            question=cells.as_text(text),
-            answer=None if answer_column is None else row.value[answer_column],
-            question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
-            usual_id=cells.id_of(row.value.get(usual_column)) if usual_column else None,
-            states_reference=answer_column is not None,
+            responses_of(others, row.value[columns.response], columns.response),
+            question=cells.as_text(_cell(row, columns.question)),
+            answer=_cell(row, columns.answer),
+            question_id=cells.id_of(_cell(row, columns.question_id)),
+            usual_id=cells.id_of(_cell(row, columns.usual_id)),
+            states_reference=columns.answer is not None,
         )
+
+
+class _Columns(NamedTuple):
+    """The columns of a file by their use; None: no column has it.
+
+    usual_id: the column that is usually the question's id, if the user names none. named: those that the user names.
+    """
+
+    response: str
+    answer: str | None
+    question: str | None
+    question_id: str | None
+    usual_id: str | None
+    named: frozenset[str | None]
+
+
+def _find_columns(
+    first: Row,
+    response: str | None,
+    answer: str | None,
+    question: str | None,
+    question_id: str | None,
+    *,
+    in_benchmark: bool,
+) -> _Columns:
+    """The columns of the first row; the parameters are those of `by_columns`. Raises `UsageError` for a missing one.
+
+    A column has one use: one that is named is never guessed for another, nor is the response for the reference.
+    in_benchmark: whether a benchmark has the references, so that the file may lack them.
+    """
+    names = (response, answer, question, question_id)
+    named = frozenset(usual_columns.find((name,), first.value) for name in names if name is not None)
+    response_column = _find_column(first, response, RESPONSE_COLUMNS, named)
+    answer_column = _find_column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), named | {response_column})
+    if response_column is None:
+        raise _column_error(first, response, "the response", "response_key", answer_column if in_benchmark else None)
+    if answer_column is None and (answer is not None or not in_benchmark):
+        raise _column_error(first, answer, "the reference", "answer_key")
+    question_column = _find_column(first, question, QUESTION_COLUMNS, named)
+    if question_column is None and question is not None:
+        raise _column_error(first, question, "the question", "question_key")
+    id_column = _find_column(first, question_id, (), named)
+    if id_column is None and question_id is not None:
+        raise _column_error(first, question_id, "the id", "id_key")
+    usual_id = None if question_id else _find_column(first, None, ID_COLUMNS, named)
+    return _Columns(response_column, answer_column, question_column, id_column, usual_id, named)
+
+
+def _cell(row: Row, column: str | None) -> Any:
+    """The cell in a column; None without a column, or if the row lacks it."""
+    return None if column is None else row.value.get(column)
 
 
 def inspect(path: Path) -> Iterator[OutputRow]:

@@ -28,6 +28,7 @@ _PARTED = re.compile(r"(.+)_\d{1,6}\.json")
 """The name of a part of a set's predictions, as OpenCompass divides them."""
 
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
+"""The beginning of a file of OpenCompass."""
 
 
 def format_of(path: Path) -> Format | None:
@@ -86,18 +87,19 @@ def lacks(path: Path) -> list[str]:
     """Sentences on what the outputs at `path` may lack: parts beside the file, and files that are not finished."""
     parted = _PARTED.fullmatch(path.name)
     beside = [] if parted is None else [p.name for p in path.parent.glob("*.json") if _is_part_of(p, parted[1])]
-    said = []
+    sentences = []
     if len(beside) > 1:
         listed = ", ".join(visible(name, 60) for name in sorted(beside)[:20])
-        said.append(f"the set is in {len(beside)} parts ({listed}), and only {visible(path.name, 60)} is read")
+        sentences.append(f"the set is in {len(beside)} parts ({listed}), and only {visible(path.name, 60)} is read")
     files = [file for _, file in numbered_files(path)] if path.is_dir() else [path]
     unfinished = [visible(file.name, 60) for file in files if file.name.endswith("-async")]
     if unfinished:
-        said.append(f"NeMo-Skills has not finished {', '.join(unfinished)}: samples are missing")
-    return said
+        sentences.append(f"NeMo-Skills has not finished {', '.join(unfinished)}: samples are missing")
+    return sentences
 
 
 def _is_part_of(path: Path, stem: str) -> bool:
+    """Whether a file is a part of the predictions for the set `stem`."""
     parted = _PARTED.fullmatch(path.name)
     return parted is not None and parted[1] == stem and is_by_number(path)
 
@@ -117,5 +119,6 @@ def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
 
 
 def _sample_number(path: Path) -> int | None:
+    """The number in the name of an `output-rs*.jsonl`; None for any other file."""
     named = _RS.fullmatch(path.name)
     return int(named[1]) if named else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +28,8 @@ class _RowIdentity(NamedTuple):
     """The part of a row that tells which question it answers.
 
     named: the question's id in the file; None if it has none. usual: an id that may be the question's. from_card:
-    whether the question is a card's. content: digest of question and reference; None if the file lacks the question's
-    text.
+    whether the question is a card's. answer_digest: digest of the reference. content: digest of question and reference;
+    None if the file lacks the question's text. n_responses: number of replies in the row.
     """
 
     named: str | None
@@ -62,8 +62,9 @@ _digests_of_text = lru_cache(maxsize=4_096)(_digests)
 class RowIdentities:
     """The identity of each row of a file, in order; a row takes four bytes.
 
-    rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
-    name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
+    rows: the index of each row's identity in `distinct`. distinct: identity → its index. _first: name → (identity,
+    place) of the first row with that name. _first_of_text: digest of the question → (digest of the reference, place) of
+    the first row with that question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
     all rows name; None if they do not. n_replies, n_missing: numbers of replies, and of those that are null.
@@ -125,38 +126,49 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> l
 
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognised`) joins further
-    questions that the benchmark does not have; then the numbers of samples decide.
+    questions that the benchmark does not have; then the numbers of samples decide. Raises `UsageError` for two rows of
+    one id that contradict each other.
     """
     if seen.all_named:
         if seen.conflict is not None:
             raise seen.conflict
-        named = [str(identity.named) for identity in seen.distinct]
-        return [named[number] for number in seen.rows]
-    if _are_of_questions(seen.distinct):
-        usual_ids = [str(identity.usual) for identity in seen.distinct]
-        return [usual_ids[number] for number in seen.rows]
-    identities = [*seen.distinct]
-    sizes: Counter[str] = Counter()
-    for number, times in Counter(seen.rows).items():
-        if (content := identities[number].content) is not None:
-            sizes[content] += times * identities[number].n_responses
-    # The number of samples that most questions have; of equally frequent numbers the largest.
-    usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
-    n_questions = dict.fromkeys(sizes, 1)
+        ids = [str(identity.named) for identity in seen.distinct]
+    elif _are_of_questions(seen.distinct):
+        ids = [str(identity.usual) for identity in seen.distinct]
+    else:
+        return _ids_by_content([*seen.distinct], seen.rows, repeats, listed=listed)
+    return [ids[number] for number in seen.rows]
+
+
+def _ids_by_content(
+    identities: Sequence[_RowIdentity], rows: Sequence[int], repeats: Repeats, *, listed: bool
+) -> list[str]:
+    """The question id of each row of a file without ids; repeats, listed: as in `row_ids`.
+
+    identities: those in the file. rows: the index in `identities` of each row's.
+    """
+    n_samples: Counter[str] = Counter()  # of each content
+    for index, n_rows in Counter(rows).items():
+        content = identities[index].content
+        if content is not None:
+            n_samples[content] += n_rows * identities[index].n_responses
+    # The number of samples that most contents have; of equally frequent numbers the largest.
+    usual = max(Counter(n_samples.values()).items(), key=lambda item: (item[1], item[0]))[0] if n_samples else 1
+    n_questions = dict.fromkeys(n_samples, 1)
     if repeats == "questions":
-        n_questions = dict(sizes)
+        n_questions = dict(n_samples)
     elif repeats == "auto" and (listed or usual == 1):
-        n_questions = {content: max(1, round(size / usual)) for content, size in sizes.items()}
-    before: Counter[str] = Counter()
+        n_questions = {content: max(1, round(n / usual)) for content, n in n_samples.items()}
+    n_before: Counter[str] = Counter()
     ids = []
-    for position, number in enumerate(seen.rows, 1):
-        key = identities[number].content
+    for position, index in enumerate(rows, 1):
+        content = identities[index].content
         question_id = f"row-{position}"
-        if key is not None:
-            # Equal questions get equal shares of the rows, in order.
-            ordinal = before[key] * n_questions[key] // sizes[key]
-            before[key] += identities[number].n_responses
-            question_id = f"{key}-{ordinal + 1}" if ordinal else key
+        if content is not None:
+            # Questions of one content get equal shares of its samples, in order.
+            ordinal = n_before[content] * n_questions[content] // n_samples[content]
+            n_before[content] += identities[index].n_responses
+            question_id = f"{content}-{ordinal + 1}" if ordinal else content
         ids.append(question_id)
     return ids
 
@@ -177,6 +189,7 @@ def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
 
 
 def reference_of(row: OutputRow) -> Reference:
+    """The reference answers that a row states; none if it states none. Raises `UsageError` if they cannot be read."""
     if not row.states_reference:
         return Reference((), "text")
     try:

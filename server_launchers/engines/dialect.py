@@ -129,11 +129,3 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     def pages(self) -> tuple[str, ...]:
         """The pages to read for facts besides the model list, each once."""
         return tuple(dict.fromkeys(fact.page for fact in self.facts if fact.page != MODELS))
-
-    def owns(self, entry: Mapping[str, Any]) -> bool:
-        """Whether the entry of a model list names this engine."""
-        return bool(self.owned_by) and entry.get("owned_by") == self.owned_by
-
-    def marked(self, entry: Mapping[str, Any]) -> bool:
-        """Whether the entry has a key that no other engine's has."""
-        return bool(self.marks) and isinstance(entry.get(self.marks), Mapping)

@@ -24,7 +24,13 @@ STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_time
 ROUTED = STARTED | {"router_python"}
 PACKAGED = ROUTED | {"python", "engine_version", "devices"}
 """Fields of the spec that every engine accepts that is a Python package."""
-NODES = frozenset({"nodes", "node_rank", "head_address", "head_port", "interface", "node_address"})
+GPU_SERVER = PACKAGED | {
+    *("nodes", "node_rank", "head_address", "head_port", "interface", "node_address"),
+    *("served_name", "api_key_env", "tp", "pp", "docker", "context", "memory_fraction", "max_sequences"),
+    *("max_batched_tokens", "attention_backend", "dtype", "quantization", "reasoning_parser", "sampling_defaults"),
+    *("deterministic", "seed", "eager", "prefix_caching", "chat_template", "trust_remote_code"),
+}
+"""Fields of the spec that vLLM and SGLang accept, on every accelerator."""
 
 
 class Engine:
@@ -125,7 +131,7 @@ class Engine:
         """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""
         from server_launchers.machine.inspection import Facts
 
-        return Facts(spec.engine_version or self.assumed_version)
+        return Facts(spec.engine_version or self.assumed_version, router_python=self.router.interpreter(spec))
 
     def inspect(self, spec: ServerSpec) -> Facts:
         """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
     from server_launchers.spec import ServerSpec
 
-README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"
-
-
 # ---- how its servers are known and spoken to
 
 

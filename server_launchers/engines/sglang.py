@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine
+from server_launchers.engines.engine import GPU_SERVER, Engine
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 from server_launchers.variables import KEY_VARIABLE
@@ -25,13 +25,6 @@ NEUTRAL_SINCE = DETERMINISTIC_SINCE = (0, 5, 6)
 GRAPH_BACKENDS_SINCE = (0, 5, 23)
 """The first version known to have --cuda-graph-backend-decode, which deprecates --disable-cuda-graph."""
 NEUTRAL_WORDS = ("--sampling-defaults", "openai")
-TAKES = (
-    PACKAGED
-    | NODES
-    | {"served_name", "api_key_env", "tp", "pp", "docker", "device", "context", "memory_fraction", "max_sequences"}
-    | {"max_batched_tokens", "attention_backend", "dtype", "quantization", "reasoning_parser", "sampling_defaults"}
-    | {"deterministic", "seed", "eager", "prefix_caching", "chat_template", "trust_remote_code"}
-)
 PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang", INSTALL)
 
 
@@ -187,7 +180,7 @@ class SGLang(Engine):
     """SGLang on any accelerator."""
 
     summary = "SGLang: `python3 -m sglang.launch_server`."
-    takes = TAKES
+    takes = GPU_SERVER | {"device"}
     assumed_version = TESTED_VERSION
     spreads = True
     causes = CAUSES

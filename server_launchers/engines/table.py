@@ -20,7 +20,6 @@ from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
-    from server_launchers.machine.accelerators import Accelerator
     from server_launchers.machine.inspection import Facts
 
 EMBEDDED: EngineName = "llama_cpp"
@@ -55,16 +54,6 @@ def engine_of(spec: ServerSpec) -> Engine:
     return by_name(spec.engine)
 
 
-def client_name(spec: ServerSpec) -> str:
-    """The model name for requests; empty if only the running server knows it."""
-    return engine_of(spec).client_name(spec)
-
-
-def accelerator(spec: ServerSpec) -> Accelerator:
-    """The kind of accelerator that the spec's engine computes on."""
-    return engine_of(spec).runs_on(spec)
-
-
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """All known dialects, each once."""
@@ -87,8 +76,9 @@ def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
 
     Older servers name no owner and are recognised by a key that only their engine writes.
     """
-    owner = next((candidate for candidate in dialects() if candidate.owns(entry)), None)
-    return owner or next((candidate for candidate in dialects() if candidate.marked(entry)), UNKNOWN)
+    owners = [each for each in dialects() if each.owned_by and each.owned_by == entry.get("owned_by")]
+    marked = [each for each in dialects() if each.marks and isinstance(entry.get(each.marks), Mapping)]
+    return next(iter([*owners, *marked]), UNKNOWN)
 
 
 @cache
@@ -123,12 +113,6 @@ def check(spec: ServerSpec) -> None:
         raise UsageError(
             "no router is started: give --dp-mode router, or leave the router's interpreter out", field="router_python"
         )
-
-
-def assumed_facts(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine: the version that the spec names or that is assumed, devices unknown."""
-    engine = engine_of(spec)
-    return replace(engine.assumed_facts(spec), router_python=engine.router.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine
+from server_launchers.engines.engine import GPU_SERVER, Engine
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
@@ -41,13 +41,6 @@ NEUTRAL_SINCE = (0, 8)
 its own values; older ones take `vllm` for the name of a folder.
 """
 NEUTRAL_WORDS = ("--generation-config", "vllm")
-TAKES = (
-    PACKAGED
-    | NODES
-    | {"served_name", "api_key_env", "tp", "pp", "docker", "context", "memory_fraction", "max_sequences"}
-    | {"max_batched_tokens", "attention_backend", "dtype", "quantization", "reasoning_parser", "sampling_defaults"}
-    | {"deterministic", "seed", "eager", "prefix_caching", "chat_template", "trust_remote_code"}
-)
 
 
 # ---- how it is started
@@ -253,7 +246,7 @@ class Vllm(Engine):
     """vLLM on CUDA, ROCm or CPU."""
 
     summary = "vLLM: `vllm serve`."
-    takes = TAKES | {"device"}
+    takes = GPU_SERVER | {"device"}
     assumed_version = TESTED_VERSION
     spreads = True
     router = VLLM_ROUTER

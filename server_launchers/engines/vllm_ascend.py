@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines import vllm
+from server_launchers.engines.engine import GPU_SERVER
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, of_version, version_key
 
@@ -42,7 +43,7 @@ class VllmAscend(vllm.Vllm):
     """vLLM with the plug-in for Ascend."""
 
     summary = "vLLM on Ascend NPUs, with the plug-in vllm-ascend."
-    takes = vllm.TAKES - {"deterministic"}
+    takes = GPU_SERVER - {"deterministic"}
     assumed_version = _NEWEST
     accelerator = "ascend"
 

@@ -102,7 +102,11 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 class LogFile:
-    """One member's output: whole lines, no control characters, no secret, bounded."""
+    """One member's output: whole lines, no control characters, no secret, bounded.
+
+    _rest: the bytes since the last line end. _last_bar: when a progress bar was last written, in seconds of the
+    monotonic clock.
+    """
 
     def __init__(self, path: Path, secrets: list[str]) -> None:
         self._path = path
@@ -161,9 +165,9 @@ class LogFile:
 class Member:
     """One process of the server: what the state file says of it, and what only the guard knows.
 
-    log: its output, as it may be shown. pipe: its output as it comes; None once it is closed. main: the process itself;
-    None before its start and after its end. restart_at: when it is started again, in seconds of the monotonic clock;
-    None if no restart is due.
+    mark: value of the variable `MARK` of all its processes. log: its output, as it may be shown. pipe: its output as it
+    comes; None once it is closed. main: the process itself; None before its start and after its end. restart_at: when
+    it is started again, in seconds of the monotonic clock; None if no restart is due.
     """
 
     def __init__(self, state: MemberState, start: MemberStart, log: LogFile, mark: str) -> None:
@@ -239,15 +243,23 @@ class Member:
 
 
 class Guard:
-    """Keeps one server: watches its pipes, its processes and the signals, until all processes have ended."""
+    """Keeps one server: watches its pipes, its processes and the signals, until all processes have ended.
+
+    state: the content of the state file `_path`. selector: each pipe that is read, with the function that reads it.
+    parent: number of the harness's process; None once the server outlives it. lifeline: the pipe from the harness.
+    stopping: whether the stop ladder begins after this turn. _restarts: how often a member may be started again. _rest:
+    the bytes on the lifeline since its last line end.
+    """
 
     def __init__(self, orders: Orders, rest: bytes) -> None:
         self._path = Path(orders.path)
         self.state = orders.state
         self._restarts = orders.restarts
         logs = [LogFile(Path(log), orders.secrets) for log in orders.logs]
-        parts = enumerate(zip(self.state.members, orders.starts, logs, strict=True))
-        self.members = [Member(*part, f"{self.state.mark}:{index}") for index, part in parts]
+        self.members = [
+            Member(state, start, log, f"{self.state.mark}:{index}")
+            for index, (state, start, log) in enumerate(zip(self.state.members, orders.starts, logs, strict=True))
+        ]
         self.selector = selectors.DefaultSelector()
         self.parent: int | None = os.getppid()
         self.lifeline: IO[bytes] | None = None
@@ -291,6 +303,7 @@ class Guard:
         return 0
 
     def _stop(self, *_: object) -> None:
+        """Ask the loop to stop the server; also called as a signal handler."""
         # A signal handler only sets flags, on which the loop acts after the turn, so no lock is needed.
         self.stopping = self.state.stopped = True
 
@@ -347,6 +360,7 @@ class Guard:
             self._close_pipe(member)
 
     def _close_pipe(self, member: Member) -> None:
+        """Read no more of the process's output; does nothing if its pipe is closed already."""
         if member.pipe is not None:
             self.selector.unregister(member.pipe)
             member.pipe.close()
@@ -432,16 +446,19 @@ class Guard:
         return [member for member, _ in running]
 
     def _note_left(self, member: Member, left: list[Process]) -> None:
+        """Name in the member's log the processes that could not be ended."""
         if left:
             member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
 
     def _save(self) -> None:
+        """Write the state file, if that is possible."""
         # The guard must end its engine even if the state folder has disappeared.
         with contextlib.suppress(OSError):
             servers.write(self._path, self.state)
 
 
 def _exit_text(code: int) -> str:
+    """An exit code in words. code: negative for the signal that ended the process."""
     if code >= 0:
         return f"exit status {code}"
     with contextlib.suppress(ValueError):
@@ -450,6 +467,7 @@ def _exit_text(code: int) -> str:
 
 
 def _prctl(option: int, value: int) -> None:
+    """Set an option of this process in the kernel; does nothing on other systems than Linux."""
     if sys.platform == "linux":
         # Without prctl the guard's stop ladder still ends the engine.
         with contextlib.suppress(OSError, AttributeError):

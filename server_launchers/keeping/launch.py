@@ -244,7 +244,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
     return ServerState(
         name=name,
         engine=spec.engine,
-        model=table.client_name(spec),
+        model=table.engine_of(spec).client_name(spec),
         source=spec.model,
         base_urls=list(deployment.base_urls),
         api_key_env=spec.api_key_env,
@@ -271,10 +271,8 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
 
 def stem_of(spec: ServerSpec) -> str:
     """A name for the server from its model's name: lower case, at most 60 characters."""
-    return (
-        re.sub(r"[^a-z0-9.]+", "-", Path(table.client_name(spec) or spec.engine).name.lower()).strip("-.")[:60]
-        or "server"
-    )
+    model = Path(table.engine_of(spec).client_name(spec) or spec.engine).name
+    return re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-.")[:60] or "server"
 
 
 def _free_name(spec: ServerSpec, stem: str) -> str:
@@ -339,42 +337,64 @@ def _until_ready(
     begun = last_growth = time.monotonic()
     sizes: list[int] = []
     # Addresses are checked one after the other: a token of the last replica is worth nothing while the first loads.
-    waiting = list(deployment.base_urls)
-    while waiting:
-        # The processes are looked at before the address: another program that answers there must not hide a dead
-        # engine.
-        _refuse_ended(spec, guard, starting)
-        try:
-            model = check_ready(waiting[0], deployment.readiness, model, spec.api_key_env)
-            # `check_ready` would also accept an equal server of another user; whose port it is can be seen only now
-            # that somebody listens.
-            if strangers := _strangers(deployment, waiting[0], guard.pid):
-                raise Foreign(strangers)
-            waiting.pop(0)
-            continue
-        except NotReady as error:
-            why, answers = str(error), isinstance(error, NoCompletion)
-        except Foreign as error:
-            raise LaunchError(_unfit(deployment, waiting[0], guard.pid, error)) from None
-        # Unequal, not larger: a rotated log gets smaller, and that is progress too. Lines about our requests are not.
-        new_sizes = [_size(log) for log in starting.logs]
-        if new_sizes != sizes:
+    for url in deployment.base_urls:
+        while True:
+            # The processes are looked at before the address: another program that answers there must not hide a dead
+            # engine.
+            _refuse_ended(spec, guard, starting)
+            try:
+                model = _model_at(url, spec, deployment, guard.pid, model)
+                break
+            except NotReady as error:
+                problem = error
+            # Unequal, not larger: a rotated log gets smaller, and that is progress too.
+            new_sizes = [_size(log) for log in starting.logs]
+            # Lines about our own requests are no progress.
+            if new_sizes != sizes and not isinstance(problem, NoCompletion):
+                last_growth = time.monotonic()
             sizes = new_sizes
-            last_growth = last_growth if answers else time.monotonic()
-        lines = servers.log_tail(starting.log)
-        on_progress(StartProgress(time.monotonic() - begun, lines[-1] if lines else why))
-
-        silent = time.monotonic() - last_growth
-        end_of_log = lines[-HANGING_LINES:]
-        if silent > HANGING_SECONDS and engine_log.is_fatal(end_of_log):
-            cause = engine_log.known_cause(end_of_log)
-            raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(starting.log)}")
-        if silent > spec.start_timeout:
-            silence = "has answered without a completion" if answers else "is not ready and its log did not advance"
-            limit = f"for {spec.start_timeout:g} s (--start-timeout)"
-            raise LaunchError(f"{spec.engine} {silence} {limit}: {why}{_tail_text(starting.log)}")
-        time.sleep(POLL_SECONDS)
+            lines = servers.log_tail(starting.log)
+            on_progress(StartProgress(time.monotonic() - begun, lines[-1] if lines else str(problem)))
+            _refuse_silent(spec, starting.log, lines, time.monotonic() - last_growth, problem)
+            time.sleep(POLL_SECONDS)
     return model
+
+
+def _model_at(url: str, spec: ServerSpec, deployment: Deployment, guard_pid: int, model: str) -> str:
+    """The name of the model that the ready replica at `url` serves.
+
+    model: the expected name; empty: any. Raises NotReady, and LaunchError where the wrong server answers.
+    """
+    try:
+        served = check_ready(url, deployment.readiness, model, spec.api_key_env)
+        # `check_ready` would also accept an equal server of another user; whose port it is can be seen only now that
+        # somebody listens.
+        if strangers := _strangers(deployment, url, guard_pid):
+            raise Foreign(", ".join(map(processes.describe, strangers)))
+    except Foreign as error:
+        if _strangers(deployment, url, guard_pid) == []:
+            raise LaunchError(
+                f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
+            ) from None
+        raise LaunchError(f"another server answers at {url}: {error}; choose another --port") from None
+    return served
+
+
+def _refuse_silent(spec: ServerSpec, log: Path, lines: Sequence[str], silent: float, problem: NotReady) -> None:
+    """Raise LaunchError if a start has made no progress for too long.
+
+    log: the first member's log. lines: the last ones in it. silent: seconds without progress. problem: what the server
+    still lacks.
+    """
+    end_of_log = lines[-HANGING_LINES:]
+    if silent > HANGING_SECONDS and engine_log.is_fatal(end_of_log):
+        cause = engine_log.known_cause(end_of_log)
+        raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(log)}")
+    if silent > spec.start_timeout:
+        answers = isinstance(problem, NoCompletion)
+        silence = "has answered without a completion" if answers else "is not ready and its log did not advance"
+        limit = f"for {spec.start_timeout:g} s (--start-timeout)"
+        raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(log)}")
 
 
 def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, *, detach: bool) -> None:
@@ -410,30 +430,21 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
         raise LaunchError(f"the process that watches the server ended; see {servers.guard_log(starting.name)}")
 
 
-def _strangers(deployment: Deployment, url: str, guard_pid: int) -> str | None:
-    """Who listens on the port in `url` in place of the guard and its descendants, as text: empty if they do.
+def _strangers(deployment: Deployment, url: str, guard_pid: int) -> list[int] | None:
+    """Numbers of the processes that listen on the port in `url` in place of the guard and its descendants.
 
-    None where that cannot be seen.
+    Empty if these listen; None where nobody's listening can be seen.
     """
     # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
     owners = processes.listeners(int(url.rpartition(":")[2])) if deployment.readiness.owns_port else None
     if not owners:
         return None
     ours = {guard_pid, *(process.pid for process in processes.descendants(guard_pid))}
-    return "" if owners & ours else ", ".join(processes.describe(pid) for pid in sorted(owners))
-
-
-def _unfit(deployment: Deployment, url: str, guard_pid: int, error: Foreign) -> str:
-    """The sentence for a server that answers and cannot be used: another program, or our own with other settings.
-
-    error: why it cannot be used.
-    """
-    if _strangers(deployment, url, guard_pid) == "":
-        return f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
-    return f"another server answers at {url}: {error}; choose another --port"
+    return [] if owners & ours else sorted(owners)
 
 
 def _size(path: Path) -> int:
+    """Bytes of a file; 0 if it is missing."""
     try:
         return path.stat().st_size
     except OSError:
@@ -442,6 +453,7 @@ def _size(path: Path) -> int:
 
 
 def _tail_text(log: Path) -> str:
+    """The last lines of a log, as the end of a message."""
     lines = servers.log_tail(log)[-TAIL_LINES:]
     if not lines:
         return f" (empty log {log})"

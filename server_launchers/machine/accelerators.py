@@ -8,7 +8,6 @@ import platform
 import re
 import shutil
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +20,8 @@ from server_launchers.machine.programs import output_of
 
 Accelerator = Literal["cuda", "ascend"]
 
-TOOL_SECONDS = 30.0
-"""Seconds that nvidia-smi or npu-smi may take; after that the devices count as unknown."""
-_output = partial(output_of, seconds=TOOL_SECONDS)
 VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
+"""Kind → the variable that restricts a process to some devices (the visible-devices variable)."""
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -55,9 +52,9 @@ def allowed(kind: Accelerator) -> tuple[str, ...] | None:
 def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
     """The machine with these devices only."""
     known = dict(zip(machine.ids or (), machine.names, strict=False))
-    # A device may be named by its UUID, which is not asked for; its name is known where all devices are alike.
-    alike = machine.names[0] if len(set(machine.names)) == 1 else None
-    names = [known.get(name, alike) for name in ids]
+    # A device may be named by its UUID, which no tool was asked for; its name is known where all devices are alike.
+    common_name = machine.names[0] if len(set(machine.names)) == 1 else None
+    names = [known.get(device, common_name) for device in ids]
     return replace(machine, ids=tuple(ids), names=tuple(name for name in names if name is not None))
 
 
@@ -104,16 +101,14 @@ def slices(
 
 def memory_holders() -> list[str]:
     """Processes that hold GPU memory, as text; empty where no tool lists them."""
-    rows = _output("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
+    rows = output_of("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
     return [visible(row) for row in rows.splitlines() if row.strip()]
 
 
 def _nvidia() -> Machine:
     """The NVIDIA devices of this machine; `ids` is None without nvidia-smi."""
-    rows = [
-        [cell.strip() for cell in row.split(",")]
-        for row in _output("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
-    ]
+    listing = output_of("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader")
+    rows = [[cell.strip() for cell in row.split(",")] for row in listing.splitlines()]
     # nvidia-smi prints warnings, of a corrupted infoROM for example, between its rows.
     rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
     if not rows:
@@ -130,14 +125,14 @@ def _ascend() -> Machine:
     )
     if not numbers:
         return Machine(() if shutil.which("npu-smi") else None)
-    info = _output("npu-smi", "info")
+    info = output_of("npu-smi", "info")
     version = re.search(r"Version:\s*(\S+)", info)
     return Machine(tuple(map(str, numbers)), version[1] if version else None)
 
 
 def unhealthy_ascend() -> list[str]:
     """Lines of `npu-smi info` that report a device with a health other than OK."""
-    rows = (row for row in _output("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
+    rows = (row for row in output_of("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
     return [
         visible(row) for row in rows if re.search(r"\|\s*(Warning|Alarm|Critical|UNKNOWN)\s*\|", row, re.IGNORECASE)
     ]

@@ -9,9 +9,6 @@ import re
 from server_launchers.machine.programs import output_of
 from server_launchers.variables import MARK
 
-END_SECONDS = 30.0
-"""Seconds that asking docker for a container may take, and again for removing it."""
-
 _NAME = re.compile(r"harness-[0-9]{1,5}\Z")
 
 
@@ -23,13 +20,13 @@ def name_of(port: int) -> str:
 def end(name: str, mark: str) -> None:
     """Remove the container `name` if it is ours: its name has our form, and `mark` is in its environment."""
     if _NAME.match(name) and f"{MARK}={mark}" in _environment(name):
-        output_of("docker", "rm", "-f", name, seconds=END_SECONDS)
+        output_of("docker", "rm", "-f", name)
 
 
 def _environment(name: str) -> list[str]:
     """The variables of a container, NAME=VALUE; none where there is no such container."""
     argv = ("docker", "inspect", "--type", "container", "--format", "{{json .Config.Env}}", name)
     with contextlib.suppress(ValueError):
-        variables = json.loads(output_of(*argv, seconds=END_SECONDS))
+        variables = json.loads(output_of(*argv))
         return variables if isinstance(variables, list) else []
     return []

@@ -28,7 +28,8 @@ from server_launchers.program import Program, key_arguments
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import KEY_VARIABLE, MARK
 
-HUB_VARIABLES = ("HF_TOKEN", "HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE")
+HUB_VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
+"""Variables of the hub that a container inherits. HF_HOME is not one: the folder is mounted at its usual path."""
 _ASCEND_DEVICES = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
 _ASCEND_MOUNTS = (
     "/usr/local/dcmi",
@@ -89,7 +90,7 @@ def whole_command(
         template = spec.chat_template.expanduser().absolute()
         words += ["-v", f"{template}:{template}:ro"]
     # `-e NAME` without a value makes docker read the value from its own environment, so no secret is in argv.
-    inherited = [variable for variable in HUB_VARIABLES if variable in os.environ and variable != "HF_HOME"]
+    inherited = [variable for variable in HUB_VARIABLES if variable in os.environ]
     # `containers.end` removes only a container that has the mark.
     for variable in sorted({*command.environment, *command.secrets, *inherited, MARK}):
         words += ["-e", variable]

@@ -40,11 +40,11 @@ class Process:
 def start_of(pid: int) -> str | None:
     """The start time of process `pid`, as a text that no later process with this number has; None if none lives."""
     try:
-        found = psutil.Process(pid)
-        if found.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+        system_process = psutil.Process(pid)
+        if system_process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return None
         if sys.platform != "linux":
-            return repr(found.create_time())
+            return repr(system_process.create_time())
         # Field 22 counts ticks since the boot, so the boot is named too. The library's `create_time` moves with the
         # clock. A program may put any bytes into its name, also spaces and parentheses.
         fields = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
@@ -54,6 +54,7 @@ def start_of(pid: int) -> str | None:
 
 
 def _boot() -> str:
+    """A text that differs from boot to boot."""
     with contextlib.suppress(OSError):
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
     # Inside some sandboxes the file is hidden; start times alone still tell processes of one boot apart.
@@ -67,6 +68,7 @@ def process(pid: int) -> Process | None:
 
 
 def _living(pids: Iterable[int]) -> set[Process]:
+    """Those of the processes with these numbers that live."""
     return {living for living in map(process, pids) if living is not None}
 
 
@@ -133,7 +135,7 @@ def describe(pid: int) -> str:
     """The process with its command line and memory, for a message."""
     command, memory = "unknown", ""
     with contextlib.suppress(psutil.Error):
-        found = psutil.Process(pid)
-        command = " ".join(found.cmdline()).strip()[:120] or "unknown"
-        memory = f", {found.memory_info().rss >> 20} MiB"
+        system_process = psutil.Process(pid)
+        command = " ".join(system_process.cmdline()).strip()[:120] or "unknown"
+        memory = f", {system_process.memory_info().rss >> 20} MiB"
     return f"process {pid} ({command}{memory})"

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     import subprocess
 
 ASK_SECONDS = 60.0
-"""Seconds that a short question may take."""
+"""Seconds that a program may take; later, what it was asked counts as unknown."""
 
 
-def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess.CompletedProcess[str] | None:
-    """Run a program to its end, outside the caller's folder. Returns None if it cannot run or takes too long."""
+def run_quietly(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+    """Run a program to its end, outside the caller's folder; None if it cannot run or takes over `ASK_SECONDS`."""
     import subprocess  # Imported late: code that only reads facts about engines does not need it.
 
     try:
@@ -24,7 +24,7 @@ def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=seconds,
+            timeout=ASK_SECONDS,
             check=False,
             # Python also imports from its folder: a file of the user called `vllm.py` would run here.
             cwd="/",
@@ -33,7 +33,7 @@ def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess
         return None
 
 
-def output_of(*argv: str, seconds: float = ASK_SECONDS) -> str:
-    """The output of a program; empty if it fails or takes too long."""
-    done = run_quietly(argv, seconds=seconds)
-    return "" if done is None or done.returncode else done.stdout
+def output_of(*argv: str) -> str:
+    """The output of a program; empty if it cannot run, fails or takes too long."""
+    completed = run_quietly(argv)
+    return "" if completed is None or completed.returncode != 0 else completed.stdout

@@ -152,7 +152,7 @@ CSV = 'problem,answer\r\n"1 + 1, or ""twice""?",2\r\n"2 + 2, or ""twice""?",4\r\
     ],
 )
 def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes) -> None:
-    values = [row.value for row in tables.read(saved(tmp_path, data, name))]
+    values = [row.value for row in tables.stream(saved(tmp_path, data, name))]
     if name.endswith(".tsv"):
         assert [row["answer"] for row in values] == ["2", "4", "6"]
     else:
@@ -188,7 +188,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
 )
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        tables.read(saved(tmp_path, data, name))
+        [*tables.stream(saved(tmp_path, data, name))]
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
         ("there.jsonl:4", "; give the number of samples as samples=4"),
     ):
         with pytest.raises(UsageError, match=f"there is no file .*{name}{more}$"):
-            tables.read(tmp_path / name)
+            [*tables.stream(tmp_path / name)]
 
 
 @pytest.mark.parametrize(
@@ -211,15 +211,15 @@ def test_a_file_unpacks_to_no_more_than_the_bound(
     monkeypatch.setattr(tables, bound, value)
     for name, pack in (("set.jsonl.gz", gzip.compress), ("set.jsonl.zst", zstd.compress)):
         with pytest.raises(UsageError, match=f"unpacks to {message}"):
-            tables.read(saved(tmp_path, pack(jsonl(ROWS[:1]) * 100_000), name))
-        assert len(tables.read(saved(tmp_path, pack(jsonl(ROWS[:1]) * 50), name))) == 50
+            [*tables.stream(saved(tmp_path, pack(jsonl(ROWS[:1]) * 100_000), name))]
+        assert len([*tables.stream(saved(tmp_path, pack(jsonl(ROWS[:1]) * 50), name))]) == 50
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     for name in ("set.jsonl", "set.csv", "set.parquet", "set.jsonl.gz"):
         os.mkfifo(tmp_path / name)
         with pytest.raises(UsageError, match="not a regular file but a"):
-            tables.read(tmp_path / name)
+            [*tables.stream(tmp_path / name)]
 
 
 def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> No
     folder.mkdir()
     for name, rows in (("train", ROWS[:1]), ("test-00000-of-00002", ROWS[1:2]), ("test-00001-of-00002", ROWS[2:])):
         saved(folder, jsonl(rows), f"{name}.jsonl")
-    assert [row.value for row in tables.read(mapping, "test")] == ROWS[1:]
-    assert [row.value for row in tables.read(folder, "test")] == ROWS[1:]
+    assert [row.value for row in tables.stream(mapping, "test")] == ROWS[1:]
+    assert [row.value for row in tables.stream(folder, "test")] == ROWS[1:]
     for place, split, message in (
         (mapping, "tets", "Did you mean test"),
         (folder, None, "several data files; it holds"),
@@ -237,7 +237,7 @@ def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> No
         (folder / "train.jsonl", "test", "has no splits; leave out the split 'test'"),
     ):
         with pytest.raises(UsageError, match=message):
-            tables.read(place, split)
+            [*tables.stream(place, split)]
 
 
 @given(st.binary(max_size=300))
@@ -245,4 +245,4 @@ def test_no_bytes_bring_down_the_reader(tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("fuzz")
     for name in ("set.jsonl", "set.json", "set.csv", "set.jsonl.gz"):
         with contextlib.suppress(UsageError):
-            assert tables.read(saved(folder, data, name))
+            assert [*tables.stream(saved(folder, data, name))]

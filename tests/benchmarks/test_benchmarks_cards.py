@@ -90,7 +90,7 @@ def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: 
     for name in ("huggingface_hub", "pyarrow", "zstandard", "reasoning_gym"):
         monkeypatch.setitem(sys.modules, name, None)
     demo = catalogue.load("demo")
-    assert (demo.sampling.max_tokens, data.status(demo), data.fetch(demo).n_questions) == (64, "here", 40)
+    assert (demo.sampling.max_tokens, data.status(demo), data.fetch(demo).questions.n_all) == (64, "here", 40)
     assert data.status(catalogue.load("aime24")) == "absent"
 
 

@@ -114,7 +114,7 @@ def test_the_folder_that_fetch_names_is_enough_on_another_machine(
     with pytest.raises(UsageError, match=r"copy .*there/datasets--someone--sums from a machine that has it"):
         catalogue.load(SET)
     shutil.copytree(fetched.to_copy, tmp_path / "there" / fetched.to_copy.name, symlinks=True)
-    assert questions.build(catalogue.load(SET)).dataset_digest == fetched.dataset_digest
+    assert questions.build(catalogue.load(SET)).dataset_digest == fetched.questions.dataset_digest
 
 
 def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) -> None:

@@ -121,7 +121,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     rows: list[dict[str, Any]] = [{**row, "picture": b"\x89PNG\xff"} for row in ROWS] if pictures else ROWS
     publish(hub, {f"data/train-0000{n}-of-00002.parquet": parquet(rows[2 * n : 2 * n + 2]) for n in (0, 1)})
     fetched = data.fetch(card(revision))
-    pinned = card(revision, checksum=fetched.rows_digest)
+    pinned = card(revision, checksum=fetched.questions.rows_digest)
     assert fetched.to_copy is not None
     content = fetched.to_copy.read_bytes()
     to_offline()
@@ -134,7 +134,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     there.write_bytes(content)
     assert data.status(pinned) == "here"
     built = questions.build(pinned)
-    assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.dataset_digest)
+    assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.questions.dataset_digest)
     with pytest.raises(UsageError, match=rf"runs read the copy {re.escape(str(there))}; to replace it, {by_hand}"):
         data.fetch(pinned)
     damaged = {

@@ -65,7 +65,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 def read(folder: Path, data: bytes) -> list[dict[str, Any]]:
     path = folder / "rows.parquet"
     path.write_bytes(data)
-    return [row.value for row in tables.read(path)]
+    return [row.value for row in tables.stream(path)]
 
 
 @pytest.mark.parametrize(

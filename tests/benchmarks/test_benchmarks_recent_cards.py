@@ -335,7 +335,7 @@ DAMAGED = 'id,q,a\n1,"one?",1\n2,"two?\n,"2"\n3,"three?",3\n4,four,4\n'
 def test_the_damaged_rows_of_a_pinned_table_are_left_out_if_the_card_counts_them(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(DAMAGED)
-    assert [row.value["id"] for row in tables.read(path, damaged_rows=1)] == ["1", "3", "4"]
+    assert [row.value["id"] for row in tables.stream(path, damaged_rows=1)] == ["1", "3", "4"]
     for counted, message in ((0, "is no valid CSV"), (2, "has 1 damaged rows, but the card says 2")):
         with pytest.raises(UsageError, match=message):
-            tables.read(path, damaged_rows=counted)
+            [*tables.stream(path, damaged_rows=counted)]

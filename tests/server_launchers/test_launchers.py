@@ -37,7 +37,7 @@ def dry(engine: EngineName, **fields: Any) -> list[str]:
     """The commands on a machine of which nothing is known."""
     described = spec(engine, **fields)
     ports = range(8000, 8000 + replicas.ports_needed(described))
-    return replicas.lines(described, ports, table.assumed_facts(described))
+    return replicas.lines(described, ports, table.engine_of(described).assumed_facts(described))
 
 
 PROGRAM = ("./server", "--port={port}", "--model", "{model}")
@@ -89,7 +89,7 @@ def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> Non
     with pytest.raises(LaunchError, match="no device 9 here"):
         accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
     exact = spec("vllm", deterministic=True)
-    assert replicas.deploy(exact, [8000], table.assumed_facts(exact)).versions["deterministic"] == "on"
+    assert replicas.deploy(exact, [8000], table.engine_of(exact).assumed_facts(exact)).versions["deterministic"] == "on"
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
@@ -284,7 +284,7 @@ def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
 def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
     for port in (8000, 20_000, 29_990, 45_950):
         many = spec("vllm", dp=60, port=port)
-        planned = replicas.deploy(many, range(port, port + 60), table.assumed_facts(many)).processes
+        planned = replicas.deploy(many, range(port, port + 60), table.engine_of(many).assumed_facts(many)).processes
         begins = sorted(int(process.command.environment["VLLM_PORT"]) for process in planned)
         assert all(later - earlier >= 100 for earlier, later in pairwise(begins)), begins
         assert not any(begin <= number < begin + 100 for begin in begins for number in range(port, port + 60))

@@ -45,7 +45,7 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
     spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
-    facts, first = table.assumed_facts(spec), spec.port or 8000
+    facts, first = table.engine_of(spec).assumed_facts(spec), spec.port or 8000
     made = replicas.deploy(spec, range(first, first + replicas.ports_needed(spec)), facts)
     return [process.command for process in made.processes], made.base_urls, made.readiness, facts.version
 

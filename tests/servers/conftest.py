@@ -34,7 +34,7 @@ def transformers() -> Path:
 
 @pytest.fixture(scope="session")
 def models(whole_smollm2: Path) -> Path:
-    """Folder with `scripted` and `smollm2`, see `make_models`."""
+    """Folder with the model `scripted`, see `make_models`."""
     return environments.models(whole_smollm2, THINKING_TEMPLATE)
 
 

@@ -118,7 +118,7 @@ def python_of(recipe: Recipe) -> Path:
 
 
 def models(weights: Path, template: Path) -> Path:
-    """The folder that holds the models of `make_models`, made on the first call."""
+    """The folder that holds the model of `make_models`, made on the first call."""
     maker = Path(__file__).with_name("make_models.py")
     script = (THOUGHT, ANSWER)
     mark = hashlib.sha256(maker.read_bytes() + template.read_bytes() + repr(script).encode()).hexdigest()[:8]

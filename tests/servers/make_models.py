@@ -1,12 +1,11 @@
-"""Two models for real engines, made from SmolLM2's GGUF file; run by the interpreter of an engine's environment.
+"""A model for real engines, with SmolLM2's tokenizer from its GGUF file; run by the interpreter of an engine.
 
     ENV/bin/python make_models.py SmolLM2.gguf CHAT_TEMPLATE THOUGHT ANSWER FOLDER
 
-FOLDER/smollm2 holds its weights in bfloat16 as safetensors. FOLDER/scripted is a Llama of 25 MB in which the next
-token depends on the last one alone: attention and MLP add nothing, and the head's row of a token is the embedding
-of the one before it. It thinks THOUGHT, closes the block and says ANSWER, at any temperature; told to go on after
-its end it begins anew, so that a stream lasts as long as a test needs. Needs torch, transformers, accelerate
-and gguf.
+FOLDER/scripted is a Llama of 25 MB in which the next token depends on the last one alone: attention and MLP add
+nothing, and the head's row of a token is the embedding of the one before it. It thinks THOUGHT, closes the block and
+says ANSWER, at any temperature; told to go on after its end it begins anew, so that a stream lasts as long as a test
+needs. Needs torch, transformers, accelerate and gguf.
 """
 
 from __future__ import annotations
@@ -18,12 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch  # type: ignore[import-not-found]
-from transformers import (  # type: ignore[import-not-found]
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    LlamaConfig,
-    LlamaForCausalLM,
-)
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found]
 
 OPEN, CLOSE, END = "<think>", "</think>", "<|im_end|>"
 SPARE = {"<repo_name>": OPEN, "<file_sep>": CLOSE}
@@ -34,29 +28,9 @@ PEAK = 0.5
 CONTEXT = 32768
 
 
-def main(weights: Path, template: Path, thought: str, answer: str, out: Path) -> None:
-    """Make both folders."""
-    tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
-    convert(weights, tokenizer, out / "smollm2")
-    write_script(tokenizer, template, thought, answer, out / "scripted")
-
-
-def convert(weights: Path, tokenizer: AutoTokenizer, out: Path) -> None:
-    """The GGUF file's weights as an ordinary folder of the hub."""
-    read = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name, dtype=torch.bfloat16)
-    config = read.config
-    # What the file was quantised with is no property of the weights any more.
-    config.__dict__.pop("quantization_config", None)
-    config.architectures = ["LlamaForCausalLM"]
-    model = LlamaForCausalLM(config).to(torch.bfloat16)
-    model.load_state_dict(read.state_dict(), strict=False)
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-
-
-def write_script(tokenizer: AutoTokenizer, template: Path, thought: str, said: str, out: Path) -> None:
-    """The model that says one thing."""
-    tokenizer.save_pretrained(out)
+def write_script(weights: Path, template: Path, thought: str, said: str, out: Path) -> None:
+    """Write the model that says one thing into the folder `out`."""
+    AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name).save_pretrained(out)
     shutil.copy(template, out / "chat_template.jinja")
     rename_spare_tokens(out / "tokenizer.json")
     tokenizer = AutoTokenizer.from_pretrained(out)
@@ -103,4 +77,4 @@ def rename_spare_tokens(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], Path(sys.argv[5]))
+    write_script(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], Path(sys.argv[5]) / "scripted")

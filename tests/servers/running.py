@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from server_launchers.keeping.launch import RunningServer
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
+from tests.patience import until
 from tests.servers.specs import ANSWER, THOUGHT
-from tests.system.command import Result, argv, environment
+from tests.system.command import process
 
 LIMIT_SECONDS = 900.0
 """A restart with imports of several minutes on a machine that does other things too."""
@@ -70,13 +70,9 @@ def kill(pid: int | None, number: int = signal.SIGKILL) -> None:
     os.kill(pid, number)
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> float:
-    """Seconds until it holds; fails after a long while."""
-    begun = time.monotonic()
-    while not holds():
-        assert time.monotonic() - begun < LIMIT_SECONDS, f"waited in vain: {what}"
-        time.sleep(0.1)
-    return time.monotonic() - begun
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """As `until`, for what takes minutes."""
+    until(condition, what, pause=0.1, seconds=LIMIT_SECONDS)
 
 
 def health(server: RunningServer, replica: int = 0) -> int:
@@ -97,11 +93,8 @@ RUN = ("run", "demo:2", "--limit", "10", "--out", "run", "--no-canary")
 """A run against the scripted model, whose equal answers the harness would take for a fault."""
 
 
-def harness(folder: Path, *words: str, extra: dict[str, str] | None = None) -> Result:
-    """Run `harness WORDS` in `folder` to its end."""
-    limits: dict[str, Any] = {"timeout": LIMIT_SECONDS, "capture_output": True, "text": True, "check": False}
-    done = subprocess.run(argv(*words), cwd=folder, env=environment(folder, extra), **limits)
-    return Result(done.returncode, done.stdout, done.stderr)
+harness = partial(process, seconds=LIMIT_SECONDS)
+"""Runs `harness WORDS` in a folder to its end."""
 
 
 def samples(run: Path, benchmark: str = "demo") -> list[dict[str, Any]]:

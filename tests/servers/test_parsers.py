@@ -74,7 +74,7 @@ def specs(engine: str) -> Iterator[ServerSpec]:
     for fields, parallel, kind in product(FIELDS, PARALLEL, KINDS[engine]):
         changed = dict(fields)
         if parser := changed.get("reasoning_parser"):
-            changed["reasoning_parser"] = parser.name
+            changed["reasoning_parser"] = parser.of(engine)
         if changed.get("attention_backend"):
             changed["attention_backend"] = BACKENDS[engine]
         for rank in range(parallel.get("nodes", 1)):

@@ -89,11 +89,13 @@ def interrupted(run: subprocess.Popen[str]) -> str:
     raise AssertionError("it does not end by Ctrl-C")
 
 
-def process(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
-    """Run `harness WORDS` in `folder` to its end, in a process of its own."""
+def process(
+    folder: Path, *words: str, extra: Mapping[str, str] | None = None, seconds: float = TIMEOUT_SECONDS
+) -> Result:
+    """Run `harness WORDS` in `folder` to its end, in a process of its own that may take so many seconds."""
     done = subprocess.run(
-        argv(*words), cwd=folder, env=environment(folder, extra), capture_output=True, text=True,
-        timeout=TIMEOUT_SECONDS, check=False,
+        argv(*words), cwd=folder, env=environment(folder, extra), capture_output=True, text=True, timeout=seconds,
+        check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     return _held(words, Result(done.returncode, done.stdout, done.stderr))

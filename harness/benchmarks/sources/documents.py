@@ -12,7 +12,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from harness.benchmarks.limits import FREE_UNPACKED_BYTES, MAX_FIELD_CHARS, MAX_UNPACKED_RATIO
+from harness.benchmarks.limits import MAX_FIELD_CHARS
+from harness.benchmarks.sources import archives
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
@@ -21,6 +22,7 @@ Members = dict[str, list[zipfile.ZipInfo]]
 """Last three parts of a path → the files of an archive with such a path; files in different folders may share it."""
 
 COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
+"""Columns of a row that name its documents: category, set and file names."""
 
 
 def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[Row]:
@@ -51,15 +53,9 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
         path = visible(f"{category}/{group}/{name}", 200)
         named = members.get(_name(f"{category}/{group}/{name}"), [])
         if len(named) != 1:
-            many = f"{len(named)} documents {path!r}, in different folders" if named else f"no document {path!r}"
-            raise UsageError(f"{row.where}: {visible(shown)} holds {many}")
-        (member,) = named
-        bound = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * member.compress_size
-        with opened.open(member) as file:
-            # The size in the archive's list is its maker's claim, so reading stops at the bound.
-            data = file.read(bound + 1)
-        if len(data) > bound:
-            raise UsageError(f"{visible(shown)}: {visible(name, 200)} unpacks to more than {bound} bytes")
+            problem = f"{len(named)} documents {path!r}, in different folders" if named else f"no document {path!r}"
+            raise UsageError(f"{row.where}: {visible(shown)} holds {problem}")
+        data = archives.unpack(opened, named[0], f"{visible(shown)}: {visible(name, 200)}")
         texts.append(data.decode("utf-8", "replace"))
         n_chars += len(texts[-1])
         if n_chars > MAX_FIELD_CHARS:

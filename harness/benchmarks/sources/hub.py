@@ -89,7 +89,9 @@ def read(source: HubSource, *, long_fields: bool) -> Rows:
     if source.documents is not None:
         (archive,) = _paths(source, listing, [source.documents])
         rows = documents.with_documents(rows, archive, f"{source.id}:{source.documents}")
-    return Rows(rows, _origin(source, listing, notes), tuple(notes))
+    if source.revision is None:
+        notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
+    return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
 
 
 def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, *, long_fields: bool) -> Iterator[Row]:
@@ -103,12 +105,6 @@ def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, 
         iter(archives.read(path, member, shown)) if member else tables.stream(path, shown=shown, responses=long_fields)
     )
     return rows if column is None else (Row(row.where, {**row.value, column: config}) for row in rows)
-
-
-def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:
-    if source.revision is None:
-        notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
-    return f"{source.id}@{listing.revision[:12]}"
 
 
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
@@ -126,7 +122,7 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     """
     saved = _saved_listing(source)
     may_be_outdated = source.revision is None and not _offline()
-    return _fetch_listing(source, notes) if saved is None or may_be_outdated else saved
+    return _fetch_listing(source, saved, notes) if saved is None or may_be_outdated else saved
 
 
 def is_cached(source: HubSource) -> bool:
@@ -137,7 +133,7 @@ def is_cached(source: HubSource) -> bool:
     try:
         files = {archives.split_path(file)[0] for _, file in _files_to_read(source, listing)}
         files |= {source.documents} if source.documents else set()
-        return all(_cached_file(source, listing, file) for file in files)
+        return all(_path_in_cache(source, listing, file).is_file() for file in files)
     except UsageError:
         return False
 
@@ -159,12 +155,12 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
     return files
 
 
-def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
+def _fetch_listing(source: HubSource, saved: _Listing | None, notes: list[str]) -> _Listing:
     """The listing of the pinned or the newest commit, asked of the hub and stored in the cache.
 
-    notes: gets a sentence for each fact that the user should know.
+    saved: the cache's listing, returned if the hub cannot be reached; notes then gets a sentence about it. Raises
+    `UsageError`.
     """
-    saved = _saved_listing(source)
     try:
         with _asking(source) as library:
             answer = library.HfApi(endpoint()).dataset_info(
@@ -191,6 +187,7 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
 
 
 def _saved_listing(source: HubSource) -> _Listing | None:
+    """The listing in the cache, by us or of files that another tool downloaded; None if there is none."""
     with contextlib.suppress(OSError, codec.DecodeError):
         return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
     return _from_snapshot(source)
@@ -220,10 +217,9 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]:
     """The paths of data files in the cache; those that are not there are downloaded first. Raises `UsageError`."""
-    for file in dict.fromkeys(files):
-        if _path_in_cache(source, listing, file) is None:
-            raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
-        if _cached_file(source, listing, file) is None:
+    paths = [_path_in_cache(source, listing, file) for file in files]
+    for file, path in zip(files, paths, strict=True):
+        if not path.is_file():
             with _asking(source) as library:
                 library.hf_hub_download(
                     source.id,
@@ -233,22 +229,14 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
                     cache_dir=_cache(),
                     endpoint=endpoint(),
                 )
-    return [_snapshot_folder(source, listing) / file for file in files]
+    return paths
 
 
-def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
-    return repository_folder(source) / "snapshots" / listing.revision
-
-
-def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path | None:
-    """The path of a file in the cache; None if the name, which the hub chose, would lead out of the cache."""
-    inside = ".." not in Path(file).parts and not Path(file).is_absolute() and "\0" not in file
-    return _snapshot_folder(source, listing) / file if inside else None
-
-
-def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None:
-    path = _path_in_cache(source, listing, file)
-    return path if path is not None and path.is_file() else None
+def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
+    """The path of a data file in the cache. Raises `UsageError` if its name, which the hub chose, leads out of it."""
+    if ".." in Path(file).parts or Path(file).is_absolute() or "\0" in file:
+        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
+    return repository_folder(source) / "snapshots" / listing.revision / file
 
 
 class NoNetworkError(UsageError):
@@ -321,17 +309,15 @@ def host() -> str:
 
 
 def _offline() -> bool:
+    """Whether the user forbids requests to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
-def _home() -> Path:
-    """The folder of the hub's own files: `HF_HOME`, else `huggingface` in the user's cache."""
-    own = os.environ.get("HF_HOME")
-    return Path(own or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface").expanduser()
-
-
 def _cache() -> Path:
-    return Path(os.environ.get("HF_HUB_CACHE") or _home() / "hub").expanduser()
+    """The folder of the hub's cache: `HF_HUB_CACHE`, else `hub` in `HF_HOME` or in the user's cache."""
+    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    home = os.environ.get("HF_HOME") or users / "huggingface"
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
 
 
 def repository_folder(source: HubSource) -> Path:
@@ -340,4 +326,5 @@ def repository_folder(source: HubSource) -> Path:
 
 
 def _record(source: HubSource, revision: str) -> Path:
+    """The file of our stored listing of a commit. revision: the commit, or "newest"."""
     return repository_folder(source) / ".harness" / f"{revision}.json"

@@ -8,17 +8,22 @@ no file names a split, all files are the split `train`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
 _NAME_ONE = "by the address of a file, or by `config` in a card"
-_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
-_COMPRESSION = ("", ".gz", ".zst")
+"""How to name a configuration, for messages."""
+_ENDINGS = {
+    suffix: (suffix, f"{suffix}.gz", f"{suffix}.zst")
+    for suffix in (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+}
+"""Format → the ends of its files' names, plain and compressed; the formats in the order of preference."""
 _SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "dev": "validation"}
+"""Word in a file's name → the split that it names."""
 
 
 def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
@@ -28,7 +33,7 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
     for messages. Raises `UsageError` that lists what there is.
     """
     # Sorted, since shards are numbered in their names and the hub promises no order.
-    files = sorted(f for f in files if f.endswith(tuple(form + c for form in _FORMATS for c in _COMPRESSION)))
+    files = sorted(f for f in files if f.endswith(tuple(chain(*_ENDINGS.values()))))
     described = [entry for entry in configs if isinstance(entry, dict) and entry.get("data_files")]
     if described:
         return _choose_described(files, described, config, split, name)
@@ -113,14 +118,11 @@ def _split_of(file: str) -> str | None:
 
 def _one_format(files: list[str]) -> list[str]:
     """The files of one format: a data set may have the same rows in several formats, and one copy is enough."""
-    for form in _FORMATS:
-        of_form = [f for f in files if f.endswith(tuple(form + c for c in _COMPRESSION))]
-        if of_form:
-            return of_form
-    return files
+    by_format = ([f for f in files if f.endswith(endings)] for endings in _ENDINGS.values())
+    return next(filter(None, by_format), files)
 
 
-def _show_files(files: Iterable[str]) -> str:
-    names = list(files)
-    shown = ", ".join(visible(f, 100) for f in names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+def _show_files(files: list[str]) -> str:
+    """The first of these files, and the number of the others, for messages."""
+    shown = ", ".join(visible(f, 100) for f in files[:12])
+    return shown + (f" and {len(files) - 12} more" if len(files) > 12 else "")

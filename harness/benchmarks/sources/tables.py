@@ -62,18 +62,6 @@ class Rows:
     remedy: str = ""
 
 
-def read(
-    path: Path,
-    split: str | None = None,
-    shown: str | None = None,
-    *,
-    responses: bool = False,
-    damaged_rows: int = 0,
-) -> list[Row]:
-    """All rows of a file, as `stream` yields them. Raises `UsageError`."""
-    return list(stream(path, split, shown, responses=responses, damaged_rows=damaged_rows))
-
-
 def stream(
     path: Path,
     split: str | None = None,
@@ -225,9 +213,9 @@ def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Ro
 
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
+"""Suffixes of compressed files that are read, behind that of the format."""
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
-
-
+"""Suffixes of data files that are read."""
 _WORKBOOK = b"PK\x03\x04"
 """First bytes of a zip archive, which an .xlsx or .ods file is."""
 
@@ -259,6 +247,7 @@ def is_named_as_data(path: Path) -> bool:
 
 
 def _suffixes(path: Path) -> tuple[str, str]:
+    """Return (suffix of the format, suffix of the compression) of a file's name, in lower case; "" for none."""
     suffixes = [s.lower() for s in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else ""
     return (suffixes[-1] if suffixes else ""), compression
@@ -269,18 +258,17 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and _suffixes(p)[0] in _KNOWN[:-1]]
     if not files:
         raise UsageError(f"the folder {folder} holds no data files; expected one of {', '.join(_KNOWN[:-1])} in it")
-    if split is not None:
-        matching = [p for p in files if p.name.split(".")[0].split("-")[0] == split]
-    else:
-        matching = files if len(files) == 1 else []
-    if not matching:
-        held = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20])
+    if split is None and len(files) == 1:
+        return files
+    of_split = [p for p in files if p.name.split(".")[0].split("-")[0] == split]
+    if not of_split:
+        names = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20])
         problem = f"no file for the split {visible(split)!r}" if split else "several data files"
         raise UsageError(
-            f"{folder} has {problem}; it holds {held}. Name one of these files, or a split with `split` (the "
+            f"{folder} has {problem}; it holds {names}. Name one of these files, or a split with `split` (the "
             "beginning of a file's name, up to its first - or .)"
         )
-    return matching
+    return of_split
 
 
 def _max_unpacked_bytes(file: BinaryIO) -> int:
@@ -335,6 +323,7 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
 
 
 def _refuse_split(split: str | None, what: str) -> None:
+    """Raise `UsageError` if a split is named. what: the file that has none, as the beginning of a sentence."""
     if split is not None:
         raise UsageError(f"{what} and has no splits; leave out the split {visible(split)!r}")
 
@@ -445,12 +434,14 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def _row_of(value: Any, where: str) -> Row:
+    """The row with this JSON value. Raises `UsageError` for anything but an object."""
     if not isinstance(value, dict):
         raise UsageError(f"{where} must be an object with named columns, found {_json_type(value)}")
     return Row(where, value)
 
 
 def _json_type(value: Any) -> str:
+    """The name of a JSON value's type, for messages."""
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true/false", type(None): "null"}
     return names.get(type(value), "a number")
 

@@ -35,7 +35,7 @@ def read(source: UrlSource) -> Rows:
         if checksum != source.sha256:
             raise UsageError(f"{source.url} has the checksum {checksum}, but the card says {source.sha256}")
         write_atomically(path, data)
-    rows = tables.read(path, source.split, source.url, damaged_rows=source.damaged_rows)
+    rows = tables.stream(path, source.split, source.url, damaged_rows=source.damaged_rows)
     return Rows(rows, source.url)
 
 

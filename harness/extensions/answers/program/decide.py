@@ -164,7 +164,11 @@ def _same_numbers(came: str, expected: str) -> bool:
 
 
 def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
-    """Have the sandbox call the program's functions, or run the test code, and read its report."""
+    """Have the sandbox call the program's functions, or run the test code, and read its report.
+
+    The report is one of the tests (`inside.tests_outside`), or one on a program that ended before them. Raises
+    `SandboxFailedError` for any other.
+    """
     calls = tests.style == "calls"
     work: dict[str, Any]
     if calls:

@@ -66,28 +66,18 @@ _WITHOUT_STARTER = (
 
 
 def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return (text of the question, its tests as the reference) of a data row, as `read_row` finds them."""
-    asked, tests = read_row(settings, text, row)
-    return asked, reference_of(tests)
+    """Return (text of the question, its tests as the reference) of a data row.
+
+    settings: the card's `program`. text: the cell of the question's column. Raises `ValueError` with the end of a
+    sentence whose subject is the row ("has no list of tests …").
+    """
+    limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
+    question, tests = _FORMATS[settings["format"]](text, row)
+    return question, reference_of(msgspec.structs.replace(tests, limits=limits))
 
 
 def written(text: str) -> str:
-    """Return the reference for tests that a person writes as JSON. Raises `ValueError`."""
-    return reference_of(tests_of_text(text))
-
-
-def read_row(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> ReadRow:
-    """The question and the tests in a row. settings: the card's `program`. text: the cell of the question's column.
-
-    Raises `ValueError` with the end of a sentence whose subject is the row ("has no list of tests …").
-    """
-    limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
-    asked, tests = _FORMATS[settings["format"]](text, row)
-    return ReadRow(asked, msgspec.structs.replace(tests, limits=limits))
-
-
-def tests_of_text(text: str) -> QuestionTests:
-    """The tests in a text that a person writes for `harness grade`. Raises `ValueError`.
+    """Return the reference for the tests in a text that a person writes for `harness grade`. Raises `ValueError`.
 
     text: JSON of a row of `format: tests`, or of a list of tests, or a reference that a run has stored.
     """
@@ -96,15 +86,14 @@ def tests_of_text(text: str) -> QuestionTests:
     except codec.DecodeError as error:
         raise ValueError(f"tests of a program are JSON, such as {_WRITTEN}: {error}") from error
     if isinstance(value, dict) and "style" in value:
-        return tests_of(text)
+        return reference_of(tests_of(text))
     row = {"tests": value} if isinstance(value, list) else value
     if not isinstance(row, dict):
         raise ValueError(f"tests of a program are a list or a mapping in JSON, such as {_WRITTEN}")
     if row.get("language", "python") != "python":
         raise ValueError("the reference has tests of programs in another language than python, which are not run")
-    settings = {"format": "tests", **msgspec.structs.asdict(ProgramLimits())}
     try:
-        return read_row(settings, "", row).tests
+        return reference_of(_tests("", row).tests)
     except ValueError as error:
         raise ValueError(f"the reference {error}") from error
 

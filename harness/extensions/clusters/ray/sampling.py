@@ -41,8 +41,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
     on: the cluster, as in `Cluster`. There are as many shards as in the earlier session, or one for each node in the
-    first one. Raises `UsageError`, and
-    the errors of a shard or the merge.
+    first one. Raises `UsageError`, and the errors of a shard or the merge.
     """
     options = check(options)
     folder = _folder(options)
@@ -111,18 +110,20 @@ def check(options: RunOptions) -> RunOptions:
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
             raise UsageError("it does not go with `on`: every shard has a client of its own", field=name)
-    if named := [url for url in options.base_url if not ("://" in url or ":" in url or Path(url).exists())]:
-        raise UsageError(
-            "a server's name is known on its own node alone: give its address", field="base_url", value=named[0]
-        )
+    for url in options.base_url:
+        if not (":" in url or Path(url).exists()):
+            raise UsageError(
+                "a server's name is known on its own node alone: give its address", field="base_url", value=url
+            )
     if options.base_url or options.provider:
         return options
-    if url := os.environ.get("OPENAI_BASE_URL"):
-        return RunOptions(**options.for_worker(), base_url=(url,))
+    if address := os.environ.get("OPENAI_BASE_URL"):
+        return RunOptions(**options.for_worker(), base_url=(address,))
     raise UsageError("`on` needs an address that every node reaches: base_url or `provider`")
 
 
 def _folder(options: RunOptions) -> RunFolder:
+    """The folder of the merged run. Raises `UsageError` if the options name neither it nor a model."""
     if options.out is None and options.model is None:
         raise UsageError("`on` needs `model` or `out`, to name the run folder")
     return RunFolder(options.out) if options.out is not None else RunFolder.default(str(options.model))

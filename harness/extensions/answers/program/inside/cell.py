@@ -132,13 +132,17 @@ class _Supervisor:
 
     All times are in seconds.
 
+        _limits                     the limits of the job (`decide._job`)
         _user                       the user that both processes become if this one is root
         _pid, _status               number of the program's process, 0 if there is none; its wait status once it ended
         _requests, _replies         descriptors of the pipes to and from the program
+        _schedstat, _own_schedstat  descriptors of the files that say how long the program and this process have waited
+                                    for a processor; -1 for none
         _since, _spent              when the latest request was sent, and the program's CPU time then
         _waited, _own_waited        how long the program and this process had waited for a processor by then
         _base                       CPU time of earlier tests, which does not count against this test's limit
         _slept                      the program's sleep before its latest answer
+        _last_cpu                   the program's CPU time at the last look
     """
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
@@ -215,8 +219,11 @@ class _Supervisor:
             except BlockingIOError:
                 piece = b""
             error = (error + piece)[-4 * MAX_ERROR_CHARS :]
-            if pid or over:
-                return over if over == "time limit" or not pid else "closed", error
+            # An end within the sleep limit counts, even if the limit has passed since.
+            if pid and over != "time limit":
+                return "closed", error
+            if over:
+                return over, error
             if not piece and frames.readable(watched, self._wait_seconds()) == [alive]:
                 time.sleep(0.0005)
 

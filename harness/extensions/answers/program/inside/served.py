@@ -53,6 +53,7 @@ def run_script(code: str, header: str) -> None:
 
 
 def _compiled(code: str) -> Any:
+    """The program's code, compiled without the future statements of this module."""
     return compile(code, "<program>", "exec", dont_inherit=True)
 
 
@@ -70,8 +71,9 @@ def _globals(name: str, header: str) -> dict[str, Any]:
 class ServedProgram:
     """A program whose functions another process calls.
 
-    _objects: the values that cannot be sent as plain values; the caller knows each by its number, the index in this
-    list. _numbers: id of such a value → its number.
+    _requests, _replies: descriptors of the pipes from and to the caller. _code: the program's code. _names: its
+    globals. _objects: the values that cannot be sent as plain values; the caller knows each by its number, the index in
+    this list. _numbers: id of such a value → its number.
     """
 
     def __init__(self, requests: int, replies: int) -> None:

@@ -71,6 +71,7 @@ class _Line:
         return self._remotes.setdefault(number, Remote(self, number))
 
     def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
+        """As `_do`; an error that no test may survive is also noted in `over`."""
         try:
             return self._do(what, target, arguments, **more)
         except (ProgramEndedError, _UnsendableError) as error:
@@ -193,14 +194,10 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
     the program.
     """
     line = _Line(ask)
+    ours = {name: Remote(line, name) for name in own}
     names: dict[str, Any] = {"__name__": "tests"}
     try:
-        loaded = {name for test in [setup, *tests] for name in _loaded_names(test)} - set(own)
-        # A program that defines `sorted` must not replace the one that the tests use.
-        free = {name for name in loaded if not hasattr(builtins, name)}
-        ours = {name: Remote(line, name) for name in own}
-        names.update({name: Remote(line, name) for name in free & set(offered) - _STANDARD_MODULES})
-        names.update({name: module for name in free & _STANDARD_MODULES if (module := _module(name))})
+        names.update(_names_beside_own([setup, *tests], set(own), set(offered), line))
         # Last: the names under test win over a standard module of the same name.
         names.update(ours)
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
@@ -237,6 +234,21 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
     return {"end": "passed"}
 
 
+def _names_beside_own(codes: list[str], own: set[str], offered: set[str], line: _Line) -> dict[str, Any]:
+    """The names that test code reads, beside its `own`, from standard modules and from what the program has `offered`.
+
+    Raises `SyntaxError` for code that cannot be parsed.
+    """
+    loaded = {name for code in codes for name in _loaded_names(code)} - own
+    # A program that defines `sorted` must not replace the one that the tests use.
+    free = {name for name in loaded if not hasattr(builtins, name)}
+    modules = {name: _module(name) for name in free & _STANDARD_MODULES}
+    return {
+        **{name: Remote(line, name) for name in free & offered - _STANDARD_MODULES},
+        **{name: module for name, module in modules.items() if module is not None},
+    }
+
+
 def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
     """Call a function of the program, or of its class `Solution`, for each case, and compare the results.
 
@@ -271,6 +283,7 @@ def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str,
 
 
 def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "") -> dict[str, Any]:
+    """The report on test `number`, which failed by `rule`. asserted: the line of the test at which it failed."""
     function, arguments, result = line.last
     return {
         "end": "failed", "test": number, "rule": rule, "asserted": asserted[:MAX_SHOWN_CHARS],
@@ -287,6 +300,7 @@ def _module(name: str) -> Any:
 
 
 def _source(number: int, test: str) -> str:
+    """The code of a test unchanged, with its lines kept for `_asserted_line`."""
     # Code that lies in no file has no lines for a traceback, unless linecache is told.
     linecache.cache[f"<test {number}>"] = (len(test), None, test.splitlines(keepends=True), f"<test {number}>")
     return test
