@@ -20,11 +20,15 @@ r"""The content of `\boxed 5` and `\boxed\pi`; two letters are a word, as in "th
 
 _COMMANDS = ("\\boxed", "\\fbox", "\\framebox")
 _OPENING = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+"""A box command with its opening brace."""
+
 _ANNOUNCEMENT = re.compile(r"(?i)\banswer\b|答案")
 _ANNOUNCEMENT_CHARS = 80
 """A box is the announced answer if "answer" stands at most this many characters before it."""
 
 _OPENING_JUST_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
+"""An opening that ends where the search ends, which is where a box begins: boxes directly around a box."""
+
 _CLOSING_BRACES = re.compile(r"[}\s]*")
 _END_OF_FORMULA = re.compile(r"\$|\\\)|\\\]|\n")
 _MAX_MISSING_BRACES = 3
@@ -47,8 +51,7 @@ def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Bo
     Stops early after `MAX_OPEN_BOXES` unclosed boxes, `MAX_BOX_SEARCHES` hits of "box", or `MAX_BRACES` braces.
     """
     hi = len(text) if hi is None else hi
-    letters = hi
-    unclosed = 0
+    letters, unclosed = hi, 0  # position of the letters "box" that were found last
     budget = [MAX_BRACES]  # a list, so that the searches for closing braces share it
     for _ in range(MAX_BOX_SEARCHES):
         letters = text.rfind("box", lo, letters)
@@ -99,7 +102,7 @@ def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
 
     None if there is no open box or a second box, or if the content is empty, too long, or lacks more than 3 braces.
     """
-    letters = text.rfind("box", lo, hi)
+    letters = text.rfind("box", lo, hi)  # position of the letters "box"
     if letters < 0:
         return None
     outer = _command_start(text, letters, lo)

@@ -19,11 +19,17 @@ _MAX_CHARS = 2_000
 _WRAPPER = regex(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
 )
+"""A command that sets words in another type; what it holds stays."""
+
 _NOISE = regex(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
+"""Blanks, dollar signs and commands of layout between the signs of an answer."""
+
 _ALONE = regex(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _ALONE_IN_ANY_CASE = regex(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _WITH_TEXT = regex(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
 _LOWER_WITH_TEXT = regex(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
+"""`_ALONE…`: a letter that is the whole answer. `…WITH_TEXT`: a letter before the text of its option, as in (B) 12."""
+
 _NAMED_OPTION = regex(
     r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?"
     r"(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选) ?"
@@ -31,12 +37,16 @@ _NAMED_OPTION = regex(
     r"(?!(?<=[AI])\s+(?!(?:is|because|since|and|or)\b)[a-z])",
     re.ASCII,
 )
+"""A letter behind the word for an option: "the answer is B", "Option (B)", 故选B."""
+
 _SECOND_LETTER = regex(
     r" ?[)\]）]? ?[.．]? ?(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[ ,]*(?:or\b|and\b)? ?"
     r"(?:[(\[（] ?([A-Za-z]) ?[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
-_SAYS_OF_IT = regex(
+"""A further letter that "or", "and" or a comma joins to the first one."""
+
+_SPEAKS_OF_OPTION = regex(
     r"(?i)[)\]）.:、．\s]*(?:选项)?(?:是|均|都)?(?:[不非错否]|有误|(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
     r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b)(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
     r"(?:correct|right|best|answer)\b)"
@@ -44,11 +54,15 @@ _SAYS_OF_IT = regex(
 """An auxiliary verb or a conjunction behind a letter: "A is wrong" speaks about the option and does not choose it."""
 
 _LABEL = regex(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
+"""The label of an option inside a text: the B) of "A) true B) false"."""
+
 _LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
 _LEAD = regex(
     r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
 )
+"""Chinese words before the letters of an answer: 正确答案是, 故选."""
+
 _LETTERS_WITH_OR = regex(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
 _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = regex(
@@ -75,17 +89,23 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
         return None
     group = match.lastindex or 1  # of the alternatives in the pattern, the group that holds the letter
     letter, end = match[group].upper(), match.end(group)
-    if _SAYS_OF_IT.match(plain, end):
-        return None  # "A is wrong" speaks about the option
+    return None if _is_no_choice(plain, letter, end) else _up_to(letter, last)
+
+
+def _is_no_choice(plain: str, letter: str, end: int) -> bool:
+    """Whether the text behind a letter speaks about its option, or names another option beside it.
+
+    plain: the answer without layout. end: the end of the letter in it.
+    """
+    if _SPEAKS_OF_OPTION.match(plain, end):
+        return True  # "A is wrong"
     behind = _ALONE.fullmatch(plain[end:].lstrip(")]）.:、．。： ").replace(" ", ""))
     if behind is not None and behind[1] != letter:
-        return None  # "(A)(B)" names two options
+        return True  # "(A)(B)" names two options
     if any(label[1] != letter for label in _LABEL.finditer(plain, end)):
-        return None  # "A) true B) false" says something of each option
+        return True  # "A) true B) false" says something of each option
     second = _SECOND_LETTER.match(plain, end)
-    if second is not None and (second[1] or second[2]).upper() != letter:
-        return None  # "A or B" names two options
-    return _up_to(letter, last)
+    return second is not None and (second[1] or second[2]).upper() != letter  # "A or B"
 
 
 def letters_of(answer: str) -> frozenset[str] | None:

@@ -3,16 +3,19 @@ r"""Answers in words, brought to the form in which they are compared: no case, a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from harness.answers.grammar.characters import plain_latex
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.grammar.units import is_counted, unit_of
 
-_WRAPPERS = re.compile(
+_TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
 )
-_WRAPPED = re.compile(rf"(?:{_WRAPPERS.pattern})\{{([^{{}}]*)\}}")
+"""A command that marks words, without what it holds."""
+
+_TEXT_IN_BRACES = re.compile(rf"(?:{_TEXT_COMMAND.pattern})\{{([^{{}}]*)\}}")
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
 _COLOURED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
 _LEAD = re.compile(
@@ -24,15 +27,19 @@ _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
 _MAX_NUMERAL_CHARS = 200
+"""Longest number in words that is read, with its unit, in characters."""
+
 _MAX_CHINESE_NUMERAL = 24
-"""`_MAX_NUMERAL_CHARS`, `_MAX_CHINESE_NUMERAL`: longest number in words with its unit, longest Chinese one without."""
+"""Longest Chinese number that is read, without its unit, in characters."""
 
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
+"""A command with a letter behind a space, which without the space would be part of the command's name."""
+
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
 
 _FORMULA = re.compile(r"[\d\\$^=<>+_]")
-_HAN = re.compile(r"[\u3400-\u9fff]")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 _SYNONYM_GROUPS = (
     ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
@@ -47,6 +54,8 @@ _SYNONYM_GROUPS = (
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
+"""Groups of words that say the same; `words_of` writes the first of its group for each."""
+
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
@@ -62,13 +71,24 @@ _EXCLUSIVE = tuple(
 )  # fmt: skip
 """Groups of single words of which no two say the same."""
 
+_EXCLUSIVE_WORDS = frozenset[str]().union(*_EXCLUSIVE)
+_PROPERTY = re.compile(
+    r"(?:all )?(odd|even|prime) (?:integers? |numbers? )?([a-z])|([a-z]) (?:is |are |must be )?(odd|even|prime)"
+)
+"""A property of a letter in either order: "odd integers n", "n is odd"."""
+
+_MAX_PRODUCT_LETTERS = 3
+"""Longer words are no product of letters."""
+
+_VOWEL, _SYLLABLE = re.compile("[aeiouy]"), re.compile("[^aeiouy][aeiouy][^aeiouy]")
+
 
 def words_of(source: str) -> str:
     """Return `source` as words in lower case, without layout, punctuation, articles and words that only lead to it.
 
     A synonym (无解, DNE) becomes the first entry of its group.
     """
-    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
+    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
     text = _LEAD.sub("", text)
@@ -76,33 +96,31 @@ def words_of(source: str) -> str:
 
 
 def as_compared(source: str) -> str:
-    """Return the words of an answer, in small letters unless it is up to three letters that may be a product, as `mgh`
-    and `ABC` may: no listed word, and neither written nor spoken like a word (Old, red).
-    """
+    """Return the words of an answer in small letters; those of what may be a product, as `mgh`, keep their capitals."""
     words = words_of(source)
-    if (property_of := _PROPERTY.fullmatch(words)) is not None:  # n is odd
-        return f"{property_of[1] or property_of[4]} {property_of[2] or property_of[3]}"
-    if len(words) > MAX_PRODUCT_LETTERS or not words.isascii() or any(words in group for group in _EXCLUSIVE):
-        return words
+    if (match := _PROPERTY.fullmatch(words)) is not None:  # "n is odd" and "odd n" become "odd n"
+        return f"{match[1] or match[4]} {match[2] or match[3]}"
+    return _product_of_letters(source, words) or words
+
+
+def _product_of_letters(source: str, words: str) -> str | None:
+    """Return an answer of up to three letters that may be a product, `mgh` or `ABC`, as it is written.
+
+    None for all others: a listed word, and letters that are written or spoken like a word (Old, red). words: those of
+    `words_of`.
+    """
+    if len(words) > _MAX_PRODUCT_LETTERS or not words.isascii() or words in _EXCLUSIVE_WORDS:
+        return None
     letters = without_layout(without_text_commands(source))
     is_word = _SYLLABLE.fullmatch(words) or (letters[1:].islower() and _VOWEL.search(words))
-    return words if is_word or not letters.isalpha() or letters.lower() != words else letters
-
-
-_PROPERTY = re.compile(
-    r"(?:all )?(odd|even|prime) (?:integers? |numbers? )?([a-z])|([a-z]) (?:is |are |must be )?(odd|even|prime)"
-)
-MAX_PRODUCT_LETTERS = 3
-"""Longer words are no product of letters."""
-
-_VOWEL, _SYLLABLE = re.compile("[aeiouy]"), re.compile("[^aeiouy][aeiouy][^aeiouy]")
+    return None if is_word or not letters.isalpha() or letters.lower() != words else letters
 
 
 def is_sentence(text: str) -> bool:
     """Whether `text` is five or more words without a digit or a formula, or ten or more Chinese characters."""
     if _FORMULA.search(text) is not None:
         return False
-    return len(_HAN.findall(text)) >= 10 or len(text.split()) >= 5
+    return len(_CHINESE.findall(text)) >= 10 or len(text.split()) >= 5
 
 
 def exclude_each_other(first: str, second: str) -> bool:
@@ -113,12 +131,12 @@ def exclude_each_other(first: str, second: str) -> bool:
 def stands_for_value(text: str) -> bool:
     """Whether words are a value of their own, as "no solution" and "infinity" are; "yes" and "even" are none."""
     words = words_of(text)
-    return words in _FIRST_SYNONYMS and not any(words in group for group in _EXCLUSIVE)
+    return words in _FIRST_SYNONYMS and words not in _EXCLUSIVE_WORDS
 
 
 def without_text_commands(source: str) -> str:
     r"""Return `source` without the commands that mark words, such as `\text{…}` and `\mathrm{…}`."""
-    return _WRAPPERS.sub(" ", _WRAPPED.sub(r"\1", source))
+    return _TEXT_COMMAND.sub(" ", _TEXT_IN_BRACES.sub(r"\1", source))
 
 
 @lru_cache(maxsize=256)
@@ -127,7 +145,7 @@ def is_words(source: str) -> bool:
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
-    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
+    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).strip()
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 
@@ -144,9 +162,10 @@ def counted_in_words(words: str) -> str | None:
 
     None if no number begins the words, or if neither a unit nor something counted follows it.
     """
-    in_english = IN_WORDS.match(words)
-    # The shortest Chinese number first: 三千克 is 3 千克.
-    ends = range(1, min(len(words), _MAX_CHINESE_NUMERAL + 1)) if in_english is None else (in_english.end(),)
+    # An English number is the whole run of its words. Of a Chinese one the shortest is tried first: 三千克 is 3 千克.
+    ends: Sequence[int] = range(1, min(len(words), _MAX_CHINESE_NUMERAL + 1))
+    if (english := IN_WORDS.match(words)) is not None:
+        ends = (english.end(),)
     for end in ends:
         digits, behind = number_in_words(words[:end]), words[end:].strip()
         if digits is not None and behind and (unit_of(behind) is not None or is_counted(behind)):
@@ -160,6 +179,8 @@ def without_layout(source: str) -> str:
 
     Spaces between digits stay (`1 2` is not `12`); between a command and a letter `{}` replaces the space.
     """
-    text = _LAYOUT.sub(lambda m: m.group() if m.group() in "{}" else " ", plain_latex(source)).strip().rstrip(".")
+    # Braces are layout of words only; in a formula they hold its parts together.
+    text = _LAYOUT.sub(lambda m: m.group() if m.group() in ("{", "}") else " ", plain_latex(source))
+    text = text.strip().rstrip(".")
     text = _COMMAND_AND_LETTER.sub(r"\1{}", text)  # `\sin hx` is not `\sinh x`
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from harness.answers.letters import letter_of
-from harness.core.records import Question, Sample, Timing
+from harness.core.records import Question, Sample
 from harness.grading.compare.equivalence import is_unread
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool
@@ -42,7 +42,10 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def self_test(questions: Iterable[Question]) -> SelfTest:
-    """Run the self-test: grade each reference as an answer to its own question, and then a changed reference."""
+    """Run the self-test: grade each reference as an answer to its own question, and then a changed reference.
+
+    Of questions that an extension decides, its example replies are graded instead (`_by_examples`).
+    """
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
@@ -119,13 +122,4 @@ def boxed_sample(question: Question, answer: str) -> Sample:
 
 def _sample(question: Question, text: str) -> Sample:
     """Return a sample of no run that answers the question with `text`."""
-    return Sample(
-        benchmark=question.benchmark,
-        question_id=question.question_id,
-        sample_index=0,
-        text=text,
-        reasoning=None,
-        finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0),
-        endpoint="self-test",
-    )
+    return msgspec.structs.replace(pool.sample_of(text), question_id=question.question_id)

@@ -107,17 +107,21 @@ _RULES = {
 }
 """Rule of a grade → its meaning in words."""
 
-_REASONS = EXHAUSTED.union(
-    ("prose", "unreadable", "order of factors", "percent", "decimal comma", "alternatives", "parts", "unsolved"),
-    (UNSTATED,),
-)
+_REASONS = EXHAUSTED | {
+    "prose", "unreadable", "order of factors", "percent", "decimal comma", "alternatives", "parts", "unsolved",
+    UNSTATED,
+}  # fmt: skip
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
 _MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
+"""Signs behind an answer that say nothing."""
+
 _MAX_UNIT_CHARS = 12
 """A text behind an answer of at most this many characters may be its unit, and is no step."""
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
+"""Kinds of questions whose answer is a single value."""
+
 _NO_RULES = GradeRules()
 
 
@@ -134,7 +138,7 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
 
 
 def _meaning(rule: str, extraction: Extraction | None) -> str:
-    """Return in words what a rule did to an answer.
+    """Return in words what a rule did to an answer; for `UNSTATED`, which words or values of the reply leave it open.
 
     extraction: the answer that the rule decided; None if it is not known.
     """
@@ -282,13 +286,14 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     truncated: max_tokens cut the reply.
     """
     if question.rules.whole_reply:
-        whole = text[start:end].strip()
+        reply = text[start:end].strip()
         # A longer reply is not judged by a part of it: the instructions that it must follow hold for all of it.
-        return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
-    whole = "" if truncated or end - start > MAX_ANSWER_CHARS else text[start:end].strip()
-    if whole in question.references and not has_box(whole, 0, len(whole)):
-        begin = text.index(whole, start)
-        return Extraction(whole, begin, begin + len(whole), "line")
+        return Extraction(reply, start, end, "reply") if reply and len(reply) <= MAX_WHOLE_REPLY_CHARS else None
+    if not truncated and end - start <= MAX_ANSWER_CHARS:
+        reply = text[start:end].strip()
+        if reply in question.references and not has_box(reply, 0, len(reply)):
+            begin = text.index(reply, start)
+            return Extraction(reply, begin, begin + len(reply), "line")
     extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated, last=_last_letter(question)
     )
@@ -297,8 +302,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
     if extraction is None:
         return None
-    is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
-    if is_ruled and not states_something(extraction.answer):
+    is_mathematics = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    if is_mathematics and not states_something(extraction.answer):
         return None
     if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
         extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
@@ -368,9 +373,9 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verd
 def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | None:
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
 
-    An answer that no sentence states is undecided. One with the text of a reference is correct. An integer, a fraction
-    of two integers or a short decimal whose value differs from that of every reference is wrong. Any process may call
-    this: an answer costs one comparison, however long it is.
+    An answer that no sentence states, with no other values to compare, is undecided. One with the text of a reference
+    is correct. An integer, a fraction of two integers or a short decimal whose value differs from that of every
+    reference is wrong. Any process may call this: an answer costs one comparison, however long it is.
     """
     if extraction.method == UNSTATED and not extraction.behind:
         return "undecided"
@@ -448,7 +453,7 @@ def _vote(question: Question, answer: str) -> str | None:
     return (digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]) or None
 
 
-def _is_unasked(question: Question, extraction: Extraction) -> bool:
+def _passes_over_verifier(question: Question, extraction: Extraction) -> bool:
     """Whether a verifier would decide an answer that no sentence states. It is not asked: its verdict would not count
     (`as_stated`), and the text may be no answer at all.
     """
@@ -461,8 +466,8 @@ def texts_to_decide(question: Question, extraction: Extraction) -> tuple[str, ..
     """
     if extraction.method == "none" and question.rules.whole_reply:
         return ("",)
-    if extraction.method == "none" or _is_unasked(question, extraction):
-        return extraction.other_boxes
+    if extraction.method == "none" or _passes_over_verifier(question, extraction):
+        return extraction.other_boxes  # one of them may hold a right answer
     return tuple(dict.fromkeys((extraction.answer, *extraction.behind, *extraction.other_boxes)))
 
 
@@ -487,7 +492,7 @@ def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdic
 
     Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
-    outcomes = {verdict.outcome for verdict in behind}
+    outcomes = {verdict.outcome for verdict in behind}  # of the other values
     if extraction.method == UNSTATED:
         stands = decision.outcome == "wrong" and outcomes == {"wrong"}
     elif extraction.method in _IN_PROSE:
@@ -495,13 +500,6 @@ def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdic
     else:
         stands = decision.outcome == "undecided" or outcomes <= {decision.outcome}
     return decision if stands else replace(decision, outcome="undecided", rule=UNSTATED, near_miss=None)
-
-
-def _rule_in_words(rule: str, extraction: Extraction) -> str:
-    """Return the step that names the rule by which an answer was decided, and says what the rule does."""
-    if verifier.failure(rule) is not None:
-        return f"rule {rule}"
-    return f"rule {rule}: {_meaning(rule, extraction)}"
 
 
 def conclude(
@@ -512,7 +510,7 @@ def conclude(
     decided: a text → its verdict. grader: the name that the grade records.
     """
     is_answer, decision = extraction.method != "none", _NO_ANSWER
-    if is_answer and _is_unasked(question, extraction):
+    if is_answer and _passes_over_verifier(question, extraction):
         decision = Verdict("undecided", UNSTATED, vote=_vote(question, extraction.answer))
     elif is_answer:
         decision = as_stated(extraction, decided(extraction.answer), map(decided, extraction.behind))
@@ -525,9 +523,14 @@ def conclude(
     # An undecided answer may be right, and a reply without an answer misses by more.
     near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss
     if extraction.steps:
-        passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
-        rule = (_rule_in_words(decision.rule, extraction),) if is_answer else ()
-        lines = (*extraction.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
+        lines = [*extraction.steps, *decision.steps]
+        if is_answer:
+            # What a failing verifier did is the name of the rule.
+            failed = verifier.failure(decision.rule) is not None
+            lines.append(f"rule {decision.rule}" + ("" if failed else f": {_meaning(decision.rule, extraction)}"))
+        if near is not None:
+            lines.append(f"near miss: {NEAR_MISSES[near]}")
+        lines.append(decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,
@@ -559,10 +562,18 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _, values, *_ = extraction
-    steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
-    if method in _IN_PROSE:
-        values = ()
+    return [*steps, *_steps_of_extraction(text, part[1], extraction)]
+
+
+def _steps_of_extraction(text: str, finish: int, extraction: Extraction) -> list[str]:
+    """Return in words how an answer was found, what stands beside it, and what was passed over.
+
+    finish: the end of the part of the text that was searched.
+    """
+    start, end, method = extraction.start, extraction.end, extraction.method
+    steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
+    # Of an answer in prose, these are all values of the reply, and too many to list.
+    values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
         steps += ["no sentence states it as the answer: it is wrong only if every other value of the reply is, too"]
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
@@ -573,7 +584,7 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"{passed_over} other {boxes}: the last one counts" if boxed else f"{passed_over} {boxes}")
     # A formula stated behind a box replaces the box, and nothing behind the formula is read.
     is_read = not values and (method in ("box", "boxes", "letter") or (method == "phrase" and not passed_over))
-    behind = text[end : part[1]].strip(_MARKS_BEHIND) if is_read else ""
+    behind = text[end:finish].strip(_MARKS_BEHIND) if is_read else ""
     if len(behind) > _MAX_UNIT_CHARS:
         read = visible(behind, MAX_QUOTED_CHARS)
         steps.append(f"what stands behind the answer was read and leaves it standing: “{read}”")
@@ -582,11 +593,11 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
 
 def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
     """Return the steps of a comparison in words: how both sides were read, then `more`, its own steps."""
-    read = [
-        f"the {name} is read as {_reading(text, kind)}"
-        for name, text in ((f"reference {quoted(reference)}", without_boxes(reference)), ("answer", answer))
+    return [
+        f"the reference {quoted(reference)} is read as {_reading(without_boxes(reference), kind)}",
+        f"the answer is read as {_reading(answer, kind)}",
+        *more,
     ]
-    return [*read, *more]
 
 
 @lru_cache(maxsize=1_024)

@@ -44,11 +44,17 @@ _SIGNS = {
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip
+"""Sign of Unicode → the LaTeX that it is read as."""
+
 _UNIT_IN_ONE = regex(r"([a-zA-Zμ]{1,3}(?:/[a-z])?)([23]?)")
+"""What NFKC makes of a unit in one character: m2 of ㎡."""
+
 _REMOVED = (
     "✓✔✅☑\ufe0f"
     "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
 )
+"""Tick marks, and characters without width or for the direction of writing."""
+
 _SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2028\u2029\u0085"
 
 
@@ -88,6 +94,8 @@ def _table() -> dict[int, str]:
 _TABLE = _table()
 
 _ENTITY = regex(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
+"""A character as HTML writes it: &lt;, &#60;"""
+
 _DOUBLED_COMMAND = regex(r"\\\\([A-Za-z]+)")
 _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
 _DECIMAL_COMMA = regex(r"(?<![\d}])(0(?=\{,\})|\d+(?=\{,\}(?:\d{1,2}|\d{4,})(?![\d{])))\{,\}(?=\d)")
@@ -98,10 +106,10 @@ _ROW_SPACING = regex(r"\\\\\[-?\d*\.?\d+(?:pt|em|ex|mm|cm)\]")
 
 _DOLLAR = regex(r"(?<!\\)\$")
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
+"""A dollar sign directly before a number, and behind no letter, digit or closing bracket."""
+
 _PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
-r"""`_PRICE`: a dollar sign directly before a number, and behind no letter, digit or closing bracket. `_PRICE_BEHIND`: a
-text whose only dollar sign ends it, directly behind a number.
-"""
+"""A text whose only dollar sign ends it, directly behind a number."""
 
 _OPEN_ENDS = regex(
     r"(?:(?<![\w)}\]])|(?<=cup)|(?<=cap)|(?<=in))(?:\\left\s*)?"

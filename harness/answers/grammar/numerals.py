@@ -23,6 +23,8 @@ _PARTS = {
 """Ordinals that are also the denominator of a fraction."""
 
 _MAX_WORDS = 16
+"""Longest number in English words, in words."""
+
 _WORD = "|".join(
     (*_SMALL, *_TENS, "hundred", *_GROUPS, r"hal(?:f|ves)", *(rf"{part}s?" for part in _PARTS if part != "half"))
 )
@@ -32,9 +34,9 @@ IN_WORDS = regex(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?
 _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
-_SIGNS = r"([零〇一二两三四五六七八九十百千万亿]{1,24})"
+_NUMERAL = r"([零〇一二两三四五六七八九十百千万亿]{1,24})"
 _CHINESE = regex(
-    rf"(负?)(?:(百分之)?{_SIGNS}(?:点([零〇一二三四五六七八九]{{1,12}}))?|(?:{_SIGNS}又)?{_SIGNS}分之{_SIGNS})"
+    rf"(负?)(?:(百分之)?{_NUMERAL}(?:点([零〇一二三四五六七八九]{{1,12}}))?|(?:{_NUMERAL}又)?{_NUMERAL}分之{_NUMERAL})"
 )
 """A numeral, perhaps with a decimal point or as a percentage, or a fraction, perhaps with an integer: 三又三分之二."""
 
@@ -59,7 +61,9 @@ def number_in_words(words: str) -> str | None:
 
 
 def _with_one(parts: list[str]) -> list[str]:
-    """Return words with "one" for their article, which `words_of` may have dropped: "a hundred", "half"."""
+    """Return words, at least one, with "one" for their article, also where `words_of` has dropped the article: "one
+    hundred" for "a hundred" and "hundred", "one half" for "half".
+    """
     if parts[0] in ("a", "an") and len(parts) > 1:
         return ["one", *parts[1:]]
     return ["one", *parts] if parts[0] in ("hundred", *_GROUPS, "half") else parts
@@ -68,27 +72,31 @@ def _with_one(parts: list[str]) -> list[str]:
 def _fraction(parts: list[str]) -> tuple[int, int] | None:
     """Return numerator and denominator of "two thirds", split into words; None if they are no fraction."""
     *count, part = _with_one(parts)
-    above, below = _cardinal(count) if count else None, _PARTS.get(part.removesuffix("s").replace("halve", "half"))
+    top, bottom = _cardinal(count) if count else None, _PARTS.get(part.removesuffix("s").replace("halve", "half"))
     # Singular and plural must agree: "one thirds" and "two third" are no fractions.
-    return None if above is None or below is None or (above == 1) == part.endswith("s") else (above, below)
+    return None if top is None or bottom is None or (top == 1) == part.endswith("s") else (top, bottom)
 
 
 def _mixed_number(parts: list[str]) -> tuple[int, int] | None:
-    """Return "two and a half" as a fraction; None if the words are no integer and a proper fraction."""
-    if "and" not in parts[:-1]:
+    """Return "two and a half" as (5, 2); None if the words are no integer and a proper fraction, joined by "and"."""
+    whole, _, part = " ".join(parts).rpartition(" and ")
+    if not whole:
         return None
-    last = len(parts) - 1 - parts[::-1].index("and")
-    rest = parts[last + 1 :]
-    integer, fraction = _cardinal(parts[:last]), _fraction(["a", *rest] if rest == ["quarter"] else rest)
+    integer, fraction = _cardinal(whole.split()), _fraction(["a", part] if part == "quarter" else part.split())
     if not integer or fraction is None or fraction[0] >= fraction[1]:
         return None
-    return integer * fraction[1] + fraction[0], fraction[1]
+    top, bottom = fraction
+    return integer * bottom + top, bottom
 
 
 def _cardinal(parts: list[str]) -> int | None:
-    """Return the value of "two hundred and five", split into words; None if they are no number."""
+    """Return the value of "two hundred and five", split into words; None if they are no number.
+
+    total: the value of the groups that are complete, as "two thousand". below: that of the words behind the last group,
+    less than 1,000. last_group: the group that was read last; the next one must be smaller.
+    """
     total, below, last_group = 0, 0, 10**12
-    before = ""
+    before = ""  # the word before this one
     for word in parts:
         if word == "and" and before in ("hundred", *_GROUPS):
             pass
@@ -113,43 +121,53 @@ def _cardinal(parts: list[str]) -> int | None:
 def _in_chinese(
     minus: str, percent: str | None, number: str | None, decimals: str | None, whole: str | None, below: str, above: str
 ) -> str | None:
-    """Return the value of a Chinese numeral or fraction, the groups of `_CHINESE`; None if it is malformed."""
-    sign = minus and "-"
+    """Return a Chinese numeral or fraction in digits, as LaTeX; None if it is malformed.
+
+    The parameters are the groups of `_CHINESE`. number, decimals: before and behind the decimal point; None for a
+    fraction, whose denominator stands first: `below` 分之 `above`, perhaps behind an integer, `whole` 又.
+    """
+    sign = "-" if minus else ""
     if number is not None:
-        value, places = _chinese_integer(number), "".join(f"{_CHINESE_DIGITS[digit]}" for digit in decimals or "")
-        return None if value is None else f"{sign}{value}{places and '.'}{places}" + ("\\%" if percent else "")
-    bottom, top, ones = _chinese_integer(below), _chinese_integer(above), _chinese_integer(whole) if whole else 0
-    if not bottom or top is None or ones is None or (ones and top >= bottom):
+        value = _chinese_integer(number)
+        places = "".join(str(_CHINESE_DIGITS[digit]) for digit in decimals or "")
+        point = "." if places else ""
+        return None if value is None else f"{sign}{value}{point}{places}" + ("\\%" if percent else "")
+    bottom, top, integer = _chinese_integer(below), _chinese_integer(above), _chinese_integer(whole) if whole else 0
+    if not bottom or top is None or integer is None or (integer and top >= bottom):
         return None
-    return f"{sign}{ones}\\frac{{{top}}}{{{bottom}}}" if ones else f"{sign}{top}/{bottom}"
+    return f"{sign}{integer}\\frac{{{top}}}{{{bottom}}}" if integer else f"{sign}{top}/{bottom}"
 
 
 def _chinese_integer(text: str) -> int | None:
-    """Return the value of a numeral such as 三万二千零五; None if its signs are not in the order of a number."""
+    """Return the value of a numeral such as 三万二千零五; None if its signs are not in the order of a number.
+
+    None as well for a spoken form that leaves its last unit out: 三万二 is 32,000, and 二百五 is 250.
+    """
     for group, size in _CHINESE_GROUPS:
         if group in text:
             high, _, low = text.partition(group)
             upper = _chinese_integer(high)
             lower = _chinese_integer(low.removeprefix("零")) if low else 0
-            if not upper or lower is None or lower >= size or len(low) == 1:  # 三万二 is 32,000
+            if not upper or lower is None or lower >= size or len(low) == 1:  # 三万二
                 return None
             return upper * size + lower
-    # step: the ten, hundred or thousand that was read last; the next must be smaller.
-    value, digit, step = 0, None, 10**4
     if text[-2:-1] in ("百", "千") and text[-1] in _CHINESE_DIGITS:
-        return None  # 二百五 is 250
+        return None  # 二百五
+    value = 0
+    digit: int | None = None  # the digit that still waits for its 十, 百 or 千
+    step = 10**4  # the ten, hundred or thousand that was read last; the next must be smaller
     for sign in text:
         if sign in _CHINESE_DIGITS:
             if digit:
                 return None
             digit = _CHINESE_DIGITS[sign]
-        # A digit stands before each of 十, 百, 千; only 十 may be without one.
-        elif (
-            (tens := _CHINESE_TENS.get(sign)) is not None and tens < step and (digit or (digit is None and tens == 10))
-        ):
-            value, digit, step = value + (1 if digit is None else digit) * tens, None, tens
-        else:
+            continue
+        tens = _CHINESE_TENS.get(sign)
+        if digit is None and tens == 10:
+            digit = 1  # 十 alone is 10; before 百 and 千 stands a digit
+        if tens is None or tens >= step or not digit:
             return None
+        value, digit, step = value + digit * tens, None, tens
     return value + (digit or 0) if text else None
 
 

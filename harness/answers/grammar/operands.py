@@ -35,12 +35,18 @@ _CURRENCIES = {
     "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",
     "eur": "euro", "gbp": "sterling", "cny": "yuan", "rmb": "yuan",
 }  # fmt: skip
+"""Word for a currency → the unit that its amount has in the tree."""
+
 _DIFFERENTIAL = ("d", "partial", "Delta", "delta")
 """Letters that make one quantity with the letter behind them: dx, ∂f, Δt are no products."""
 
-_OPERATORS = (sym("d"), sym("partial"))
+_DERIVES = (sym("d"), sym("partial"))
+"""The d and ∂ above the fraction bar of a derivative, d/dx."""
+
 _CONSTANTS = {"pi": PI, "inf": INFINITY, "nan": Node("const", ("nan",))}
 _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
+"""Words before the condition of a case."""
+
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix array smallmatrix")
 _DETERMINANT = "a determinant that is not worked out"
 _GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
@@ -49,6 +55,7 @@ _GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
 
 # --- numbers, letters, words ---
 def _number(p: Parser) -> Node:
+    """Return a number; of one written as 0x1F or 0b101, its digits and base."""
     token = p.peek(-1)
     if token.text[:2].lower() in ("0x", "0b"):
         return Node("base", (token.text, 16 if token.text[1] in "xX" else 2))
@@ -56,7 +63,7 @@ def _number(p: Parser) -> Node:
 
 
 def _letter(p: Parser) -> Node:
-    """Return i or e, a factorial, combinations, a function with its argument, or a variable."""
+    """Return i or e, Γ(n) as a factorial, combinations, a differential, a function with its argument, or a variable."""
     name, after = p.peek(-1).text, p.peek()
     # With an index i and e are letters: i_1, e_2.
     if name in ("i", "e") and after.kind != "_":
@@ -68,9 +75,8 @@ def _letter(p: Parser) -> Node:
     # C(a, b) of two letters is more often a point with its name.
     if name == "C" and [p.peek(ahead).kind for ahead in range(5)] == ["(", "num", ",", "num", ")"]:
         return _call(p, "binom")
-    # The d of a unit, such as dm, begins no differential.
-    is_differential = name != "d" or unit_of(f"d{after.text}") is None
-    if name in _DIFFERENTIAL and after.kind == "sym" and is_differential:
+    is_unit = name == "d" and unit_of(f"d{after.text}") is not None  # dm is no differential
+    if name in _DIFFERENTIAL and after.kind == "sym" and not is_unit:
         return sym(f"{name} {p.take().text}")
     return applied(p, sym(name)) if applies_function(p, name) else sym(name)
 
@@ -99,14 +105,16 @@ def _selections(name: str, n: Node, k: Node) -> Node:
 
 
 def _prescript(p: Parser) -> Node:
-    """Parse `{}^{10}C_4` and `_5P_2` from behind their first sign; "empty", before the sign, for all else."""
-    start = p.position
-    above = num(p.take().value or 0) if p.peek().kind == "num" else p.argument(whole_number=True)
+    """Parse `{}^{10}C_4` and `_5P_2`, whose first sign, ^ or _, the parser has just passed.
+
+    For anything else, return the node "empty" and go back before that sign.
+    """
+    start = p.position - 1
+    n = num(p.take().value or 0) if p.peek().kind == "num" else p.argument(whole_number=True)
     letter = p.take()
     if letter.kind == "sym" and letter.text in ("C", "P", "A") and p.accept("_", "^"):
-        below = p.argument(whole_number=True)
-        return _selections(letter.text, above, below)
-    p.position = start - 1
+        return _selections(letter.text, n, p.argument(whole_number=True))
+    p.position = start
     return Node("empty", ())
 
 
@@ -127,6 +135,7 @@ def _words(p: Parser) -> Node:
 
 # --- commands ---
 def _command(p: Parser) -> Node:
+    """Return a constant, or what the rule of the command reads."""
     name = p.peek(-1).text
     if name.startswith("directed "):
         first, last = name[-2], name[-1]  # the vector from point A to point B; BA is the opposite of AB
@@ -139,8 +148,9 @@ def _fraction(p: Parser) -> Node:
     parts = _call(p, "frac").args[1:] if p.peek().kind == "(" else (p.argument(), p.argument())
     if len(parts) != 2 or any(part.op in ("empty", "list", "set") for part in parts):
         raise Unreadable("a fraction without a part")
-    letter = parts[0].args[0] if parts[0].op == "pow" else parts[0]
-    if letter in _OPERATORS and any(name.startswith(f"{letter.args[0]} ") for name in symbols(parts[1])):
+    top, bottom = parts
+    letter = top.args[0] if top.op == "pow" else top  # the d of d²/dx²
+    if letter in _DERIVES and any(name.startswith(f"{letter.args[0]} ") for name in symbols(bottom)):
         raise Unreadable("a derivative that is not worked out")
     return Node("div", parts)
 
@@ -158,12 +168,13 @@ def _root(p: Parser) -> Node:
 
 
 def _binomial(p: Parser) -> Node:
+    r"""Return `\binom{n}{k}`, or `binom(n, k)` of plain notation."""
     return _call(p, "binom") if p.peek().kind == "(" else Node("fn", ("binom", p.argument(), p.argument()))
 
 
 def _barred(p: Parser) -> Node:
-    name = p.peek(-1).text
-    inner = p.argument()
+    """Return a letter with a mark above it, which is another letter, or the function "bar" of anything else."""
+    name, inner = p.peek(-1).text, p.argument()
     return sym(f"{name} {inner.args[0]}") if inner.op == "sym" else Node("fn", ("bar", inner))
 
 
@@ -175,30 +186,22 @@ def _call(p: Parser, name: str) -> Node:
 
 
 def _function(p: Parser) -> Node:
-    r"""Parse the function `name` with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`."""
+    r"""Parse a function with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`; `\max f` is a name.
+
+    Raises `Unreadable` for a subscript of another function, and for a base or exponent without an argument.
+    """
     name = p.peek(-1).text
-    base: Node | None = None
-    exponent: Node | None = None
-    while sign := p.accept("_", "^"):
-        if sign == "_":
-            base = p.argument(whole_number=True)
-        else:
-            exponent = p.argument(whole_number=True)
-    after, is_extreme = p.peek().kind, name in ("max", "min")
-    if is_extreme and base is not None and after != "(":
+    base, exponent = p.scripts()
+    is_extreme = name in ("max", "min")
+    if is_extreme and base is not None and p.peek().kind != "(":
         return sym(f"{name}_{base.args[0] if base.args and isinstance(base.args[0], str) else base.op}")
     if base is not None and not is_extreme and name != "log":
         raise Unreadable(f"a subscript of {name}")
-    if after == "(":
-        call = _call(p, name)
-    elif after in ("[", "{"):
-        call = Node("fn", (name, p.operand()))
-    elif p.starts_operand() or after == "-":
-        call = Node("fn", (name, _bare_argument(p)))
-    elif exponent is None and base is None:
-        return sym(name)
-    else:
+    call = _function_with_argument(p, name)
+    if call is None and (exponent is not None or base is not None):
         raise Unreadable(f"{name} without an argument")
+    if call is None:
+        return sym(name)
     if base is not None and name == "log":
         call = Node("fn", ("log", call.args[1], base))
     if is_extreme and base is None and len(call.args) == 2:
@@ -211,8 +214,18 @@ def _function(p: Parser) -> Node:
     if exponent is None:
         return call
     if exponent.op == "neg" or (exponent.op == "num" and exponent.args[0] == -1):
-        return Node("fn", (f"arc{name}", *call.args[1:]))
+        return Node("fn", (f"arc{name}", *call.args[1:]))  # sin⁻¹ is the inverse function
     return Node("pow", (call, exponent))
+
+
+def _function_with_argument(p: Parser, name: str) -> Node | None:
+    """Parse the arguments of the function `name`, with or without brackets; None if none follow."""
+    after = p.peek().kind
+    if after == "(":
+        return _call(p, name)
+    if after in ("[", "{"):
+        return Node("fn", (name, p.operand()))
+    return Node("fn", (name, _bare_argument(p))) if p.starts_operand() or after == "-" else None
 
 
 def _bare_argument(p: Parser) -> Node:
@@ -241,13 +254,7 @@ def _big_operator(p: Parser) -> Node:
     `fn(name, limits…, body)`. Raises `Unreadable` for a sum, product or limit without limits.
     """
     name = p.peek(-1).text
-    below: Node | None = None
-    above: Node | None = None
-    while sign := p.accept("_", "^"):
-        if sign == "_":
-            below = p.argument(whole_number=True)
-        else:
-            above = p.argument(whole_number=True)
+    below, above = p.scripts()
     body = p.expression(PRODUCT)
     if name.endswith("int"):
         return Node("fn", (name, *(part for part in (below, above) if part is not None), body))
@@ -276,7 +283,10 @@ _COMMANDS: dict[str, Callable[[Parser], Node]] = {
 
 # --- brackets ---
 def _brackets(p: Parser) -> Node:
-    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix."""
+    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix.
+
+    Raises `Unreadable` if nothing stands in them, or if the two brackets differ around other than two items.
+    """
     opening = p.peek(-1).kind
     # Directly inside square brackets, these brackets may be a row of a matrix.
     is_row = p.rows and p.peek(-2).kind in ("[", ",")
@@ -285,7 +295,7 @@ def _brackets(p: Parser) -> Node:
     node = p.inside(")", "]", rows=opening == "[")
     ends = opening + p.peek(-1).kind
     if node.op != "list":
-        if p.peek(-2).kind == ",":
+        if p.peek(-2).kind == ",":  # (5,)
             return Node("tuple", (node,))
         if is_row and ends == "[]" and p.peek().kind in (",", "]"):
             return Node("bracket", (node,))  # a row with one entry: [[1], [2]]
@@ -296,6 +306,7 @@ def _brackets(p: Parser) -> Node:
     if ends == "[]":
         if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
             return Node("matrix", tuple(item.args for item in items))
+        # An item that `is_row` took for a row with one entry is that entry.
         return Node("bracket", tuple(i.args[0] if i.op == "bracket" and len(i.args) == 1 else i for i in items))
     if len(items) == 2:
         return Node("interval", (*items, ends[0] == "[", ends[1] == "]"))
@@ -338,8 +349,11 @@ def _braces(p: Parser) -> Node:
 
 
 def _colon_as_bar(p: Parser) -> None:
-    r"""Make a bar of the colon of `\{x : x > 0\}`, which a relation follows, lest it be read as that of a ratio."""
-    depth, colon = 0, -1
+    r"""Make a bar of the colon of `\{x : x > 0\}`, which a relation follows, lest it be read as that of a ratio.
+
+    Only the first colon directly inside the braces counts. Changes the parser's tokens.
+    """
+    depth, colon = 0, -1  # colon: its index; -1 before it is found
     for index, token in enumerate(p.tokens[p.position :], p.position):
         depth += (token.kind in OPENING) - (token.kind in CLOSING)
         if depth < 0 or (depth == 0 and token.kind == "|"):
@@ -359,6 +373,7 @@ def _builder(variable: Node, condition: Node) -> Node:
 
 
 def _rounded(p: Parser) -> Node:
+    """Return ⌊a⌋ or ⌈a⌉."""
     opening = p.peek(-1).kind
     inner = p.expression(SIDE)
     p.expect("rfloor", "rceil")
@@ -366,6 +381,7 @@ def _rounded(p: Parser) -> Node:
 
 
 def _absolute(p: Parser) -> Node:
+    """Return |a|. Raises `Unreadable` for the determinant of a matrix."""
     p.bars += 1
     inner = p.expression(SIDE)
     p.bars -= 1
@@ -376,6 +392,7 @@ def _absolute(p: Parser) -> Node:
 
 
 def _sign(p: Parser) -> Node:
+    """Return ∅ as a set without elements, or an ellipsis as a letter."""
     return Node("set", ()) if p.peek(-1).kind == "∅" else sym("…")
 
 

@@ -13,6 +13,7 @@ from harness.answers.grammar.parser import (
     SIDE,
     SUM,
     WITH_UNIT,
+    Operator,
     Parser,
     begins_condition,
 )
@@ -29,27 +30,27 @@ _BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"
 _TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
 """Exponents that transpose a matrix or vector."""
 
-_ARCS = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "seconds": 3600, "秒": 3600}
+_PARTS_OF_DEGREE = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "seconds": 3600, "秒": 3600}
 """Words behind a number that follows degrees → how many of these parts make a degree."""
 
 _ORDINALS = ("th", "st", "nd", "rd")
 _PERCENT = ("percent", "percentage", "pct", "per cent", "percents")
 
 
-def operator_behind(p: Parser, left: Node) -> tuple[int, Callable[[Parser, Node], Node]] | None:
-    """Return the power and the rule of the operator that comes next, behind `left`; None if none does."""
+def operator_behind(p: Parser, left: Node) -> Operator | None:
+    """Return the operator that comes next, behind `left`; None if none does."""
     token = p.peek()
     kind = token.kind
     if kind in ("(", "["):
         if left.op == "sym" and applies_function(p, left.args[0]):
-            return POWER, applied  # f'(2), J_0(0), \mathbb{E}(X)
+            return Operator(POWER, applied)  # f'(2), J_0(0), \mathbb{E}(X)
         if p.peek(1).kind in ("mod", "pmod"):
             return None  # (mod m) belongs to a whole side of the congruence, not to its last factor
         if p.peek(1).kind == "sym" and p.peek(2).text == "∈":
-            return PRODUCT, _pass_condition
+            return Operator(PRODUCT, _pass_condition)
     elif kind == "text":
-        return None if begins_condition(token) else (POWER, _unit)
-    return OPERATORS.get(kind) or ((PRODUCT, _side_by_side) if p.starts_operand() else None)
+        return None if begins_condition(token) else Operator(POWER, _unit)
+    return OPERATORS.get(kind) or (Operator(PRODUCT, _side_by_side) if p.starts_operand() else None)
 
 
 def applies_function(p: Parser, name: str) -> bool:
@@ -75,7 +76,7 @@ def applies_function(p: Parser, name: str) -> bool:
 def _inside_brackets(p: Parser) -> list[MathToken]:
     """Return the tokens inside the bracket that comes next, without those of brackets inside it."""
     inside: list[MathToken] = []
-    depth = 1
+    depth = 1  # brackets around the token; 1 directly inside the bracket
     for token in p.tokens[p.position + 1 :]:
         depth -= token.kind in CLOSING
         if depth == 0:
@@ -105,9 +106,9 @@ def _sum(p: Parser, left: Node) -> Node:
         right = p.expression(PRODUCT)
         if sign == "+":
             terms.append(right)
-        elif sign != "-":
-            left = terms[0] if len(terms) == 1 else Node("add", tuple(terms))
-            terms = [Node("pm" if sign == "±" else "mp", (left, right))]
+        elif sign in "±∓":  # its left side is the sum of all terms before it
+            before = terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+            terms = [Node("pm" if sign == "±" else "mp", (before, right))]
         elif right.op in SETS or terms[-1].op in SETS or (terms[-1] == sym("R") and right.op in ("bracket", "tuple")):
             terms[-1] = Node("minus", (terms[-1], right))
         else:
@@ -126,11 +127,15 @@ def _product(p: Parser, left: Node) -> Node:
     sign, right = p.take().kind, p.expression(POWER)
     if sign == "mod":
         return Node("fn", ("mod", left, right))
-    join: Callable[[Node, Node], Node] = times if sign == "*" else lambda above, below: Node("div", (above, below))
-    shared = left.op not in WITH_UNIT if sign == "*" else left.op == "num" and right.op != "deg"
-    if shared and right.op in WITH_UNIT:
-        return Node(right.op, (join(left, right.args[0]), *right.args[1:]))  # 1/2 %, 1/2 hour
-    return join(left, right)
+    takes_unit = left.op not in WITH_UNIT if sign == "*" else left.op == "num" and right.op != "deg"
+    if takes_unit and right.op in WITH_UNIT:
+        return Node(right.op, (_joined(sign, left, right.args[0]), *right.args[1:]))  # 1/2 %, 1/2 hour
+    return _joined(sign, left, right)
+
+
+def _joined(sign: str, left: Node, right: Node) -> Node:
+    """Return left · right, or left / right if `sign` is a slash."""
+    return times(left, right) if sign == "*" else Node("div", (left, right))
 
 
 def _pass_condition(p: Parser, left: Node) -> Node:
@@ -141,8 +146,8 @@ def _pass_condition(p: Parser, left: Node) -> Node:
 
 
 def _side_by_side(p: Parser, left: Node) -> Node:
-    """Parse a factor without a sign before it; `1 1/2` is a mixed number."""
-    token, before = p.peek(), p.peek(-1)
+    """Parse a factor without a sign before it; `1 1/2` is a mixed number. Raises `Unreadable`."""
+    token, before = p.peek(), p.peek(-1)  # the first token of the factor, and the last one of `left`
     if token.kind == "num" and token.spaced and before.kind == ")" and left.op == "num":
         raise Unreadable("(1) 5: a number in brackets stands before another number, with no sign between")
     last = left.args[-1] if left.op == "mul" else left
@@ -178,10 +183,11 @@ def join_factors(left: Node, right: Node, *, mixed: bool) -> Node:
 def _spaced_mixed(p: Parser, whole: Node) -> Node:
     """Parse the rest of the mixed number `7 3/11`; whole: the 7. Raises `Unreadable` if it is no proper fraction."""
     top, stroke, bottom = p.take(), p.take(), p.take()
-    is_mixed = _has_no_places(whole) and top.spaced and stroke.kind == "/" and not stroke.spaced
-    above, below = top.value or num(0).args[0], bottom.value or num(0).args[0]
-    if is_mixed and above < below and above.denominator == below.denominator == 1:
-        return _mixed_number(whole, num(above), num(below))
+    is_spaced = _has_no_places(whole) and top.spaced and stroke.kind == "/" and not stroke.spaced
+    if is_spaced and top.value is not None and bottom.value is not None:
+        are_integers = top.value.denominator == bottom.value.denominator == 1
+        if are_integers and top.value < bottom.value:
+            return _mixed_number(whole, num(top.value), num(bottom.value))
     raise Unreadable("two numbers side by side")
 
 
@@ -204,12 +210,19 @@ def compound_quantity(left: Node, right: Node) -> Node | None:
         ratio = smaller_unit(left.args[1], right.args[1])
         if ratio is not None:
             return Node("quantity", (Node("add", (times(num(ratio), left.args[0]), right.args[0])), right.args[1]))
-    inner, small = right, 1  # of how many parts of a degree `right` consists
-    while left.op == "deg" and inner.op == "fn" and inner.args[0] == "prime":
-        inner, small = inner.args[1], small * 60
-    if left.op == "deg" and right.op == "quantity" and right.args[1] in _ARCS:
-        inner, small = right.args[0], _ARCS[right.args[1]]
-    return Node("deg", (Node("add", (left.args[0], Node("div", (inner, num(small))))),)) if small > 1 else None
+    return _with_minutes(left, right) if left.op == "deg" else None
+
+
+def _with_minutes(degrees: Node, right: Node) -> Node | None:
+    """Return `30° 15′`, `30° 15″` or 30°15分 in degrees; None if `right` is no part of a degree."""
+    number, per_degree = right, 1
+    while number.op == "fn" and number.args[0] == "prime":  # ′ is a minute, ″ a second
+        number, per_degree = number.args[1], per_degree * 60
+    if right.op == "quantity" and right.args[1] in _PARTS_OF_DEGREE:
+        number, per_degree = right.args[0], _PARTS_OF_DEGREE[right.args[1]]
+    if per_degree == 1:
+        return None
+    return Node("deg", (Node("add", (degrees.args[0], Node("div", (number, num(per_degree))))),))
 
 
 # --- what stands directly behind an operand ---
@@ -255,7 +268,7 @@ def _degrees(p: Parser, left: Node) -> Node:
 
 
 def _unit(p: Parser, left: Node) -> Node:
-    """Parse the words behind `left`: a unit with its exponent, "million", a.m. or p.m., "percent"."""
+    """Parse the words behind `left`, with the exponents and slashes of a unit: "cm^2", "km/h", "million dollars"."""
     first = words = p.take().text
     while True:
         if p.accept("^"):
@@ -274,6 +287,11 @@ def _unit(p: Parser, left: Node) -> Node:
         if p.peek().kind == "num":
             raise Unreadable("a number behind a numeral of scale")
         left = num(left.args[0] * factor) if left.op == "num" else times(left, num(factor))
+    return _with_words(left, words)
+
+
+def _with_words(left: Node, words: str) -> Node:
+    """Return `left` with the words behind it: a unit, a.m. or p.m., "percent", "degrees", the th of an ordinal."""
     lower = words.lower().strip(" .")
     if not words or lower in _ORDINALS:
         return left
@@ -311,20 +329,22 @@ def _subscript(p: Parser, left: Node) -> Node:
     """Parse the subscript behind `left` and `_`. Behind digits it is the base that they are written in (`1F_{16}`),
     behind a name an index (`x_1`).
     """
-    last = p.position - 1  # of the tokens of `left`
+    last = p.position - 1  # index of the last token of `left`
     p.take()
-    index = p.argument(whole_number=True)
-    if index.op == "text" and index.args[0].lower() in _BASES:
-        index = num(_BASES.index(index.args[0].lower()) + 2)
-    if index.op == "num" and index.args[0].denominator == 1 and (digits := _digits_up_to(p.tokens, last, left)):
-        return Node("base", (digits, int(index.args[0])))
-    name, label = left, "".join(token.text for token in p.tokens[last + 2 : p.position] if token.kind not in "{}")
-    if left.op == "pow":
-        name = left.args[0]  # TeX sets x^2_1 as x_1^2
+    start = p.position
+    subscript = p.argument(whole_number=True)
+    if subscript.op == "text" and subscript.args[0].lower() in _BASES:
+        subscript = num(_BASES.index(subscript.args[0].lower()) + 2)
+    if subscript.op == "num" and subscript.args[0].denominator == 1:
+        digits = _digits_up_to(p.tokens, last, left)
+        if digits:
+            return Node("base", (digits, int(subscript.args[0])))
+    name = left.args[0] if left.op == "pow" else left  # TeX sets x^2_1 as x_1^2
     if name.op not in ("sym", "text"):
         raise Unreadable("a subscript of a number that is no base" if left.op == "num" else "a subscript")
-    name = Node(name.op, (f"{name.args[0]}_{label}",))
-    return Node("pow", (name, left.args[1])) if left.op == "pow" else name
+    label = "".join(token.text for token in p.tokens[start : p.position] if token.kind not in ("{", "}"))
+    indexed = Node(name.op, (f"{name.args[0]}_{label}",))
+    return Node("pow", (indexed, left.args[1])) if left.op == "pow" else indexed
 
 
 def _digits_up_to(tokens: list[MathToken], last: int, left: Node) -> str:
@@ -336,24 +356,26 @@ def _digits_up_to(tokens: list[MathToken], last: int, left: Node) -> str:
         return str(left.args[0])  # digits above nine were read as words
     if tokens[last].kind == "num" and (left.op == "num" or (left.op == "quantity" and left.args[0].op == "num")):
         return tokens[last].text
-    first = last
-    while tokens[last].kind == ")" and first > 0 and tokens[first - 1].kind in ("num", "sym", "text"):
+    if tokens[last].kind != ")":
+        return ""
+    first = last  # index of the first token inside the brackets
+    while first > 0 and tokens[first - 1].kind in ("num", "sym", "text"):
         first -= 1
     digits = "".join(token.text for token in tokens[first:last])
     return digits if first > 0 and tokens[first - 1].kind == "(" and digits.isalnum() else ""
 
 
-OPERATORS: dict[str, tuple[int, Callable[[Parser, Node], Node]]] = {
-    "∪": (SIDE, _sets("union")),
-    "∩": (SIDE, _sets("inter")),
-    "∖": (SIDE, _sets("minus")),
-    **dict.fromkeys(("+", "-", "±", "∓"), (SUM, _sum)),
-    **dict.fromkeys(("*", "/", "mod"), (PRODUCT, _product)),
-    "^": (POWER, _superscript),
-    "_": (POWER, _subscript),
-    "!": (POWER, _factorial),
-    "°": (POWER, _degree_sign),
-    "%": (POWER, _percent),
-    "'": (POWER, _prime),
+OPERATORS = {
+    "∪": Operator(SIDE, _sets("union")),
+    "∩": Operator(SIDE, _sets("inter")),
+    "∖": Operator(SIDE, _sets("minus")),
+    **dict.fromkeys(("+", "-", "±", "∓"), Operator(SUM, _sum)),
+    **dict.fromkeys(("*", "/", "mod"), Operator(PRODUCT, _product)),
+    "^": Operator(POWER, _superscript),
+    "_": Operator(POWER, _subscript),
+    "!": Operator(POWER, _factorial),
+    "°": Operator(POWER, _degree_sign),
+    "%": Operator(POWER, _percent),
+    "'": Operator(POWER, _prime),
 }
-"""Kind of a token → how tightly it binds, and the rule that reads it and what stands behind it."""
+"""Kind of a token → the operator that it is."""

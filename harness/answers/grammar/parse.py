@@ -38,6 +38,7 @@ _CONNECTIVES = {"∧": "and", "∨": "or", "且": "and"}
 """Signs of logic, and 且, with the word that each stands for between items."""
 
 _ALIGNED = names("aligned align gathered split eqnarray alignedat")
+"""Environments of lines, which `&` aligns; in others, such as matrices, `&` separates cells."""
 
 _DEPTH_OF_RATIO = 4
 """Deepest rule in which a colon behind an equals sign makes a ratio: inside one bracket."""
@@ -91,10 +92,11 @@ def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
         return [MathToken(",", ",") if token.kind == "row" else token for token in tokens]
     if len(begins) > 1:
         return tokens
-    begin, name = begins[0], tokens[begins[0]].text
+    begin = begins[0]
+    name = tokens[begin].text
     if begin > 0 and tokens[begin - 1].kind == "lset" and not any(token.kind == "rset" for token in tokens):
-        named = "cases" if name == "array" else name
-        tokens = [token._replace(text=named) if token.kind in ("begin", "end") else token for token in tokens]
+        new_name = "cases" if name == "array" else name
+        tokens = [token._replace(text=new_name) if token.kind in ("begin", "end") else token for token in tokens]
         del tokens[begin - 1]
     return [token for token in tokens if token.kind != "&"] if name in _ALIGNED else tokens
 
@@ -104,10 +106,17 @@ def _answer(p: Parser) -> Node:
     """Parse items between commas, "and" and "or": a list, conditions that hold together, or alternatives."""
     start = p.position
     node = _items(p)
-    if node.op != "list":
-        return node
-    items, read = node.args, p.tokens[start : p.position]
-    signs = [token.text for token in read if token.kind == "sep"]
+    return node if node.op != "list" else _joined(node, p.tokens[start : p.position])
+
+
+def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
+    """Return a list of items by what joins them: the list, one quantity, a formula of logic, or joined statements.
+
+    tokens: those that the list was read from. Raises `Unreadable`: the items exclude each other, or are alternatives in
+    words.
+    """
+    items = listed.args
+    signs = [token.text for token in tokens if token.kind == "sep"]
     joins = {_CONNECTIVES.get(sign, sign) for sign in signs}
     if len(items) == 2 and joins == {"and"} and (whole := compound_quantity(*items)) is not None:
         return whole  # "1 hour and 20 minutes" is one quantity
@@ -123,16 +132,16 @@ def _answer(p: Parser) -> Node:
     if "or" in joins and any(item.op == "text" for item in items):
         raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
     if not all(_is_equation(item) or _is_inequality(item) for item in items):
-        return node
-    in_common = bool(set.intersection(*map(_names, items)))
-    if all(map(_is_inequality, items)) and (joins == {"and"} or (not joins and not in_common)):
+        return listed
+    share_letter = bool(set.intersection(*map(_names, items)))
+    if all(map(_is_inequality, items)) and (joins == {"and"} or (not joins and not share_letter)):
         return Node("inter", items)
-    if joins == {"or"} and not any(token.kind in (",", ";") for token in read):
+    if joins == {"or"} and not any(token.kind in (",", ";") for token in tokens):
         # `x = 1 or x = 2` is a list, `a = 0 or b = 0` are alternatives.
-        equations = all(map(_is_equation, items))
-        if len(set.union(*map(_names, items))) > 1 if equations else not in_common:
+        are_equations = all(map(_is_equation, items))
+        if len(set.union(*map(_names, items))) > 1 if are_equations else not share_letter:
             return Node("either", items)
-    return node
+    return listed
 
 
 def _exclude_each_other(items: Sequence[Node]) -> bool:
@@ -159,8 +168,11 @@ def _is_inequality(node: Node) -> bool:
 
 
 def _items(p: Parser) -> Node:
-    """Parse items between commas into a list; a single item stays itself. Semicolons part groups: `1, 2; 3, 4`."""
-    groups: list[Node] = []
+    """Parse items between commas into a list; a single item stays itself. Semicolons part groups: `1, 2; 3, 4`.
+
+    Raises `Unreadable` if there is no item.
+    """
+    groups: list[Node] = []  # the lists that a semicolon has ended
     items: list[Node] = []
     while True:
         while p.accept("sep", ",", ";"):
@@ -181,6 +193,7 @@ def _items(p: Parser) -> Node:
 
 
 def _list(items: Sequence[Node]) -> Node:
+    """Return the items as a list; of a single one, the item."""
     return items[0] if len(items) == 1 else Node("list", tuple(items))
 
 
@@ -198,7 +211,7 @@ def _item(p: Parser) -> Node:
     parts = [node]
     while p.accept(":") and p.starts_value():
         parts.append(_chain(p))
-    node = _with_condition(p, node if len(parts) == 1 else _colon(parts))
+    node = _with_condition(p, _colon(parts))
     return Node("given", (node, "approximately")) if is_rounded else node
 
 
@@ -229,14 +242,14 @@ def _with_condition(p: Parser, node: Node) -> Node:
 
 
 def _ends_condition(p: Parser) -> bool:
-    """Whether the next item or the end of the bracket comes next, so that a condition ends here."""
+    """Whether the next item or the end of the bracket comes next, so that a condition ends here.
+
+    Behind a comma a new item begins only if an equals sign follows within six tokens: "f(x) = …".
+    """
     kind = p.peek().kind
-    return kind in (*CLOSING, "row", "&", "end") or (kind in (",", ";", "sep") and _label_follows(p, 1))
-
-
-def _label_follows(p: Parser, ahead: int) -> bool:
-    """Whether an equals sign follows within six tokens of the one `ahead`: a new "f(x) = …" begins."""
-    return any(p.peek(index).kind == "rel" and p.peek(index).text == "=" for index in range(ahead, ahead + 6))
+    if kind not in (",", ";", "sep"):
+        return kind in (*CLOSING, "row", "&", "end")
+    return any(p.peek(ahead).kind == "rel" and p.peek(ahead).text == "=" for ahead in range(1, 7))
 
 
 # --- relations ---
@@ -251,7 +264,7 @@ def _chain(p: Parser) -> Node:
         parts = [_side(p, signs[-1])]
         while signs[-1] in "=≈" and p.depth <= _DEPTH_OF_RATIO and p.accept(":"):
             parts.append(p.expression(SIDE))
-        sides.append(parts[0] if len(parts) == 1 else _colon(parts))
+        sides.append(_colon(parts))
     if not signs:
         return sides[0]
     return Node("member", tuple(sides)) if signs == ["∈"] else Node("rel", (tuple(sides), tuple(signs)))
@@ -279,10 +292,12 @@ def _side(p: Parser, sign: str) -> Node:
 
 
 def _colon(parts: list[Node]) -> Node:
-    """Return the node of `parts`, which stood between colons: a name and its value, or a ratio.
+    """Return the node of `parts`, which stood between colons: a name and its value, or a ratio; a single part as it is.
 
-    A ratio may be a side of an equation: V1:V2 = 11:21.
+    A ratio may be a side of an equation: V1:V2 = 11:21. Raises `Unreadable` for a sum of times of day.
     """
+    if len(parts) == 1:
+        return parts[0]
     first, last = parts[0], parts[-1]
     if first.op == "text" or (first.op == "sym" and len(parts) == 2 and last.op == "rel"):
         return Node("rel", ((first, last), ("=",)))

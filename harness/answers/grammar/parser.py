@@ -25,9 +25,14 @@ from harness.answers.grammar.tree import Node, neg, num, sym
 
 _END = MathToken("end", "")
 _CONDITION = re.compile(r"(?i)(?:for|where|if|when|with|such\s+that|as|given|provided|on|over)\b|其中|为任意|当")
+"""Words that begin a condition or a remark behind an answer."""
+
 OPENING = ("(", "[", "{", "lset")
 CLOSING = (")", "]", "}", "rset")
+"""Kinds of the tokens that open and that close a bracket."""
+
 SIDE, SUM, PRODUCT, POWER = range(4)
+"""The powers by which operators bind, the weakest first."""
 
 WITH_UNIT = ("quantity", "pct", "deg")
 """Nodes of a value with what stands directly behind it, the unit, percent or degree sign, outermost."""
@@ -39,13 +44,27 @@ _STARTS = frozenset(("num", "sym", "cmd", "begin", "(", "[", "{", "lset", "lfloo
 """Tokens that can begin a factor."""
 
 
+_MAX_TOKENS_TO_BAR = 39
+"""A bar opens an absolute value only if another bar stands at most this many tokens behind it."""
+
+
+class Operator(NamedTuple):
+    """An operator: how tightly it binds, and the rule that reads it and what stands behind it.
+
+    The rule is given the parser, before the operator, and the operand on the left; it returns the node of the whole.
+    """
+
+    power: int
+    rule: Callable[[Parser, Node], Node]
+
+
 class Grammar(NamedTuple):
-    """The rules. operands: kind of a token → rule for the operand that it begins. operator: returns the power and the
-    rule of the operator that comes next, behind an operand, or None. answer: rule for a whole answer, as brackets hold.
+    """The rules. operands: kind of a token → rule for the operand that it begins. operator: returns the operator that
+    comes next behind an operand, None if none does. answer: rule for a whole answer, as brackets hold.
     """
 
     operands: Mapping[str, Callable[[Parser], Node]]
-    operator: Callable[[Parser, Node], tuple[int, Callable[[Parser, Node], Node]] | None]
+    operator: Callable[[Parser, Node], Operator | None]
     answer: Callable[[Parser], Node]
 
 
@@ -93,13 +112,16 @@ class Parser:
             raise Unreadable("nested too deeply")
 
     def inside(self, *closing: str, bars: int = 0, rows: bool = False) -> Node:
-        """Parse the answer inside a bracket, and the token that closes it, of one of the kinds `closing`."""
-        outer = self.bars, self.rows
+        """Parse the answer inside a bracket, and the token that closes it, of one of the kinds `closing`.
+
+        bars, rows: the attributes of these names while the inside is parsed. Raises `Unreadable`.
+        """
+        outside = self.bars, self.rows
         self.bars, self.rows = bars, rows
         self.enter(_DEPTH_OF_BRACKET)
         node = self.grammar.answer(self)
         self.depth -= _DEPTH_OF_BRACKET
-        self.bars, self.rows = outer
+        self.bars, self.rows = outside
         self.expect(*closing)
         return node
 
@@ -115,8 +137,10 @@ class Parser:
                 node = negate(node)
             elif sign != "+":
                 node = Node("pm" if sign == "±" else "mp", (num(0), node))
-        while (found := self.grammar.operator(self, node)) is not None and found[0] >= power:
-            node = found[1](self, node)
+        operator = self.grammar.operator(self, node)
+        while operator is not None and operator.power >= power:
+            node = operator.rule(self, node)
+            operator = self.grammar.operator(self, node)
         self.depth -= 1
         return node
 
@@ -132,8 +156,12 @@ class Parser:
         """Whether a token can begin a factor. Two factors side by side are a product, as in `2x`."""
         token = self.peek(ahead)
         if token.kind == "|":
-            near = self.tokens[self.position + ahead + 1 : self.position + ahead + 40]
-            return not self.bars and near[:1] != [] and near[0].kind in ("num", "sym", "cmd") and _has_bar(near)
+            behind = self.position + ahead + 1
+            return (
+                not self.bars
+                and self.peek(ahead + 1).kind in ("num", "sym", "cmd")
+                and any(near.kind == "|" for near in self.tokens[behind : behind + _MAX_TOKENS_TO_BAR])
+            )
         return token.kind in _STARTS or (token.kind == "text" and not begins_condition(token))
 
     def starts_value(self, ahead: int = 0) -> bool:
@@ -154,8 +182,9 @@ class Parser:
         elif self.accept("*", "text"):
             node = Node("text", (token.text,)) if len(token.text) > 1 else sym(token.text)  # sym("*") of the set ℤ^*
         elif token.kind == "num" and not whole_number and len(token.text) > 1 and token.text.isdigit():
-            self.tokens[self.position] = MathToken("num", token.text[1:], Fraction(int(token.text[1:])), False)
-            node = num(int(token.text[0]))
+            digit, further = token.text[0], token.text[1:]
+            self.tokens[self.position] = MathToken("num", further, Fraction(int(further)))  # what is left of the number
+            node = num(int(digit))
         else:
             node = self.operand()
             while whole_number and token.kind != "{" and self.accept("!"):
@@ -163,8 +192,22 @@ class Parser:
         self.depth -= 1
         return node
 
+    def scripts(self) -> tuple[Node | None, Node | None]:
+        """Parse the subscript and the superscript behind a command, in either order; None for one that is not there."""
+        below: Node | None = None
+        above: Node | None = None
+        while sign := self.accept("_", "^"):
+            if sign == "_":
+                below = self.argument(whole_number=True)
+            else:
+                above = self.argument(whole_number=True)
+        return below, above
+
     def mark(self) -> Node | None:
-        """Parse a degree sign or primes, which stand as an exponent; None, without moving, if neither comes next."""
+        """Parse a degree sign or primes, which stand as an exponent; None, without moving, if neither comes next.
+
+        Two primes or more are read as one.
+        """
         sign = self.accept("°", "'")
         while sign == "'" and self.accept("'"):
             pass
@@ -174,10 +217,6 @@ class Parser:
 def begins_condition(token: MathToken) -> bool:
     """Whether words begin a condition or a remark behind the answer: "for all x", not "forty"."""
     return token.kind == "text" and _CONDITION.match(token.text) is not None
-
-
-def _has_bar(tokens: list[MathToken]) -> bool:
-    return any(token.kind == "|" for token in tokens)
 
 
 def negate(node: Node) -> Node:

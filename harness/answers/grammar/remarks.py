@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import names
 
-EXACT = names("exactly is are only just equals precisely point vertex coordinates")
+_EXACT = names("exactly is are only just equals precisely point vertex coordinates")
 """Words before a value that add nothing to it."""
 
 APPROXIMATE = names("approximately about approx roughly around 约 大约 约为 大约为 大约是 约是 约等于")
@@ -30,6 +30,8 @@ _KIND = (
     r"constants?|values?|of|an?|any|all|every|each|some|arbitrary)"
 )
 _LETTER = r"\$\w+'*"
+"""A variable as `words_of_remark` writes it."""
+
 _PASSED = re.compile(
     r"(?:(?:for|where|with|over|其中|为任意)\b ?)?"
     rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
@@ -45,7 +47,7 @@ _DEFINES = re.compile(
 
 def leads_to_value(words: str) -> bool:
     """Whether words before a value add nothing to it: "exactly", 因此共有."""
-    return words.lower() in EXACT or _CHINESE_LEAD.fullmatch(words) is not None
+    return words.lower() in _EXACT or _CHINESE_LEAD.fullmatch(words) is not None
 
 
 def is_name(words: str) -> bool:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import re
 
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
+"""A command that marks words; what it holds is read without it."""
+
 _SPACE = re.compile(r"\\[,;! ]|~|\s+")
 _NUMBER = r"-?\d+(?:[.,]\d+)*(?:/\d+)?"
 _FORMS = (
@@ -33,7 +35,8 @@ _FORMS = (
 """Forms of a whole answer, each with the spelling that it is brought to."""
 
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
-_QUAD_LIST = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
+_GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
+"""The space between two equations, as in `A=2 \\quad B=-1`; a comma takes its place."""
 
 
 def usual_spelling(source: str) -> str:
@@ -42,4 +45,4 @@ def usual_spelling(source: str) -> str:
     for form, template in _COMPILED:
         if (match := form.fullmatch(flat)) is not None:
             return match.expand(template)
-    return _QUAD_LIST.sub(", ", source) if "quad" in source or source.count("=") > 1 else source
+    return _GAP_BEFORE_NAME.sub(", ", source) if "quad" in source or source.count("=") > 1 else source

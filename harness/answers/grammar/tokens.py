@@ -51,7 +51,10 @@ class MathToken(NamedTuple):
     spaced: bool = False
 
 
+_NO_TOKEN = MathToken("", "")
 _LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
+"""A number whose digits LaTeX commands, apostrophes or ~ group: `1\\,234`, `1{,}234`."""
+
 _COMMA_GROUPED = re.compile(
     r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])(?:\.\d+)?"
 )
@@ -61,6 +64,9 @@ _SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\
 _REPEATING = re.compile(
     r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
 )
+"""A repeating decimal: `0.\\overline{12}`, `0.\\bar 3`, `0.(12)`, or `0.\\dot1 4\\dot2`, with dots over the first
+and the last digit of its block.
+"""
 
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
@@ -69,13 +75,18 @@ _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
+"""The name of a Python module in `np.sqrt` or `math.pi`, which adds nothing; references of Minerva have it."""
+
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
 _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
+"""The p.m. of 3:30 p.m."""
+
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
+"""What stands behind a point that begins a number: .5"""
 _BASED = re.compile(
     r"(?=\d*[A-Z])[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)|[A-Z]{2,}(?=_\s*\{?\d)"
     r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"
@@ -85,6 +96,8 @@ _BASED = re.compile(
 _HEX_OR_BINARY = re.compile(r"0(?:[xX][0-9a-fA-F]{1,300}|[bB][01]{1,300})(?![\w.])")
 
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
+"""The power of ten behind the x of 4.5 x 10^33."""
+
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
 _COMPUTES = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "/", "divided by": "/", "out of": "/"}
@@ -96,12 +109,15 @@ _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
 """The exponent of a number in floating point: what stands behind its e."""
 
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
+"""The two points of a vector's name: `\\vec{AB}`."""
+
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")
 _MAX_TEXTS = 20
 """Deepest nesting of mathematics in commands of text."""
 
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
+"""The usual variables: up to six of them side by side are a product."""
 
 
 def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
@@ -168,6 +184,11 @@ class _Lexer:
             self.spaced = False
         return self.tokens
 
+    @property
+    def previous(self) -> MathToken:
+        """The last token so far; before the first one, a token of no kind and no text."""
+        return self.tokens[-1] if self.tokens else _NO_TOKEN
+
     def put(self, kind: str, text: str = "", value: Fraction | None = None) -> None:
         """Append a token; the text of an operator is its kind."""
         self.tokens.append(MathToken(kind, text or kind, value, self.spaced))
@@ -184,9 +205,10 @@ class _Lexer:
             self.position = match.end()
             self.literal(re.sub(r"[^\d.]", "", match.group()))
         elif (match := _REPEATING.match(source, start)) is not None:
-            # 0.\overline{12}, 0.\bar 3, 0.(12), and 0.\dot1 4\dot2 with dots over the first and last digit of the block
             whole, fixed, braced, digit, middle, last, bracketed = match.groups()
-            block = (braced or digit or bracketed) + ((middle or "") + last if last else "")
+            block = braced or digit or bracketed
+            if last:
+                block += (middle or "") + last
             self.position = match.end()
             self.put("num", "repeating", repeating_value(whole, fixed, block))
         elif (match := _NUMBER.match(source, start)) is not None:
@@ -290,11 +312,11 @@ class _Lexer:
         elif plain in (":", ",", ";", "\\%", "%"):
             self.put(plain[-1])
         elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
-            self.position = exponent.end()
+            self.position = exponent.end()  # 1.5\text{e}3 is a number in floating point
             self.spaced = self.tokens[-1].spaced
             self.literal(f"{self.tokens.pop().text}e{exponent.group()}")
         elif bare in ("i", "e"):
-            self.put("sym", bare)
+            self.put("sym", bare)  # the constants, set upright
         elif len(bare) == 1 and bare.isalpha() and not _CONNECTIVES.fullmatch(bare):
             self.put("text", bare)
         elif (token := self.named(bare)) is not None:
@@ -316,11 +338,12 @@ class _Lexer:
         """Return kind and text of the token that a word without a backslash stands for; None for any other word."""
         if word == "min" and self.follows_number():
             return None  # minutes
-        return WORDS.get(word) or (WORDS.get(word.lower()) if word.lower() in IN_ANY_CASE else None)
+        lower = word.lower()
+        return WORDS.get(lower if lower in IN_ANY_CASE else word)
 
     def follows_number(self) -> bool:
         """Whether a number is the last token: `min` behind it is minutes, not the minimum."""
-        return bool(self.tokens) and self.tokens[-1].kind == "num"
+        return self.previous.kind == "num"
 
     def words(self, content: str) -> None:
         """Append words; "and" and "or" among them become separators."""
@@ -345,14 +368,11 @@ class _Lexer:
     def word(self) -> None:
         """Read letters without a backslash: a function, a constant, words, or a product of variables."""
         source = self.source
-        # The module's name in `np.sqrt` or `math.pi` adds nothing; references of Minerva have it.
         if (module := _MODULE.match(source, self.position)) is not None:
             self.position = module.end()
-        previous = self.tokens[-1] if self.tokens else None
-        is_number = previous is not None and previous.kind == "num"
-        if is_number and (clock := _CLOCK.match(source, self.position)) is not None:
+        if self.follows_number() and (clock := _CLOCK.match(source, self.position)) is not None:
             self.position = clock.end()
-            self.put("text", f"{clock[1].lower()}m")  # 3:30 p.m.
+            self.put("text", f"{clock[1].lower()}m")
             return
         match = _WORD.match(source, self.position)
         if match is None:
@@ -360,15 +380,10 @@ class _Lexer:
         word = match.group()
         self.position = match.end()
         if len(word) == 1:
-            if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.position):
-                self.put("*")  # 4.5 x 10^{33}
-            elif word == "h" and self.follows_number() and _NEXT_NUMBER.match(source, self.position):
-                self.put("text", word)  # 2 h 30 min
-            else:
-                self.put("sym", word)
+            self.letter(word)
         elif (token := self.named(word)) is not None:
             self.put(*token)
-        elif self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous):
+        elif self.is_unit(word) or self.is_word(word) or self.is_plural(word):
             self.position = self.end_of_words(match.end())
             self.words(source[match.start() : self.position])
         else:
@@ -376,30 +391,39 @@ class _Lexer:
                 self.put("sym", letter)
                 self.spaced = False
 
-    def is_unit(self, word: str, previous: MathToken | None) -> bool:
+    def letter(self, letter: str) -> None:
+        """Append the token of a single letter: a variable, an x that multiplies, or the h of hours."""
+        if letter in "xX" and self.follows_number() and _TEN.match(self.source, self.position):
+            self.put("*")  # 4.5 x 10^{33}
+        elif letter == "h" and self.follows_number() and _NEXT_NUMBER.match(self.source, self.position):
+            self.put("text", letter)  # 2 h 30 min
+        else:
+            self.put("sym", letter)
+
+    def is_unit(self, word: str) -> bool:
         """Whether `word` is the unit of the number, π or bracket before it."""
-        if previous is None or (previous.kind != "num" and previous.text not in (")", "}", "rset", "pi")):
+        if not self.follows_number() and self.previous.text not in (")", "}", "rset", "pi"):
             return False
         if word in _BARE_UNITS or word in ("pct", "percent"):
             return True
         return len(word) >= 3 and unit_of(word) is not None
 
-    def is_word(self, word: str, previous: MathToken | None) -> bool:
+    def is_word(self, word: str) -> bool:
         """Whether two or more letters are an English word or the end of an ordinal (`2nd`), not a product of variables.
 
         Two letters count only if they are listed. `nRT` and up to six usual variables are a product.
         """
         if len(word) == 2:
             if word in ("st", "nd", "rd"):
-                return previous is not None and (previous.kind == "num" or previous.text in ("^", "{"))  # a + nd
+                return self.follows_number() or self.previous.text in ("^", "{")  # in a + nd it is a product
             return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to")
         if len(word) <= 4 and word[0].islower() and word[-1].isupper():
             return False  # nRT is a product
         return not (len(word) <= 6 and _PRODUCT_LETTERS.issuperset(word))
 
-    def is_plural(self, word: str, previous: MathToken | None) -> bool:
+    def is_plural(self, word: str) -> bool:
         """Whether a plural behind a number says what was counted (`5 ways`), though its letters could be variables."""
-        counted = previous is not None and previous.kind == "num" and self.spaced
+        counted = self.follows_number() and self.spaced
         # `_PRODUCT_LETTERS` has no other vowels than a and u, and a plural has a vowel: `2 abcs` is a product as well.
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
@@ -407,10 +431,12 @@ class _Lexer:
         """Return where a phrase ends, a run of words with only spaces between. end: the end of the first word."""
         source = self.source
         while (space := _BETWEEN_WORDS.match(source, end)) is not None:
-            more = _WORD.match(source, space.end())
-            if more is None or more.group() in FUNCTIONS or (len(more.group()) == 1 and more.group() not in "aA"):
+            following = _WORD.match(source, space.end())
+            word = following[0] if following is not None else ""
+            # A letter is a variable, but for the article.
+            if following is None or word in FUNCTIONS or (len(word) == 1 and word not in "aA"):
                 break
-            end = more.end()
+            end = following.end()
         return end
 
     def sign(self, match: re.Match[str]) -> None:

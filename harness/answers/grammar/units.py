@@ -99,8 +99,8 @@ _TABLE = (
     ("unit 单位", "1", "sided"),
     ("倍", "1", "metre/metre"),
 )
-"""Rows (names of a unit, how many of another it is, this other unit). A third entry
-that is no unit of a row above is a new dimension.
+"""Rows (names of a unit, how many of another it is, this other unit). A third entry that is no unit of a row above is a
+new dimension.
 """
 
 _SYMBOLS = {
@@ -118,21 +118,30 @@ _PREFIXES = (
 """Rows (prefix of a symbol, of an English name, of a Chinese name, how many units it makes); "" for none."""
 
 _BY_SYMBOL: dict[str, Unit] = {}
+"""Units by their symbols, with each prefix: mW and MW."""
+
 _BY_NAME: dict[str, Unit] = {}
+"""Units by their names, in lower case and singular."""
+
 _IN_ANY_CASE: dict[str, Unit] = {}
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
 _SQUARE = regex(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
 _CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
-"""Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
+"""`_SQUARE`, `_CUBIC`: nothing stands before 平方 and 立方 in their unit: 千平方米 is 1,000 square metres, no 平方千米.
+"""
+
 _DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
 _UNDER_SLASH = regex(r"/\s*\(([\w\s·*^-]+)\)")
 """What a slash divides by: the mol K of J/(mol K)."""
 _FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
-_PURE = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
+"""A symbol or name in a unit, with its exponent: the s^2 of m/s^2."""
+
+_SIGNS_OF_UNIT = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
 _EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
+"""Words that keep their final s, though it makes most words a plural."""
 
 
 @lru_cache(maxsize=1_024)
@@ -148,20 +157,21 @@ def _unit_of(words: str) -> Unit | None:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
     text = _UNDER_SLASH.sub(lambda m: "/" + "/".join(re.split(r"[\s·*]+", m[1].strip())), text)
-    if _PURE.fullmatch(text) is None:
+    if _SIGNS_OF_UNIT.fullmatch(text) is None:
         return None
     text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", with_slashes(text))
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text).replace("squared", "^2").replace("cubed", "^3")
     exponents, factor = Counter[str](), Fraction(1)
-    for index, part in enumerate(text.split("/")):
+    for n_slashes, part in enumerate(text.split("/")):
         if _FACTOR.sub("", part).strip("*·. "):
             return None
         for name, power in _FACTOR.findall(part):
-            if (unit := _named(name)) is None:
+            unit = _named(name)
+            if unit is None:
                 return None
-            exponent = int(power or 1) * (-1 if index else 1)  # the exponents behind a slash are negative
-            for base, times in unit.dimension:
-                exponents[base] += times * exponent
+            exponent = int(power or 1) * (-1 if n_slashes else 1)  # behind a slash the exponents are negative
+            for base, base_exponent in unit.dimension:
+                exponents[base] += base_exponent * exponent
             factor *= unit.factor**exponent
     return Unit(tuple(sorted((base, power) for base, power in exponents.items() if power)), factor)
 
@@ -178,25 +188,26 @@ def with_slashes(words: str) -> str:
 
 
 def _singular(word: str) -> str:
+    """Return `word` without the s of a plural."""
     return word if word in _NO_PLURAL else word.removesuffix("s")
 
 
 def _fill_tables() -> None:
     """Fill `_BY_SYMBOL`, `_BY_NAME` and `_IN_ANY_CASE` from the rows, with prefixes for units that have a symbol."""
-    for names_of_unit, factor, other in _TABLE:
-        known = _unit_of(other) or Unit(((other, 1),), Fraction(1))
-        unit, spelled = Unit(known.dimension, known.factor * Fraction(factor)), names_of_unit.split()
-        symbols = [symbol for symbol, name in _SYMBOLS.items() if name in spelled]
+    for row, factor, other_name in _TABLE:
+        other = _unit_of(other_name) or Unit(((other_name, 1),), Fraction(1))
+        unit, unit_names = Unit(other.dimension, other.factor * Fraction(factor)), row.split()
+        symbols = [symbol for symbol, name in _SYMBOLS.items() if name in unit_names]
         for short, english, chinese, size in _PREFIXES if symbols else ():
             prefixed = unit._replace(factor=unit.factor * Fraction(size))
+            # A symbol takes each prefix that has a short form, and stands without one.
             _BY_SYMBOL.update({short + symbol: prefixed for symbol in symbols if short or size == "1"})
-            joined = [(english if name.isascii() else chinese, name) for name in spelled]
-            _BY_NAME.update({prefix + name: prefixed for prefix, name in joined if prefix})
-        _BY_NAME.update(dict.fromkeys(spelled, unit))
-    times_spelled = Counter(map(str.lower, _BY_SYMBOL))
-    _IN_ANY_CASE.update(
-        {symbol.lower(): unit for symbol, unit in _BY_SYMBOL.items() if times_spelled[symbol.lower()] == 1}
-    )
+            prefix_and_name = [(english if name.isascii() else chinese, name) for name in unit_names]
+            _BY_NAME.update({prefix + name: prefixed for prefix, name in prefix_and_name if prefix})
+        _BY_NAME.update(dict.fromkeys(unit_names, unit))
+    count = Counter(map(str.lower, _BY_SYMBOL))
+    _IN_ANY_CASE.update({symbol.lower(): unit for symbol, unit in _BY_SYMBOL.items() if count[symbol.lower()] == 1})
+    # Of two symbols that differ in case, the usual one: a kilometre is no Km.
     _IN_ANY_CASE.update({symbol: _BY_SYMBOL[symbol] for symbol in names("nm um mm cm km mg kg ml ns ms")})
     _BY_SYMBOL.update(d=_BY_NAME["day"], t=_BY_NAME["ton"])
 
@@ -204,15 +215,15 @@ def _fill_tables() -> None:
 _fill_tables()
 
 
-def noun_of(words: str) -> str:
-    """Return a noun behind a number in lower case and singular, so that two of them can be compared: "5 Apples"."""
-    return " ".join(_singular(word) for word in re.findall(r"[^\W_]+", words.lower()) if word not in _NO_NOUN)
-
-
 _NO_NOUN = names(
     "a all altogether different distinct each in left now of overall possible remain remaining the today total"
 )
 """Words beside what was counted that do not name it: 5 apples left in all are 5 apples."""
+
+
+def noun_of(words: str) -> str:
+    """Return a noun behind a number in lower case and singular, so that two of them can be compared: "5 Apples"."""
+    return " ".join(_singular(word) for word in re.findall(r"[^\W_]+", words.lower()) if word not in _NO_NOUN)
 
 
 def same_noun(first: str, second: str) -> bool:
@@ -274,23 +285,32 @@ FUNCTION_WORDS = names(
 """The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
 
 _CONTRACTED = regex(r"n['’]t\b")
+"""The end of "isn't", "doesn't"."""
+
 _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
 )
+"""Plurals without an s, and words that may end what was counted as a plural does: "3 apiece", "12 total"."""
+
 _ADJECTIVES_IN_ING = names(
     "remaining matching missing winning losing increasing decreasing crossing existing working outstanding"
 )
+"""Adjectives that may begin what was counted; other words in -ing begin a phrase: "12 excluding reflections"."""
+
 _SINGULAR_IN_S = names(
     "yes times vs versus equals gives fails works holds satisfies means remains makes says lies needs percents squares "
     "cubes always"
 )
+"""Words in -s that are no plurals."""
+
 _DENYING_OR_COMPUTING = names(
     "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
     "valid false true more less fewer greater than least most above below over under about approximately approx "
     "around roughly almost nearly squared cubed if unless when except plus minus mod modulo base factorial divided "
     "multiplied half double twice percent impossible undefined maybe possibly extraneous discarded spurious score"
 )
+"""Words behind a number that deny it, compare it, qualify it or compute with it."""
 
 
 def split_scale(words: str) -> tuple[Fraction, str]:
@@ -328,10 +348,10 @@ def is_counted(words: str, singular: bool = False) -> bool:
     wrong", "or more", "squared". singular: the number is 1, so a noun in the singular counts too.
     """
     if _CHINESE.search(words):
-        noun = words[1:]
+        noun = words[1:]  # behind the classifier
         is_noun = len(noun) != 1 or noun in _NOUNS_OF_ONE_SIGN
         return words[:1] in _CLASSIFIERS and is_noun and not _CHANGES.search(words) and len(words) <= _MAX_COUNTED_SIGNS
-    parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()
+    parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()  # the blank lets the pattern take all of the words
     if parts and parts[0].endswith("ing") and parts[0] not in _ADJECTIVES_IN_ING:
         return False  # "12 excluding reflections"
     if not parts and words.lower().startswith("in "):

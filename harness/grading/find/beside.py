@@ -20,9 +20,11 @@ from harness.answers.grammar.units import FUNCTION_WORDS, split_scale, unit_of
 from harness.core.patterns import regex
 
 BEFORE_CHARS, BEHIND_CHARS = 200, 80
-"""Longest text before and behind a box that is read."""
+"""Longest text before and behind a box that is read, in characters."""
 
 _DELIMITER = regex(r"\\\\|\\[()\[\]$]|\$\$?")
+"""The beginning or end of a formula, or one of two signs that contain such a sign: `\\\\`, `\\$`."""
+
 _NUMBER = regex(
     r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
     r"|(?<=\d)[eE](?=[-+\d]))++"
@@ -33,6 +35,8 @@ _PASSED = (
     r"(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text"
     r"|mathrm|color)(?![A-Za-z])|[*_])"
 )
+"""Layout and marks between a value and the sign or relation before it."""
+
 _OPENS = regex(
     r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
     r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
@@ -40,15 +44,23 @@ _OPENS = regex(
     rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}+(?P<sign>[-−+]?){_PASSED}{{0,20}}+"
     rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}+\Z"
 )
+"""Inside a formula: the end of what stands before a value that is no part of a larger expression, with its sign and
+currency.
+"""
+
 _OPERATOR_IN_TEXT = regex(
     r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d)[\s{$\\(]*\Z"
 )
 _OPERATOR_BEFORE_FORMULA = regex(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
 _SIGN_IN_TEXT = regex(r"(?:[=≈]\s{0,9}(?P<sign>[-−])\s{0,9})?(?P<money>\\\$|[€£¥￥])?[\s*_]{0,9}\Z")
+"""Outside of formulas: the sign and the currency directly before a value; both may be missing."""
+
 _BEFORE_UNIT = regex(
     r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
     r"(?:[\s~}$]|\\(?:[,;:! ]|q?quad(?![a-z]))|\(\s*(?:in\s+)?(?=[A-Za-z°/]+\)))*"
 )
+"""What may stand between a value and its unit: layout, "units:", an opening bracket."""
+
 _PERCENT = regex(r"\\?%|percent\b|per\s+cent\b")
 _DEGREES = regex(
     r"\^?\s*+\{?\s*+(?:\\circ|°)\s*+\}?\s*+(?:\\(?:text|mathrm|rm)\s*+\{?\s*+)?(?P<scale>[CF])?(?![A-Za-z])"
@@ -64,10 +76,12 @@ _WORDS = regex(
     r"|[\u4e00-\u9fff]{1,6}(?:/[\u4e00-\u9fff]{1,4})?"
 )
 _ENDS = regex(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
-_PART = regex(
+_CONTINUES = regex(
     r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]"
     r"|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
 )
+"""An operator, digit, letter, command or call directly behind a value, which makes it a part of an expression."""
+
 _COMPUTES = regex(r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b")
 _AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
 """Names of units that are words, too: they are units only alone and at the end of a statement."""
@@ -75,38 +89,39 @@ _AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
 
 def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
     """Return the value of a box of text[lo:hi] with what belongs to it; None if it is a part of a larger expression."""
+    value = box.content
     behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
-    start = formula_around(text, box.outer_start, lo)
+    start = _formula_around(text, box.outer_start, lo)
+    # inside, outside: the text behind the box in its formula, and the text behind the formula
     if start is None:
         line = text[max(lo, box.outer_start - BEFORE_CHARS) : box.outer_start].rpartition("\n")[2]
         if _OPERATOR_IN_TEXT.search(line):
             return None
-        sign = _SIGN_IN_TEXT.search(line)
+        before = _SIGN_IN_TEXT.search(line)
         inside, outside = "", behind
     else:
-        sign = _OPENS.search(text[start : box.outer_start])
-        closing = next((match for match in _DELIMITER.finditer(behind) if match.group() not in ("\\\\", "\\$")), None)
-        inside, outside = (behind, "") if closing is None else (behind[: closing.start()], behind[closing.end() :])
         if _OPERATOR_BEFORE_FORMULA.search(text, max(lo, start - 20), start):
             return None
-    if sign is None or (_PART.match(inside.lstrip(" }~")) and not _unit(box.content, inside)):
+        before = _OPENS.search(text[start : box.outer_start])
+        closing = next((match for match in _DELIMITER.finditer(behind) if match.group() not in ("\\\\", "\\$")), None)
+        inside, outside = (behind, "") if closing is None else (behind[: closing.start()], behind[closing.end() :])
+    if before is None or (_CONTINUES.match(inside.lstrip(" }~")) and not _unit(value, inside)):
         return None
-    if _COMPUTES.match(outside) or (start is None and _PART.match(outside) and not _unit(box.content, outside)):
+    if _COMPUTES.match(outside) or (start is None and _CONTINUES.match(outside) and not _unit(value, outside)):
         return None
-    value = box.content
     unit = _unit(value, inside) or ("" if inside.strip(" }~.,") else _unit(value, outside.lstrip(" *_")))
-    if sign["money"] and _NUMBER.fullmatch(value):
-        value = sign["money"] + value
-    if sign["sign"] in ("-", "−"):
+    if before["money"] and _NUMBER.fullmatch(value):
+        value = before["money"] + value
+    if before["sign"] in ("-", "−"):
         value = f"-{value}" if re.fullmatch(r"\s*\\?[$€£¥]?[\d.,]+\s*", value) else f"-({value})"
     return value + unit
 
 
-def formula_around(text: str, position: int, lo: int) -> int | None:
-    """Return where the formula around `position` begins; None outside a formula."""
+def _formula_around(text: str, position: int, lo: int) -> int | None:
+    """Return where the formula around `position` begins; None outside a formula. lo: first character that is read."""
     first = max(lo, position - BEFORE_CHARS)
-    first = max(first, text.rfind("\n\n", first, position) + 1)
-    opening: tuple[str, int] | None = None
+    first = max(first, text.rfind("\n\n", first, position) + 1)  # no formula goes on behind an empty line
+    opening: tuple[str, int] | None = None  # the sign that opened a formula, and where the formula begins
     for match in _DELIMITER.finditer(text, first, position):
         sign = match.group()
         if sign in ("\\(", "\\["):
@@ -124,7 +139,10 @@ def unit_behind(value: str, behind: str) -> str:
 
 
 def _unit(value: str, behind: str) -> str:
-    """Return the unit, percent sign or degree sign at the beginning of the text behind a number, as LaTeX; else ""."""
+    """Return the unit, percent sign or degree sign at the beginning of the text behind a number, as LaTeX; else "".
+
+    value: the number. Of a run of words the longest unit is taken, unless the words behind it make it another word.
+    """
     if not behind.strip(" .$*}\n") or _NUMBER.fullmatch(value) is None:
         return ""
     plain = _BEFORE_UNIT.sub("", unicodedata.normalize("NFKC", behind))
@@ -147,10 +165,10 @@ def _unit(value: str, behind: str) -> str:
         after = plain[len(name) :]
         if split_scale(name)[0] != 1:
             return f"\\text{{ {name} }}"
-        following = re.match(r"\s+([A-Za-z]+)\b", after)
-        links = following is not None and following[1].lower() in FUNCTION_WORDS and following[1].lower() != "per"
+        next_word = re.match(r"\s+([A-Za-z]+)\b", after)
+        goes_on = next_word is not None and next_word[1].lower() in FUNCTION_WORDS and next_word[1].lower() != "per"
         ends = _ENDS.match(after) is not None or not after[:1].isascii() or not name.isascii()
-        return f"\\text{{ {name} }}" if ends or (links and name.lower() not in _AMBIGUOUS) else ""
+        return f"\\text{{ {name} }}" if ends or (goes_on and name.lower() not in _AMBIGUOUS) else ""
     return ""
 
 

@@ -24,6 +24,8 @@ _MARKUP = regex(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
     r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
 )
+# Parts of patterns: an option letter, what joins two letters, letters in one run (ABC), the letters of a statement, and
+# what may stand between its words and its letters.
 _LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
 _AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或者?|还是|以?及|与|,\s*(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly|also)\s+)?"
 _COMMA = r"\s*[,，、;]\s*"
@@ -68,6 +70,8 @@ _ONLY_ONE_LEFT = regex(
     r"(?:satisfies|works|fits|matches|meets|remains|is\s+(?:left|possible|consistent))\b"
 )
 _WEAKLY_STATED = regex(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
+"""An option that is named, and chosen only if no other is."""
+
 _ENDS = regex(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
 """The end of a clause behind a letter. A letter before a verb ("option G confuses …") is discussed, not chosen."""
 
@@ -82,6 +86,8 @@ _DENIED_BEHIND = regex(
     r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|(?:均|都)?(?:不|错|有误)"
     r"|[)\s]*+\?)"
 )
+"""`_DENIED_BEFORE`, `_DENIED_BEHIND`: words beside a statement that deny it."""
+
 _FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d|[–-]\s*[A-Z](?![A-Za-z'’)]|\s+[a-z]))")
 _WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
@@ -92,11 +98,15 @@ _MARKED = regex(
     r"|[(（]([A-Z])[)）]",
     re.ASCII,
 )
+"""A letter in bold or in brackets."""
+
 _DISCUSSED = regex(r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fails?|ignores?|looks?|seems?|can|cannot)\b")
 """A verb behind a marked letter: the sentence discusses that option and chooses none."""
 
 _AT_THE_END = regex(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
 _LISTED_OPTION = regex(r"(?m)(?:^[ \t>*-]*+\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
+"""The label of an option that the reply lists: "B. 12" at the beginning of a line."""
+
 _OPTION_LABEL = regex(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 _OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
 
@@ -141,9 +151,9 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Ext
         start_of_search = match.start() + 1
         words = match["letters"]
         run = re.search(_RUN, words)
-        letters = list(run[0] if run is not None else re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words))
-        if len(letters) > len(set(letters)) and run is not None:
+        if run is not None and len(run[0]) > len(set(run[0])):
             continue  # ABBA is a word
+        letters = list(run[0]) if run is not None else re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
         if not all("A" <= letter.upper() <= last for letter in letters):
             continue
         # Forty characters reach the denial before a phrase; a longer look would take in the sentence before.
@@ -192,7 +202,7 @@ def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
 def _marked_choice(text: str, last: str) -> Extraction | None:
     """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None."""
     stripped = text.rstrip()
-    line_at = stripped.rfind("\n") + 1
+    line_at = stripped.rfind("\n") + 1  # where the last line begins
     if len({match[1] for match in _LISTED_OPTION.finditer(text)}) > 1:
         return None  # a list of options
     line = stripped[line_at:]
@@ -204,11 +214,12 @@ def _marked_choice(text: str, last: str) -> Extraction | None:
         return Extraction(letter, start, start + 1, "letter")
     # The last line is tried before the whole text: marks further up may be the options under discussion.
     for begin in (line_at, 0):
+        # `lastindex` is the group of the pattern that holds the letter.
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
         marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]
         if len({letter for letter, _ in marks}) == 1:
-            letter, match = marks[-1]
-            return Extraction(letter, *match.span(match.lastindex or 0), "letter")
+            letter, mark = marks[-1]
+            return Extraction(letter, *mark.span(mark.lastindex or 0), "letter")
         if marks:
             return None
     return None

@@ -39,28 +39,36 @@ from harness.grading.find.sentence import concluded, is_refused, statement_end
 from harness.grading.find.several import join_boxes, parts_of, with_box_before
 from harness.grading.find.values import COMMAND, FORMULA, NUMBER, UNSTATED, WORD, Extraction, Method, sentence_around
 
-MAX_BEHIND_CHARS = 6_000
+_MAX_BEHIND_CHARS = 6_000
 """A text behind an answer is read up to this many characters at its end."""
 
 MAX_LINE_CHARS = 200
-MAX_CHINESE_SIGNS = 8
-"""Longest line that is nothing but an answer: characters, and Chinese characters; more are a sentence."""
+"""Longest line that is nothing but an answer, in characters; a longer one is a sentence."""
 
+_MAX_CHINESE_SIGNS = 8
+"""Largest number of Chinese characters in such a line."""
 
 _LIST_LINK = regex(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*(?:[a-z]\s*=\s*)?")
+"""What joins two numbers or formulas to one answer, perhaps with the name of the second: 2 and 3; x = 2, y = 3."""
+
 _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
 _FORMULA_LINK = regex(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
+"""What joins two formulas of a labelled answer; a unit may stand behind the first."""
+
 _UNIT_BEHIND_FORMULA = regex(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
 _ALTERNATIVE = regex(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")
 _TUPLE = regex(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
+_MAX_TUPLE_CHARS = 240
 _SPOKEN_ANSWER = regex(
     r"(?i)(?:\A\s*|\n[ \t]*+)(yes|no|true|false)\b"
     r"(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
     r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must"
     r"|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
+"""An answer in words: "Yes, it is.", "The day is Tuesday."."""
+
 _STATEMENT_END = regex(
     r"""(?x) \n | (?i:</?answer>|</final_answer>) | \[/ANSWER\] | <\|end_of_box\|>
     | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
@@ -73,7 +81,11 @@ _BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
 """The marks of bold text, `**84**`; those of a power, `2**3`, stand between its parts."""
 
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
+"""Bold text that ends a reply."""
+
 _MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*+")
+"""Marks between a label and its answer."""
+
 _REMARK = regex(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
@@ -124,6 +136,8 @@ _FORMULA_BEFORE = regex(
 
 _ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
 _SPECIAL = regex(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
+"""A special token of a model, printed as text."""
+
 _STRUCK_OUT = regex(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
 _HEADING = regex(r"(?m)^#{1,3}[ \t]+")
 _ANSWER_HEADING = regex(
@@ -185,20 +199,20 @@ def extract_from(
 ) -> Extraction | None:
     """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none. Positions: in `text`.
 
-    last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
-    answer, else None. truncated: max_tokens cut the reply.
+    kind: how the answer is compared (`AnswerKind`). last: the last option letter of a choice. parts: number of values
+    of the reference, if boxes side by side are one answer, else None. truncated: max_tokens cut the reply.
     """
     text = _without_struck_out(text, lo, hi)
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
         return None if is_broken(text, box, lo, end) else _of_box(text, box, boxes, lo, hi, kind, parts, last)
-    # Only the tail is searched, so that the patterns below see a bounded text.
+    # No box holds anything. Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
-    tail = _plain_tail(text[lo:hi])
+    tail = _plain_tail(text[lo:hi])  # from here on, positions are those in the tail
     extraction = _choice_in_prose(tail, last) if kind == "choice" else None
     extraction = extraction or _after_label(tail, 0, len(tail), kind)
     # A broken box announced an answer that is lost; a number before it would be a guess.
@@ -213,30 +227,29 @@ def extract_from(
     if parts is not None and _lacks_values(extraction, parts):
         extraction = extraction._replace(method=UNSTATED)
     extraction = _with_unit(extraction, tail, kind)
-    # Up to here positions count from the beginning of the tail.
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
-# --- boxes ---
 def _lacks_values(extraction: Extraction, parts: int) -> bool:
     """Whether an answer without a label holds fewer than `parts` values, so that others may stand on other lines."""
     unlabelled = extraction.method in ("line", "formula", "number")
     return unlabelled and letters_of(extraction.answer) is None and parts_of(extraction.answer) < parts
 
 
+# --- boxes ---
 def _of_box(
     text: str, box: Box, boxes: Iterator[Box], lo: int, hi: int, kind: str, parts: int | None, last: str
 ) -> Extraction:
     """Return the answer of a reply whose last filled box is `box`: the box, or a statement that replaces it.
 
-    boxes: the boxes before it. The other parameters are those of `extract_from`.
+    boxes: the boxes before it, the last one first. The other parameters are those of `extract_from`.
     """
     statement = _final_formula_behind(text, box.outer_end, hi)
     if statement is None and kind == "choice" and not _names_options(box.content, last):
         statement = _choice_beside(text, box, lo, hi, last)
     if statement is not None:
         return statement
-    whole, states = box, True
+    whole, states = box, True  # the boxes of the answer as one, and whether they state it
     if kind == "choice":
         joined = join_boxes(text, box, boxes, 2)
         whole = box if letters_of(joined.content) is None else joined
@@ -245,35 +258,38 @@ def _of_box(
     else:
         whole = join_boxes(text, box, boxes, parts)
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
-    if parts is not None and parts_of(whole.content) < parts and text.count("boxed", lo, box.start - 6) >= parts - 1:
-        states = False  # the other values may stand in the other boxes
-    if not states or guards_box(text, whole.outer_start, box.outer_end, lo, hi):
-        return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi))
+    if parts is not None and parts_of(whole.content) < parts:
+        n_before = text.count("boxed", lo, box.start - len("boxed{"))
+        states = states and n_before < parts - 1  # else the other values may stand in the boxes before
+    value: str | None = whole.content
     if whole is box and kind in ("integer", "number", "expression"):
         value = beside_box(text, box, lo, hi)
-        if value is None:
-            return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi))
-        answer = answer if value == answer.answer else answer._replace(answer=value)
+    if value is None or not states or guards_box(text, whole.outer_start, box.outer_end, lo, hi):
+        return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi))
+    answer = answer if value == answer.answer else answer._replace(answer=value)
     return _with_text_behind(answer, text, box.outer_end, hi, kind, last)
 
 
 def _opened(answer: Extraction, text: str, begin: int, finish: int) -> Extraction:
-    """Return an answer that text[begin:finish] leaves open."""
+    """Return `answer` as one that is undecided, because the words text[begin:finish] leave it open."""
     return answer._replace(method=UNSTATED, opened_by=" ".join(text[begin:finish].split()))
 
 
 def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
-    """Return an answer with what the text behind it adds: words that take it back open it, and a value that it states
-    as an answer must get the same verdict.
+    """Return an answer with what text[end:hi], the text behind it, adds.
+
+    Words that take it back leave it open, unless a label behind them states another answer, which replaces it. A value
+    that is stated as an answer must get the same verdict.
     """
-    lo = max(end, hi - MAX_BEHIND_CHARS)
+    lo = max(end, hi - _MAX_BEHIND_CHARS)
     # Nothing stands behind most boxes.
     if len(text[end:hi].strip(" \t\n$.。*)}]\\")) < 2:
         return answer
-    if (taken := correction(text, lo, hi)) is not None:
-        replaced = _after_label(text, taken[0], hi, kind) if kind != "choice" else None
-        opened = _opened(answer, text, *sentence_around(text, *taken, lo, hi))
-        return opened if replaced is None or replaced.method == UNSTATED else replaced
+    if (taken_back := correction(text, lo, hi)) is not None:
+        corrected = _after_label(text, taken_back[0], hi, kind) if kind != "choice" else None
+        if corrected is not None and corrected.method != UNSTATED:
+            return corrected
+        return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi))
     if kind == "choice":
         stated = _choice_in_prose(text[lo:hi], last, only_stated=True)
     else:
@@ -335,25 +351,24 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extr
     from harness.grading.find.choice import choice_in_prose, stated_choice
 
     letter = stated_choice(text, last) if only_stated else choice_in_prose(text, last)
-    taken = None if letter is None else correction(text, letter.end, len(text))
-    if letter is None or taken is None:
+    taken_back = None if letter is None else correction(text, letter.end, len(text))
+    if letter is None or taken_back is None:
         return letter
-    return _opened(letter, text, *sentence_around(text, *taken, 0, len(text)))
+    return _opened(letter, text, *sentence_around(text, *taken_back, 0, len(text)))
 
 
 def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
-    """Return the answer that the last label of text[lo:hi], or else its last JSON field "answer", states."""
+    """Return the answer of the last JSON field "answer" of text[lo:hi], or else of its last label; None without one."""
     if (field := in_json(text[:hi], lo)) is not None:
         return field
-    label = None
-    for label in labels(text, lo, hi):  # noqa: B007  only the last one is wanted
-        pass
-    if label is None or (answer := _labelled(text, label.end, hi, kind)) is None:
+    *_, label = (None, *labels(text, lo, hi))
+    answer = None if label is None else _labelled(text, label.end, hi, kind)
+    if label is None or answer is None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
         return _opened(answer, text, *sentence_around(text, label.start, answer.end, lo, hi))
-    if (taken := correction(text, answer.end, hi)) is not None:
-        return _opened(answer, text, *sentence_around(text, *taken, lo, hi))
+    if (taken_back := correction(text, answer.end, hi)) is not None:
+        return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi))
     behind = _concluded(text, answer.end, hi) if kind not in ("choice", "text") else None
     return answer if behind is None else answer._replace(behind=(behind.answer,))
 
@@ -432,7 +447,10 @@ def _with_unit(answer: Extraction, text: str, kind: str) -> Extraction:
 
 # --- neither box nor label ---
 def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | None:
-    """Return the answer of the last line or the last sentence; None if the reply gives up or states nothing."""
+    """Return the answer of the last line or the last sentence; None if the reply gives up or states nothing.
+
+    joins_parts: several values beside one another may be one answer.
+    """
     if _GIVES_UP.search(tail) is not None:
         return None
     bold = _BOLD_END.search(tail) if kind == "text" else None
@@ -448,30 +466,24 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
     # A code block may compute with numbers, and an aside repeats a rounded number: neither is the answer.
     for ignored in (_CODE_BLOCK, _ASIDE):
         tail = ignored.sub(lambda match: " " * len(match.group()), tail)
-    extraction = chain or _whole_line(tail, kind)
-    if extraction is None and kind not in ("text", "choice"):
-        extraction = _last_value(tail, joins_parts)
-    if extraction is None and kind in ("text", "choice"):
-        extraction = (
-            _last_formula(tail, joins_parts=False)
-            or _last_number(tail)
-            or (_last_words(tail) if kind == "text" else None)
-        )
+    extraction = chain or _whole_line(tail, kind) or _last_value(tail, kind, joins_parts)
     if extraction is None or extraction.method not in ("formula", "number"):
         return extraction
     finish = statement_end(tail, extraction.start, extraction.end)
     if finish is None:
         return _opened(extraction, tail, *sentence_around(tail, extraction.start, extraction.end, 0, len(tail)))
-    return (
-        extraction._replace(answer=tail[extraction.start : finish], end=finish)
-        if extraction.method == "number"
-        else extraction
-    )
+    if extraction.method == "formula":
+        return extraction
+    return extraction._replace(answer=tail[extraction.start : finish], end=finish)
 
 
-def _last_value(tail: str, joins_parts: bool) -> Extraction | None:
-    """Return the last formula or number of a text, or the number in words of its last sentence."""
-    return _last_formula(tail, joins_parts) or _last_number(tail, joins_parts) or _in_words(tail)
+def _last_value(tail: str, kind: str, joins_parts: bool) -> Extraction | None:
+    """Return the last formula of a text, else its last number, else what its last sentence states in words."""
+    joins_parts = joins_parts and kind not in ("text", "choice")
+    value = _last_formula(tail, joins_parts) or _last_number(tail, joins_parts)
+    if value is not None or kind == "choice":
+        return value
+    return _last_words(tail) if kind == "text" else _in_words(tail)
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:
@@ -485,22 +497,28 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     answer = _REMARK.sub("", answer)
     if not answer or len(answer) > MAX_LINE_CHARS or "\n" in answer or re.match(r"(?i)(?:wrong|incorrect)\b", answer):
         return None
-    words = WORD.findall(COMMAND.sub("", _ENVIRONMENT.sub("", answer)))
-    if len(words) > 2 and (kind == "text" or number_in_words(answer) is None):
+    if _is_sentence(answer, kind):
         return None
-    numbers = list(NUMBER.finditer(answer)) if kind not in ("text", "choice") else []
-    is_value = kind in ("integer", "number") and bool(words)
-    if numbers and (is_value or (len(numbers) == 1 and len(_CHINESE.findall(answer[: numbers[0].start()])) > 1)):
-        return None  # the number is looked for as that of a sentence
-    words_beside_formula = FORMULA.search(answer) is not None and WORD.search(FORMULA.sub("", answer)) is not None
-    if words_beside_formula or len(_CHINESE.findall(answer)) > MAX_CHINESE_SIGNS:
-        return None  # a sentence
     # If words were cut out of the middle of the answer, it has no position in the text.
     begin = tail.find(answer)
     if begin < 0:
         return None
     states = kind in ("text", "choice") or _line_states(tail, answer, begin)
     return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
+
+
+def _is_sentence(line: str, kind: str) -> bool:
+    """Whether a line says more than an answer: it has words beside a formula or a number, or too many of them."""
+    words = WORD.findall(COMMAND.sub("", _ENVIRONMENT.sub("", line)))
+    if len(words) > 2 and (kind == "text" or number_in_words(line) is None):
+        return True
+    numbers = list(NUMBER.finditer(line)) if kind not in ("text", "choice") else []
+    if numbers and kind in ("integer", "number") and words:
+        return True
+    if len(numbers) == 1 and len(_CHINESE.findall(line[: numbers[0].start()])) > 1:
+        return True
+    words_beside_formula = FORMULA.search(line) is not None and WORD.search(FORMULA.sub("", line)) is not None
+    return words_beside_formula or len(_CHINESE.findall(line)) > _MAX_CHINESE_SIGNS
 
 
 def _line_states(tail: str, line: str, begin: int) -> bool:
@@ -533,25 +551,24 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
 
 
 def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
-    """Return the last number, or the point in brackets that holds it: 4, or (3, 4); None without one.
+    """Return the last number with what belongs to it: 4, 2√5, about 4, x = 4, or the point (3, 4); None without one.
 
-    joins_parts: numbers that commas, "and" or "or" join to the last one belong to the answer.
+    joins_parts: numbers that commas, "and" or "or" join to the last one belong to the answer; so do those before a
+    number with a name.
     """
     numbers = [number for number in NUMBER.finditer(tail) if tail[number.start() - 1 : number.start()] != "^"]
     if not numbers:
         return None
-    joins_parts = (
-        joins_parts or _NAME_BEFORE.search(tail, max(0, numbers[-1].start() - 8), numbers[-1].start()) is not None
-    )
-    start, end = (_first_of_chain(numbers, tail) if joins_parts else numbers[-1]).start(), numbers[-1].end()
+    last = numbers[-1]
+    joins_parts = joins_parts or _NAME_BEFORE.search(tail, max(0, last.start() - 8), last.start()) is not None
+    start, end = (_first_of_chain(numbers, tail) if joins_parts else last).start(), last.end()
     if (formula := _FORMULA_BEFORE.search(tail, max(0, start - 60), start)) is not None:
         start = formula.start()
     if (rounded := _ABOUT.search(tail, max(0, start - 20), start)) is not None:
         start = rounded.start()
-    if start < numbers[-1].start() and (name := _NAME_BEFORE.search(tail, max(0, start - 8), start)) is not None:
+    if start < last.start() and (name := _NAME_BEFORE.search(tail, max(0, start - 8), start)) is not None:
         start = name.start()
-    # The search begins 240 characters before the number, about the longest that `_TUPLE` can match.
-    for point in _TUPLE.finditer(tail, max(0, start - 240)):
+    for point in _TUPLE.finditer(tail, max(0, start - _MAX_TUPLE_CHARS)):
         if point.start() < start and point.end() > end and not WORD.search(point.group()):
             start, end = point.span()
     return Extraction(tail[start:end], start, end, "number")
@@ -584,10 +601,7 @@ def _last_words(tail: str) -> Extraction | None:
 
 # --- layout ---
 def _without_struck_out(text: str, lo: int, hi: int) -> str:
-    r"""Replace struck-out text of the end of text[lo:hi] by spaces of the same length: `~~\boxed{5}~~` states nothing.
-
-    <s> and </s> around the whole text are a model's signs of its ends.
-    """
+    r"""Return `text` with spaces for what is struck out at the end of text[lo:hi]: `~~\boxed{5}~~` states nothing."""
     lo = max(lo, hi - TAIL_CHARS)
     # A plain text search, which is faster than a pattern: this runs for each response.
     if text.find("~~", lo, hi) < 0 and text.find("</", lo, hi) < 0:
@@ -595,23 +609,36 @@ def _without_struck_out(text: str, lo: int, hi: int) -> str:
     tail = text[lo:hi]
 
     def blank(struck: re.Match[str]) -> str:
-        line = tail[tail.rfind("\n", 0, struck.start()) + 1 : struck.start()]
-        is_layout = line.count("{") > line.count("}") or line.count("$") % 2 if struck[1] is None else (
-            struck[1].lower() == "s" and not tail[: struck.start()].strip() and not tail[struck.end() :].strip()
-        )  # fmt: skip
-        return struck.group() if is_layout else " " * len(struck.group())
+        return struck.group() if _is_layout(tail, struck) else " " * len(struck.group())
 
     return text[:lo] + _STRUCK_OUT.sub(blank, tail) + text[hi:]
+
+
+def _is_layout(text: str, struck: re.Match[str]) -> bool:
+    """Whether the marks of a match of `_STRUCK_OUT` strike nothing out.
+
+    ~~ in a formula is a wide space; <s> and </s> around the whole text are a model's signs of its ends.
+    """
+    if struck[1] is None:  # ~~
+        line = text[text.rfind("\n", 0, struck.start()) + 1 : struck.start()]
+        return line.count("{") > line.count("}") or line.count("$") % 2 == 1
+    is_whole = not text[: struck.start()].strip() and not text[struck.end() :].strip()
+    return struck[1].lower() == "s" and is_whole
 
 
 def _plain_tail(tail: str) -> str:
     """Replace headings and HTML tags by labels, spaces or line breaks of the same length, so that positions stay.
 
-    A text with no closing tag and no <br> keeps its tags, for `a<b>c` may be mathematics.
+    A text with no closing tag and no <br> keeps its tags, since `a<b>c` may be mathematics.
     """
     if "#" in tail or "**" in tail or "【" in tail:
         tail = _ANSWER_HEADING.sub(lambda heading: f"{heading[1]}:".ljust(len(heading.group())), tail)
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
-    return _HTML.sub(lambda tag: ("\n" if _HTML_BREAK.match(tag.group()) else " ") + " " * (len(tag.group()) - 1), tail)
+
+    def blank(tag: re.Match[str]) -> str:
+        first = "\n" if _HTML_BREAK.match(tag.group()) else " "
+        return first.ljust(len(tag.group()))
+
+    return _HTML.sub(blank, tail)

@@ -11,27 +11,28 @@ from __future__ import annotations
 
 from harness.core.patterns import regex
 
-DENYING = (
+# Words of English, alternatives of a pattern, by what they do to a value.
+_DENYING = (
     r"not|used\s+to|\w+n['’]t|cannot|never|neither|nor|wrong|incorrect|false|mistaken|impossible"
     r"|invalid|rejected|excluded"
 )
-DOUBTING = (
+_DOUBTING = (
     r"perhaps|maybe|might|may\s+be|possibly|could|guess\w*|unsure|unclear|apparently|supposedly"
     r"|claims?|claimed"
 )
-SUPPOSING = (
+_SUPPOSING = (
     r"if|unless|whether|suppos\w+|assum\w+|provided|imagine|would(?<![Ii] would)|were\s+(?:it|the|we"
     r"|n)|had\s+(?:we|it|the)|except|in\s+case|as\s+long\s+as|given\s+that|hypothes[ie]s|in\s+(?:the|this|that)\s+\w*\s*case|at\s+best|should\s+the"
 )
-BOUNDING = (
+_BOUNDING = (
     r"at\s+(?:least|most)|(?:more|less|fewer|greater|larger|smaller|other|rather)\s+than|up\s+to"
     r"|between|remaining|twice|half"
 )
-OTHERS = (
+_OTHERS = (
     r"some(?:one|body)|(?:students?|people|others)\s+(?:may|might|would|could|say|said|think|thought"
     r"|believe|claim)|(?:expected|reference|official)\s+(?:answer|result)"
 )
-CORRECTING = (
+_CORRECTING = (
     r"wait|oops|hmm+|hold\s+on|hang\s+on|sorry|apolog\w+|corrections?|corrected|mistakes?|mistaken|errors?"
     r"|typo|nope|ugh"
     r"|miscalculat\w+|miscount\w*|misread|overlooked|forgot(?:ten)?|missed|scratch\s+that|strike\s+that|never\s+mind"
@@ -47,6 +48,7 @@ CORRECTING = (
     r"|(?:only|just)\s+(?:an?\s+|part|half)|the\s+(?:real|true|new)\s+(?:answer|value|result)|off\s+by"
     r"|too\s+(?:large|small|big|low|high)"
 )
+# "That is wrong", "this step cannot work": what is spoken of, and the judgement.
 _SUBJECT = (
     r"(?:that|this|it|which|above|answer|result|reasoning|value|calculation|computation|step|argument"
     r"|something|check|verification|earlier|previous|i)"
@@ -55,11 +57,11 @@ _JUDGED = (
     r"wrong\w*|incorrect|invalid|impossible|fails?|not\s+(?:right|correct|quite|true|valid|work|match)"
     r"|cannot|can['’]t|off|isn['’]t|doesn['’]t|does\s+not"
 )
-CHINESE_GUARDS = (
+_CHINESE_GUARDS = (
     r"不是|不对|不能|不会|并非|不等于|错|可能(?!性)|也许|大概|如果|若|假设"
     r"|除非|设|猜|吗|是否|至少|至多|不超过|超过|不到|大于|小于|不足|约"
 )
-CHINESE_CORRECTIONS = (
+_CHINESE_CORRECTIONS = (
     r"等等|等一下|稍等|不太?对|(?<!是)不是|(?<!没)(?<!没有)错|抱歉|对不起|更正|纠正|修正|重新[想考审看]|再想|应为|应该[是为]|改[为成]|其实是|实际上是|漏[了算掉]|遗漏"
     r"|忘[了记]|失误|矛盾"
     r"|不符|不成立|不确定|可能(?!性)|也许|存疑|有问题|搞|作废|订正|准确地说|应当?是|才[对是]|还有一种|没有?考虑|猜|为准|要改|再加上|算快|舍去"
@@ -68,12 +70,14 @@ CHINESE_CORRECTIONS = (
 CONSEQUENCE = regex(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
 """A word behind which a sentence states a consequence."""
 
-_SUPPOSES = regex(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|let|say|take|only)\b|{CHINESE_GUARDS}")
-_IN_PROSE = regex(rf"(?i)\b(?:{DENYING}|{DOUBTING}|{SUPPOSING}|{BOUNDING}|{OTHERS}|let)\b|\?|？|{CHINESE_GUARDS}")
-_IN_LABELLED = regex(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|neither|never)\b|{CHINESE_GUARDS}")
+# What leaves a value open, by where it stands: before a value in prose (`_SUPPOSES`), on either side (`_IN_PROSE`),
+# in the sentence of a label, directly before a label, before and behind a box.
+_SUPPOSES = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|let|say|take|only)\b|{_CHINESE_GUARDS}")
+_IN_PROSE = regex(rf"(?i)\b(?:{_DENYING}|{_DOUBTING}|{_SUPPOSING}|{_BOUNDING}|{_OTHERS}|let)\b|\?|？|{_CHINESE_GUARDS}")
+_IN_LABELLED = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|neither|never)\b|{_CHINESE_GUARDS}")
 _BEFORE_LABEL = regex(r"(?i)\b(?:false|mistake\w*|wrong|incorrect|used\s+to|not)\b")
 _BEFORE_BOX = regex(
-    rf"\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|exclude|{DOUBTING}|(?:wrong"
+    rf"\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|exclude|{_DOUBTING}|(?:wrong"
     rf"|incorrect)(?:\s+\w+)?)"
     r"(?:\s+(?:would|be|get|equal|to|the|a|an|answer|is|have|value|of)){0,4}\s*[:$\\(\[]*\s*\Z|(?:不是|并非|不等于|不可能是"
     r"|也许是|可能是|大概是)\s*\$?\s*\Z"
@@ -88,8 +92,8 @@ _BEHIND_BOX = regex(
     r"|assuming\b|provided\b|或|是错|不对|不正确|是不|吗|[?？])"
 )
 _CORRECTS = regex(
-    rf"(?i)\b(?:{CORRECTING})\b|\b{_SUBJECT}\b[^.\n]{{0,30}}?\b(?:{_JUDGED})\b|(?:\A|[\n.!?]\s{{0,4}})(?:no"
-    rf"|not|well,\s+no)\b|{CHINESE_CORRECTIONS}"
+    rf"(?i)\b(?:{_CORRECTING})\b|\b{_SUBJECT}\b[^.\n]{{0,30}}?\b(?:{_JUDGED})\b|(?:\A|[\n.!?]\s{{0,4}})(?:no"
+    rf"|not|well,\s+no)\b|{_CHINESE_CORRECTIONS}"
 )
 
 

@@ -44,6 +44,8 @@ _JSON = regex(r"(?i)[\"'](?:final[_ ]?)?answer[\"']\s*:\s*")
 _JSON_TEXT = regex(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
 _JSON_VALUE = regex(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
 _BACKSLASHED_NAME = regex(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
+"""Letters behind a single backslash, an escape of JSON or a command of LaTeX."""
+
 
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is was "
@@ -56,13 +58,21 @@ _LEADS_TO_ANSWER = names(
 _ARTICLES = names("the our my its this your a an")
 _ADJECTIVES = names("final correct right exact numerical")
 _NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference official worst his her their")
+"""Words directly before "answer" that speak of another answer than the reply's."""
+
 _CHINESE_LEADS = regex(
     r"(?:[\s*_#【]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
 )
 """Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
 
 _OPENING = regex(r"\b(?:The|My|Our|Final|Answer|ANSWER)\b")
-_MAX_LEAD_CHARS, _MAX_OPENING_CHARS = 60, 12
+"""The first word of a label that begins a sentence."""
+
+_MAX_OPENING_CHARS = 12
+"""The first word of a label is looked for in this many characters before the label."""
+
+_MAX_LEAD_CHARS = 60
+"""Words that lead to a label are read in this many characters before it."""
 
 
 class Label(NamedTuple):
@@ -90,10 +100,10 @@ def is_doubted(text: str, label: Label, end: int, lo: int, hi: int) -> bool:
 
 def in_json(text: str, lo: int) -> Extraction | None:
     """Return the value of the last JSON field "answer" of text[lo:]; None without such a value."""
-    field = last_match(_JSON, text[lo:])
+    field = last_match(_JSON, text, lo, len(text))
     if field is None:
         return None
-    begin = lo + field.end()
+    begin = field.end()
     if (literal := _JSON_TEXT.match(text, begin)) is not None:
         group = literal.lastindex or 1
         return Extraction(_unescape(literal[group]), *literal.span(group), "phrase")
@@ -116,10 +126,14 @@ def _unescape(content: str) -> str:
 
 
 def _is_no_statement(text: str, match: re.Match[str], lo: int, hi: int) -> bool:
-    """Whether a label states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
+    """Whether a label states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6.".
+
+    match: of `_LABEL`, in text[lo:hi].
+    """
     label = match.group()
     if label[:2] in ("答案", "结果"):
         first = max(lo, match.start() - _MAX_LEAD_CHARS)
+        # The clause begins behind the last stop before the label.
         begin = max([first, *(text.rfind(stop, first, match.start()) + 1 for stop in "，,。；;：:！？\n.")])
         if _CHINESE_LEADS.fullmatch(text, begin, match.start()) is None:
             return True
@@ -140,12 +154,12 @@ def _is_unstated(text: str, start: int, lo: int) -> bool:
     first = max(lo, start - _MAX_LEAD_CHARS)
     begin, _ = sentence_around(text, start, start, first, start)
     words = text[begin:start].lower().split()
-    adjectives = words[:-1] if words[-1:] == ["final"] else words
-    if adjectives and (adjectives[-1].strip("(") in _NOT_THE_ANSWER or adjectives[-2:-1] == ["least"]):
-        return True
-    before = adjectives[:-1] if adjectives and adjectives[-1] in _ADJECTIVES else adjectives
-    for index in range(len(words) - 1, max(-1, len(words) - 4), -1):  # at most two adjectives follow the article
-        if words[index] in _ARTICLES:
-            before = words[:index]
-            break
-    return bool(before) and before[-1][-1].isalnum() and before[-1] not in _LEADS_TO_ANSWER
+    lead = words[:-1] if words[-1:] == ["final"] else words
+    if lead and (lead[-1].strip("(") in _NOT_THE_ANSWER or lead[-2:-1] == ["least"]):
+        return True  # "his answer", "the least likely answer"
+    if lead and lead[-1] in _ADJECTIVES:
+        lead = lead[:-1]
+    articles = [index for index, word in enumerate(words) if word in _ARTICLES and index >= len(words) - 3]
+    if articles:
+        lead = words[: articles[-1]]  # at most two adjectives follow the article
+    return bool(lead) and lead[-1][-1].isalnum() and lead[-1] not in _LEADS_TO_ANSWER

@@ -16,13 +16,15 @@ from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
 from harness.core.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_in_prose
-from harness.grading.find.values import FORMULA, NUMBER, sentence_around
+from harness.grading.find.values import FORMULA, NUMBER, last_match, sentence_around
 
-_LEAD = regex(
+_OPENS_CONCLUSION = regex(
     r"(?i)(?:[\s*_#>]|\d+\.\s)*(?:so|therefore|thus|hence|then|finally|consequently|altogether|overall"
     r"|in\s+(?:total|all|conclusion|summary)"
     r"|as\s+a\s+result|∴|\\therefore|所以|因此|因而|故|综上|答|总共|一共|共)"
 )
+"""The beginning of a sentence that draws a conclusion: "So", "In total", 因此."""
+
 _STATES = regex(
     r"(?i)(?:\b(?:is|are|was|were|be|equals?|equal|gets?|got|have|has|had|find|found|obtain(?:ed)?|gives?"
     r"|gave|yields?|makes?|becomes?|totals?"
@@ -32,15 +34,23 @@ _STATES = regex(
     r"(?:(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
     r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:]){0,40}\Z"
 )
+"""A verb or sign directly before a value that states it: "is", "costs", =, 等于."""
+
 _REASON = regex(
     r"(?i)(?<!\s)\s*+(?:[,，]\s*+(?:(?:not|as)\b|rather|instead)|(?:[,，]\s*+)?\b(?:because|since|which)\b|[—–])"
     r"|\s(?:that|which)\s(?:meet|satisf|fulfil)"
 )
+"""Where the words behind a value go on to a reason or a condition, which are not read."""
+
 _IN_REASON = regex(r"(?i)\S\s++(?:because|since)\b[^,，=≈]*+\Z")
 """A value behind it is a reason, and not what its sentence states."""
 
 _BEFORE_NUMBER = regex(r"(?<![A-Za-z'’])([A-Za-z'’]++)[\s$*_({\\\[]*+\Z")
+"""The word directly before a value."""
+
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
+"""Words before a number that is not what its sentence concludes: "more than 5", "step 5"."""
+
 _BEHIND = regex(r"(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6}+[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+")
 _IS_ANSWER = regex(
     r"(?i)\s*+(?:is|are|(?:,\s*+)?[—–-]++\s*+that['’]s)\s++(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
@@ -53,6 +63,8 @@ _CLOSING = regex(
 """What may follow the sentence of an answer: marks of layout, and closing words."""
 
 _PASSED = names("such them in of per total all each the a an left for altogether")
+"""Function words that may stand behind a value beside nouns: "5 of them", "12 in total"."""
+
 _UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
@@ -62,7 +74,7 @@ _UNIT_BEHIND = regex(
 def statement_end(text: str, start: int, end: int) -> int | None:
     """Return where the value text[start:end] ends, with its unit, if its sentence states it; None if it does not."""
     begin, finish = sentence_around(text, start, end, 0, len(text))
-    head, tail = text[begin:start], _REASON.split(text[end:finish])[0]
+    head, tail = text[begin:start], _REASON.split(text[end:finish])[0]  # the words before the value and behind it
     if text[finish : finish + 1] in ("?", "？") or _CLOSING.fullmatch(text, finish + 1) is None:
         return None
     if is_guarded_in_prose(head, tail) or not (_IS_ANSWER.match(tail) or _is_noun(tail)):
@@ -71,22 +83,30 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     consequence = CONSEQUENCE.split(head)[-1]
     if _IN_REASON.search(consequence) is not None:
         return None
-    leads = (consequence is not head or _LEAD.match(head) is not None) and (
+    leads = (consequence is not head or _OPENS_CONCLUSION.match(head) is not None) and (
         before is None or before[1].lower() not in _NOT_BEFORE
     )
-    if not (leads or not head.strip(" \t*_#>$(\\[`") or _STATES.search(head) or _IS_ANSWER.match(tail)):
-        return None
-    unit = _UNIT_BEHIND.match(text, end, finish)
-    ends = (
-        ()
-        if unit is None
-        else range(unit.end(), end, -1 if unit.group().strip()[0] >= "\u4e00" else -len(unit.group()))
-    )
-    return next((stop for stop in ends if unit_of(text[end:stop]) is not None), end)
+    is_alone = not head.strip(" \t*_#>$(\\[`")
+    if leads or is_alone or _STATES.search(head) or _IS_ANSWER.match(tail):
+        return _end_of_unit(text, end, finish)
+    return None
+
+
+def _end_of_unit(text: str, start: int, finish: int) -> int:
+    """Return where the unit at the beginning of text[start:finish] ends; `start` if no unit stands there.
+
+    Chinese words stand without spaces between them, so that each of their beginnings is tried, the longest first.
+    """
+    match = _UNIT_BEHIND.match(text, start, finish)
+    if match is None:
+        return start
+    is_chinese = match.group().strip()[0] >= "\u4e00"
+    ends = range(match.end(), start, -1) if is_chinese else (match.end(),)
+    return next((end for end in ends if unit_of(text[start:end]) is not None), start)
 
 
 def _is_noun(tail: str) -> bool:
-    """Whether the words behind a value are units or nouns: no word of `FUNCTION_WORDS` but a few."""
+    """Whether the words behind a value are units or nouns: no word of `FUNCTION_WORDS` but those of `_PASSED`."""
     if _BEHIND.fullmatch(tail) is None:
         return False
     words = re.findall(r"[a-z']+", tail.lower())
@@ -117,16 +137,15 @@ _CONCLUDES = regex(
     r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b"
     r"|[=＝是为有得共])[\s$*(\\\[:：]{0,6}(?=[-−\d\\$(√])"
 )
+"""A concluding sentence, up to the value that it states."""
 
 
 def concluded(text: str, lo: int, hi: int) -> tuple[int, int] | None:
     """Return the span of the value that the last concluding sentence of text[lo:hi] states: "So the total is 13."."""
-    last = None
-    for last in _CONCLUDES.finditer(text, lo, hi):  # noqa: B007  only the last one is wanted
-        pass
-    if last is None:
+    sentence = last_match(_CONCLUDES, text, lo, hi)
+    if sentence is None:
         return None
-    begin = last.end()
+    begin = sentence.end()
     _, finish = sentence_around(text, begin, begin, lo, hi)
     values = [match.span() for pattern in (NUMBER, FORMULA) for match in pattern.finditer(text, begin, finish)]
     return max(values, key=itemgetter(1), default=None)  # a number and a formula never end together

@@ -11,10 +11,10 @@ from harness.answers.boxed import Box
 from harness.core.patterns import regex
 from harness.grading.compare.plain_numbers import plain_number
 
-MAX_GAP_CHARS = 80
+_MAX_GAP_CHARS = 80
 """Longest text between two boxes of one answer, in characters."""
 
-MAX_BOXES = 64
+_MAX_BOXES = 64
 """Largest number of boxes that are joined to one answer."""
 
 _BETWEEN = regex(
@@ -37,14 +37,20 @@ _JOINS = regex(
 
 _RELATION = regex(r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|lt|gt|in)(?![a-z])")
 _WORD_OF_LINK = {"or": r"\text{ or }", "and": ", ", "both": "且"}
+"""Group of `_JOINS` → what the joined answer has in place of the word."""
+
 _OR = regex(r"(?i)\bor\b|或")
 _LABEL = regex(
     r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\})|[₀-₉]{1,3})?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z"
 )
+"""The name before a box: the x of `x=\\boxed{1}`."""
+
 _APPROXIMATE = regex(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
 _CONNECTED = regex(
     r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[-−]?[\d\\(√]|[A-Za-z][₀-₉\d]?\s*=))"
 )
+"""A word between two values of one answer."""
+
 _THOUSANDS = regex(r"\d{3}(?!\d)")
 _SEPARATORS = frozenset(",;，；、")
 """Signs between two values; a comma may also group digits."""
@@ -62,7 +68,7 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     chain = [last]
     for box in earlier:
         gap = text[box.outer_end : chain[-1].outer_start]
-        if len(gap) > MAX_GAP_CHARS or _BETWEEN.fullmatch(gap) is None or len(chain) >= MAX_BOXES:
+        if len(gap) > _MAX_GAP_CHARS or _BETWEEN.fullmatch(gap) is None or len(chain) >= _MAX_BOXES:
             break
         chain.append(box)
     if len(chain) == 1:
@@ -80,8 +86,8 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
             contents.append(box.content)
     joined = contents[0]
     for before, box, content in zip(chain, chain[1:], contents[1:], strict=False):
-        links = _OR.search(text, before.outer_end, box.outer_start) is not None
-        joined += f"\\text{{ or }}{content}" if links else f", {content}"
+        has_or = _OR.search(text, before.outer_end, box.outer_start) is not None
+        joined += f"\\text{{ or }}{content}" if has_or else f", {content}"
     return Box(joined, chain[0].start, last.end, chain[0].outer_start, last.outer_end)
 
 

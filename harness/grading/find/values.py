@@ -92,13 +92,12 @@ def values_in(text: str, lo: int, hi: int, *, only_all: bool) -> tuple[str, ...]
         return ()
     lo = max(lo, hi - TAIL_CHARS)
     values = [match.group() for pattern in (FORMULA, IN_WORDS, _EXPRESSION) for match in pattern.finditer(text, lo, hi)]
-    first = None
+    previous: int | None = None  # start of the number before, if both may be one: 3 1/2, 1 hour 20 minutes
     for number in NUMBER.finditer(text, lo, hi):
         unit = unit_behind(number.group(), text[number.end() : number.end() + MAX_UNIT_CHARS])
-        # Two numbers in a row may be one: 3 1/2, 1 hour 20 minutes.
-        values += [text[start : number.end()] + unit for start in (number.start(), first) if start is not None]
+        values += [text[start : number.end()] + unit for start in (number.start(), previous) if start is not None]
         link = _LINK.match(text, number.end(), hi)
-        first = number.start() if link is not None and (not link[1] or unit_of(link[1])) else None
+        previous = number.start() if link is not None and (not link[1] or unit_of(link[1])) else None
     distinct = tuple(dict.fromkeys(values))
     return () if only_all and len(distinct) > MAX_VALUES else distinct[-MAX_VALUES:]
 
@@ -108,15 +107,14 @@ def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[
 
     lo, hi: the part of the text that is read.
     """
-    begin = first = max(lo, start - MAX_SENTENCE_CHARS)
-    for stop in STOP.finditer(text, first, start):
-        begin = stop.end()
-    last = min(hi, end + MAX_SENTENCE_CHARS)
-    ending = STOP.search(text, end, last)
-    return begin, last if ending is None else ending.start()
+    first, last = max(lo, start - MAX_SENTENCE_CHARS), min(hi, end + MAX_SENTENCE_CHARS)
+    before, behind = last_match(STOP, text, first, start), STOP.search(text, end, last)
+    return first if before is None else before.end(), last if behind is None else behind.start()
 
 
-def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the last match of `pattern`; None without one."""
-    matches = [*pattern.finditer(text)]
-    return matches[-1] if matches else None
+def last_match(pattern: re.Pattern[str], text: str, lo: int, hi: int) -> re.Match[str] | None:
+    """Return the last match of `pattern` in text[lo:hi]; None without one."""
+    match = None
+    for match in pattern.finditer(text, lo, hi):  # noqa: B007  only the last one is used
+        pass
+    return match
