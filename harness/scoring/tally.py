@@ -45,7 +45,6 @@ _MAX_UINT32 = (1 << 32) - 1
 MAX_NAMED_KEYS = 5
 """Largest number of keys that a warning names; the others are counted."""
 
-
 _FIELDS = {
     "question": "I", "index": "I", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
     "share": "d", "parts": "I", "text": "q",
@@ -349,8 +348,7 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
 def _in_order(rows: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     """The rows by question and sample index, the first of each sample, and the positions of the repeated grades."""
     question, index = rows["question"], rows["index"]
-    is_same = question[1:] == question[:-1]
-    if ((question[1:] > question[:-1]) | (is_same & (index[1:] > index[:-1]))).all():
+    if ((question[1:] > question[:-1]) | (question[1:] == question[:-1]) & (index[1:] > index[:-1])).all():
         return rows, []
     rows = rows[np.lexsort((index, question))]  # stable: grades of one sample stay in their order
     again = np.zeros(len(rows), dtype=bool)
