@@ -191,14 +191,15 @@ def _sampling_variance(
     repeated = counts > 1
     if not repeated.any():
         return float((residuals**2).sum()), _freedom(residuals, 1), True
-    sums, squares = (np.bincount(question, residuals**power, n_questions) for power in (1, 2))
+    sums, squares = (np.bincount(question, weights, n_questions) for weights in (residuals, residuals**2))
     # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
     within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
     variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
     deviations = (-sums / np.maximum(counts, 1))[question]
     deviations += residuals
+    deviations = deviations[repeated[question]]
     # Rounding may leave a sum just below 0 where all values are equal.
-    return max(0.0, variance), _freedom(deviations[repeated[question]], int(repeated.sum())), False
+    return max(0.0, variance), _freedom(deviations, int(repeated.sum())), False
 
 
 def _freedom(deviations: NDArray[np.float64], means: int) -> float:
