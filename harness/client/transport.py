@@ -35,14 +35,7 @@ import msgspec
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import (
-    ERROR_BODY_S,
-    Arriving,
-    Deadlines,
-    parser_of,
-    request_head,
-    request_headers,
-)
+from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of, request_head, request_headers
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser

@@ -44,13 +44,7 @@ from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
-from harness.runs.manifest import (
-    BenchmarkRecord,
-    Manifest,
-    Provenance,
-    changes_of,
-    servers_refusal,
-)
+from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.survey import stored_keys

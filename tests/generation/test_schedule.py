@@ -98,18 +98,14 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
 
 
-def test_the_longest_question_known_goes_first_however_often_the_heap_was_rebuilt() -> None:
-    scheduler = Scheduler(plan(40, 8))
-    first = [scheduler.next(endpoint()) for _ in range(40)]
-    lengths = {f"q{n}": 100 + 7 * n * n % 1009 for n in range(40)}
-    for work in first:
-        assert work is not None
-        scheduler.finish(work, lengths[work.task.question_id])
-    handed = []
-    while (work := scheduler.next(endpoint())) is not None:
-        handed.append(work.task.question_id)
-        scheduler.finish(work, lengths[work.task.question_id])
-    assert handed == [name for name in sorted(lengths, key=lambda name: -lengths[name]) for _ in range(7)]
+@pytest.mark.parametrize("n_finished", range(76, 80))
+def test_the_longest_question_goes_first_however_many_samples_have_finished_meanwhile(n_finished: int) -> None:
+    scheduler = Scheduler(plan(12, 100))
+    for n in (12, n_finished, 100):
+        works = [work for _ in range(n) if (work := scheduler.next(endpoint())) is not None]
+        for work in works:
+            scheduler.finish(work, 50 + int(work.task.question_id[1:]))
+    assert [work.task.question_id for work in works] == ["q11"] * (99 - n_finished) + ["q10"] * (n_finished + 1)
 
 
 def test_the_tokens_left_are_those_of_known_questions_and_the_mean_of_the_others() -> None:
@@ -125,17 +121,6 @@ def test_the_tokens_left_are_those_of_known_questions_and_the_mean_of_the_others
         [Task("b", "q0", 1), Task("b", "q0", 2)],
         600,
     )
-
-
-def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:
-    """A fast endpoint of 100 tokens/s, which works on a sample, and a slow one of 20."""
-    scheduler = Scheduler(rows)
-    works = [scheduler.next(endpoint()) for _ in range(3)]
-    for work, tokens in zip(works, (1000, None, 200), strict=True):
-        assert work is not None
-        if tokens is not None:
-            scheduler.finish(work, tokens)
-    return scheduler, endpoint(10, 1000, n=1), endpoint(10, 200)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +142,7 @@ def test_simulated_runs_end_close_to_the_best_possible(
 
 def cpu_of_a_hand_out(questions: int) -> float:
     """Seconds of one `next` and `finish` of a slow endpoint, beside a fast one at work."""
-    scheduler, fast, slow = two_speeds(plan(questions, 2))
+    scheduler, fast, slow = Scheduler(plan(questions, 2)), endpoint(10, 1000, n=1), endpoint(10, 200)
     before = time.process_time()
     for _ in range(200):
         work = scheduler.next(slow, [fast, slow])

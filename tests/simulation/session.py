@@ -39,16 +39,7 @@ from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task
 from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name
-from tests.simulation.world import (
-    ENDPOINTS,
-    MOODS,
-    NATURES,
-    Bill,
-    End,
-    Reply,
-    Server,
-    World,
-)
+from tests.simulation.world import ENDPOINTS, MOODS, NATURES, Bill, End, Reply, Server, World
 
 MOST_STEPS = 20_000
 """Looks of the network thread in one session; more is a session that does not end."""
