@@ -111,9 +111,9 @@ def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     for ticket in dead:
         lanes.failed(ticket, RequestFailed("connect", "refused"))
     lanes.advance()
-    at(lanes, 2).until = clock.now + 1000
+    at(lanes, 2).opens_at = clock.now + 1000
     assert fill(lanes) == [12, 12, 0]
-    at(lanes, 2).until = clock.now
+    at(lanes, 2).opens_at = clock.now
     answer(lanes, 2)
     assert [at(lanes, i).limit for i in range(3)] == [8, 8, 8]
 

@@ -44,7 +44,7 @@ from harness.generation.dispatch.retry import Fault, fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
+from harness.generation.progress import BenchmarkProgress, FailureProgress, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
@@ -439,7 +439,6 @@ class Dispatcher:
         flying = Counter([task.benchmark for task in self._flights])
         again = Counter([task.benchmark for task in self._scheduler.retrying])
         given_up = Counter([task.benchmark for task in self.causes.given_up()])
-        oldest = arrivals.oldest
         # Notes are copied, because another thread reads the value.
         return Progress(
             **{**msgspec.structs.asdict(self.tally), "notes": dict(self.tally.notes)},
@@ -468,7 +467,7 @@ class Dispatcher:
                 FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
                 for kind, (n, message, failed_at) in sorted(self._failed.items(), key=lambda item: -item[1][2])
             ),
-            oldest=oldest and OldestInFlight(**oldest[0]._asdict(), seconds=oldest[1], tokens=round(oldest[2])),
+            oldest=arrivals.oldest,
             eta=self._time_left(),
             concurrency=self._concurrency,
             paused=self.paused,

@@ -56,8 +56,8 @@ class _Question(msgspec.Struct, eq=False):
     """One question of the queue. row: its place there.
 
     waiting: sample indices that were not handed out, the next one last. tokens, n: sum and number of its known lengths.
-    begun: whether a sample was handed out; failed: whether a request failed. left, n_unknown: tokens of the waiting
-    samples, or their number while no length is known. entry: the present one in the heap.
+    begun: whether a sample was handed out; failed: whether a request failed. tokens_left, n_unknown: expected tokens of
+    the waiting samples, or their number while no length is known. entry: the present one in the heap.
     """
 
     key: tuple[str, str]
@@ -67,7 +67,7 @@ class _Question(msgspec.Struct, eq=False):
     n: int = 0
     begun: bool = False
     failed: bool = False
-    left: float = 0.0
+    tokens_left: float = 0.0
     n_unknown: int = 0
     entry: tuple[int, float, int, int, _Question] | None = None
 
@@ -97,7 +97,7 @@ class Scheduler:
         self._n_fresh = sum(len(question.waiting) for question in self._questions.values())
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
         # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
-        self._left, self._n_unknown = 0.0, 0
+        self._known_left, self._n_unknown = 0.0, 0
         # (wave, -rank, -samples waiting, row, question); outdated if it is not the question's present entry.
         self._heap: list[tuple[int, float, int, int, _Question]] = []
         for question in self._questions.values():
@@ -121,7 +121,7 @@ class Scheduler:
     @property
     def tokens_left(self) -> float:
         """Tokens that the samples which were not asked yet are expected to bring."""
-        return self._left + self._n_unknown * self.mean_length
+        return max(0.0, self._known_left + self._n_unknown * self.mean_length)
 
     def next(self, lane: Lane, at_work: Sequence[Lane] = (), *, probe: bool = False) -> Work | None:
         """Return the next sample for an endpoint; None if it should take none now (another one may still get one).
@@ -181,14 +181,14 @@ class Scheduler:
         ]
         if not queues:
             return None
-        # That one which was asked least often: no queue delays another one for long.
+        # The queue whose first sample was asked least often, so that no queue delays another one for long.
         work = min(queues, key=lambda works: works[0].requests).popleft()
         self.retrying.discard(work.task)
         return work
 
     def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Hand out the next sample that was not asked yet; None if there is none that the endpoint should get."""
-        while self._heap and self._heap[0] is not self._heap[0][4].entry:
+        while self._heap and self._heap[0] is not self._heap[0][4].entry:  # outdated: its question has another one now
             heapq.heappop(self._heap)
         if not self._heap:
             return None
@@ -216,10 +216,10 @@ class Scheduler:
         """Enter a question into the heap by what is known of it now; called after every change of a question."""
         n, is_known = len(question.waiting), question.n > 0
         length = question.tokens / question.n if is_known else math.inf
-        left, n_unknown = (n * length, 0) if is_known else (0.0, n)
-        self._left += left - question.left
+        tokens_left, n_unknown = (n * length, 0) if is_known else (0.0, n)
+        self._known_left += tokens_left - question.tokens_left
         self._n_unknown += n_unknown - question.n_unknown
-        question.left, question.n_unknown, question.entry = left, n_unknown, None
+        question.tokens_left, question.n_unknown, question.entry = tokens_left, n_unknown, None
         if not n:
             return
         wave = question.waiting[-1] if self._in_rounds else int(question.begun)
