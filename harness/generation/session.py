@@ -159,11 +159,10 @@ class SamplingSession:
             expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
             ids = question_set.ids
             self._note_surplus(name, expected.samples, ids, keys)
-            mine = missing_samples(name, ids, expected.samples, keys)
-            total[name] = expected.total(ids)
-            done[name] = total[name] - sum(len(o.indices) for o in mine)
+            total[name], done[name] = expected.total(ids), expected.n_stored(keys, ids)
             self._missing[name] = self._accepted_missing(name)
-            rows += [o for o in mine if o.question_id not in self._missing[name]]
+            missing = missing_samples(name, ids, expected.samples, keys)
+            rows += [o for o in missing if o.question_id not in self._missing[name]]
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
@@ -531,12 +530,10 @@ class SamplingSession:
 
     def _n_stored(self) -> int:
         """The number of planned samples that are stored."""
-        n_stored = 0
-        for name in self.journals:
-            expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, self._keys(name)))
-            n_stored += expected.total(ids) - missing
-        return n_stored
+        return sum(
+            self._settings.benchmarks[name].plan().n_stored(self._keys(name), self._question_sets[name].ids)
+            for name in self.journals
+        )
 
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
         """Return the outcome of a session without owed samples."""
