@@ -194,7 +194,8 @@ class Request:
         self.reads, self.times, self.size = [], [], 0
         self._parsed_at = time.monotonic()
         try:
-            for data, self._now in zip(reads, times, strict=True):
+            for data, came_at in zip(reads, times, strict=True):
+                self._now = came_at  # for `on_body`
                 if self._ended:
                     self.connection.server.doubt(data)
                     break

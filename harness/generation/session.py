@@ -348,12 +348,10 @@ class SamplingSession:
 
         The settings that the session was opened with identify the run, and keep the number that was asked for.
         """
-        benchmarks = {
-            name: replace(benchmark, sampling=benchmark.sampling.but(max_tokens=bound))
-            if (bound := self._fitted.get(name)) is not None
-            else benchmark
-            for name, benchmark in self._settings.benchmarks.items()
-        }
+        benchmarks = dict(self._settings.benchmarks)
+        for name, bound in self._fitted.items():
+            if bound is not None:
+                benchmarks[name] = replace(benchmarks[name], sampling=benchmarks[name].sampling.but(max_tokens=bound))
         return replace(self._settings, benchmarks=benchmarks)
 
     @property

@@ -234,7 +234,7 @@ def test_cut_anywhere_and_as_often_as_you_like_the_parts_are_the_whole(thinks: i
             request = going_on(partial)
         except WrittenAnew:
             return  # too short, or its tokens are not known: asked from the start
-        sent = [*request.begun.prompt_ids, *request.begun.ids]
+        sent = [*request.part.prompt_ids, *request.part.ids]
         assert sent == prompt + ids[: request.seam.tokens]
         assert (partial.reasoning or "") == "".join(map(text_of, ids))[: len(partial.reasoning or "")]
     assert request is not None
