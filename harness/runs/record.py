@@ -97,8 +97,8 @@ def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | No
     n_head: the bytes in which the key must stand. None for any unusual line, intact or not; `decode` says what is
     unusual.
     """
-    of_ours = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA and _has_its_checksum(line)
-    return head_key(line[:n_head], benchmark) if of_ours else None
+    has_our_schema = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA
+    return head_key(line[:n_head], benchmark) if has_our_schema and _has_its_checksum(line) else None
 
 
 _SCHEMA = b',"schema":%d' % SCHEMA_VERSION

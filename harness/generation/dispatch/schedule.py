@@ -216,12 +216,14 @@ class Scheduler:
         """Enter a question into the heap by what is known of it now; called after every change of a question."""
         n, is_known = len(question.waiting), question.n > 0
         length = question.tokens / question.n if is_known else math.inf
+        # What waits in all questions.
         tokens_left, n_unknown = (n * length, 0) if is_known else (0.0, n)
         self._known_left += tokens_left - question.tokens_left
         self._n_unknown += n_unknown - question.n_unknown
         question.tokens_left, question.n_unknown, question.entry = tokens_left, n_unknown, None
         if not n:
             return
+        # The smallest entry is handed out first.
         wave = question.waiting[-1] if self._in_rounds else int(question.begun)
         # A question that only failed may be one that no server answers.
         rank = 0.0 if question.failed and not is_known else length
