@@ -289,9 +289,8 @@ class SamplingSession:
 
         samples: per question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
-        surplus = [*keys.beyond(samples)]
-        planned = set(ids) if surplus else set()
-        beyond = [key.sample_index for key in surplus if key.question_id in planned]
+        planned = set(ids)
+        beyond = [key.sample_index for key in keys if key.sample_index >= samples and key.question_id in planned]
         if not beyond or self._on_surplus is None:
             return
         sentence = (

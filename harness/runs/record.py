@@ -200,10 +200,6 @@ class KeySet(Set[Key]):
         twin._bits, twin._beyond = dict(self._bits), {name: set(indices) for name, indices in self._beyond.items()}
         return twin
 
-    def beyond(self, samples: int) -> Iterator[Key]:
-        """The keys with an index of at least `samples`."""
-        return (key for key in self if key.sample_index >= samples)
-
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
         """The number of keys of these distinct questions with indices 0 … samples-1."""
         planned = (1 << min(samples, MAX_SAMPLES)) - 1
