@@ -130,7 +130,7 @@ def _get(
 
 
 def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> ServerError:
-    """The error for a connection to `address` that could not be made, with what to do; `NoAnswer` if nothing answers."""
+    """The error for a connection that cannot be made, with what to do; `NoAnswer` if nothing answers at `address`."""
     cause = quote_safely(str(error), secrets_of(endpoint))
     if _is_tls(error) and any(word in cause for word in _NO_TLS):
         plain = endpoint.base_url.replace("https://", "http://", 1)
