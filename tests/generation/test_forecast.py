@@ -165,7 +165,7 @@ def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None
     first, *others = play.begin()
     for _ in range(2):
         progress = play.dispatcher.progress()
-        assert (progress.tokens_per_s_now, progress.eta) == (None, None)
+        assert (progress.tokens_per_s_now, progress.eta, progress.oldest and progress.oldest.tokens) == (None, None, 0)
         play.now += 10.0
     for flight in others:
         play.answer(flight, 40)

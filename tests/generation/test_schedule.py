@@ -70,10 +70,7 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
             elif what == "give back":
                 if number % 2:
                     work.failed_at = endpoints[number % n]
-                if number % 3:
-                    scheduler.give_back(work)
-                else:
-                    scheduler.postpone(work, now + number)
+                scheduler.give_back(work, now + (0 if number % 3 else number))
                 returned[work.task] += 1
         assert scheduler.n_waiting == len(owed) + returned.total() - handed.total()
         assert scheduler.tokens_left >= -1e-6
@@ -93,7 +90,8 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     scheduler = Scheduler(plan(2, 2))
     first = scheduler.next(endpoint())
     assert first is not None
-    scheduler.give_back(first)
+    scheduler.give_back(first, 0.0)
+    scheduler.advance(0.0)
     probed = [work.task for _ in range(4) if (work := scheduler.next(endpoint(), probe=True))]
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
 
@@ -138,6 +136,12 @@ def test_simulated_runs_end_close_to_the_best_possible(
     """The simulation itself checks that every sample is asked once; bench/schedule.py prints all rows."""
     spans = schedule.simulate(shape, 1, two)
     assert spans["ours"] <= limit * spans[peer]
+
+
+def test_an_endpoint_of_unknown_speed_takes_a_sample_that_a_slow_one_leaves_to_the_fast() -> None:
+    scheduler, fast, slow = Scheduler(plan(1, 2)), endpoint(10, 1000, n=1), endpoint(10, 20)
+    assert scheduler.next(slow, [fast, slow]) is None
+    assert scheduler.next(endpoint(), [fast, slow]) is not None
 
 
 def cpu_of_a_hand_out(questions: int) -> float:

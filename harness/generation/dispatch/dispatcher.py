@@ -355,7 +355,7 @@ class Dispatcher:
         """Ask for a sample again, `after` seconds from now."""
         self.causes.met(work.task, failure)
         self.tally.retries += 1
-        self._scheduler.postpone(work, self._clock() + after)
+        self._scheduler.give_back(work, self._clock() + after)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for `task`, whose request has ended, again in this session, and list why."""

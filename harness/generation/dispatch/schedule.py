@@ -13,9 +13,7 @@ A sample is in one of four states; each arrow is a method:
 
     waiting ──next──▶ running ──finish──▶ done
        │                │  ▲
-       │                │  └──next── returned ◀──give_back── running
-       │                │               ▲
-       │                │               └──advance── postponed ◀──postpone── running
+       │                │  └──next── returned ◀──advance── postponed ◀──give_back── running
        └─drop_question──┴──▶ gone: not asked again in this session
 
 A returned sample is handed out before all that waits, but not to the endpoint where it just failed while another one
@@ -143,24 +141,20 @@ class Scheduler:
         self._n_known += 1
         self._push(question)
 
-    def give_back(self, work: Work) -> None:
-        """Take back a sample whose request failed: it is handed out again, before all others unless it is worn."""
-        question = self._questions[work.task[:2]]
-        question.failed = True
-        self._push(question)
-        work.returned += 1
-        self.retrying.add(work.task)
-        self._returned.setdefault((work.returned >= WORN, work.failed_at), deque()).append(work)
-
-    def postpone(self, work: Work, until: float) -> None:
-        """Take back a sample at the second `until`."""
+    def give_back(self, work: Work, until: float) -> None:
+        """Take back a sample whose request failed. It is handed out again from the second `until` on."""
         self.retrying.add(work.task)
         heapq.heappush(self._postponed, (until, work.task, work))
 
     def advance(self, now: float) -> None:
-        """Take back the postponed samples whose second has come."""
+        """Let the samples whose second has come be handed out again: before all others, unless they are worn."""
         while self._postponed and self._postponed[0][0] <= now:
-            self.give_back(heapq.heappop(self._postponed)[2])
+            work = heapq.heappop(self._postponed)[2]
+            question = self._questions[work.task[:2]]
+            question.failed = True
+            self._push(question)
+            work.returned += 1
+            self._returned.setdefault((work.returned >= WORN, work.failed_at), deque()).append(work)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """Remove the samples of this question that were not asked yet from the queue, and return them."""
