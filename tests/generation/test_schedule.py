@@ -52,7 +52,8 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     returned: Counter[Task] = Counter()
 
     def take(lane: Lane, probe: bool = False) -> None:
-        work = scheduler.next(lane, at_work, probe=probe)
+        lane.set_aside = probe
+        work = scheduler.next(lane, at_work)
         if work is not None:
             assert work.task not in {one.task for one in running}
             running.append(work)
@@ -92,7 +93,9 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     assert first is not None
     scheduler.give_back(first, 0.0)
     scheduler.advance(0.0)
-    probed = [work.task for _ in range(4) if (work := scheduler.next(endpoint(), probe=True))]
+    lane = endpoint()
+    lane.set_aside = True
+    probed = [work.task for _ in range(4) if (work := scheduler.next(lane))]
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
 
 

@@ -162,7 +162,7 @@ class Dispatcher:
     def _next_flight(self, at_work: Sequence[Lane]) -> Flight | None:
         """The next request, to the first endpoint with room for which there is a sample; None without such a one."""
         for lane in self._lanes.with_room():
-            work = self._scheduler.next(lane, at_work, probe=lane.set_aside)
+            work = self._scheduler.next(lane, at_work)
             if work is not None:
                 assert work.task not in self._flights, "one sample is asked for by two requests at the same time"
                 self._rate.sent()

@@ -121,14 +121,14 @@ class Scheduler:
         """Tokens that the samples which were not asked yet are expected to bring."""
         return max(0.0, self._known_left + self._n_unknown * self.mean_length)
 
-    def next(self, lane: Lane, at_work: Sequence[Lane] = (), *, probe: bool = False) -> Work | None:
+    def next(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Return the next sample for an endpoint; None if it should take none now (another one may still get one).
 
-        at_work: the endpoints that take samples at present; one that is set aside or paused does not. probe: the
-        endpoint may be down. Then a sample that was not asked yet goes first, since a returned one may fail by its
-        question's fault; else any, also one that failed there.
+        at_work: the endpoints that take samples at present; one that is set aside or paused does not.
         """
-        if probe:
+        if lane.set_aside:
+            # It may be down. A sample that was not asked yet probes it best, since a returned one may fail by its
+            # question's fault; else any, also one that failed there.
             return self._fresh(lane) or self._again(lane) or self._again(lane, worn=True)
         return self._again(lane, at_work) or self._fresh(lane, at_work) or self._again(lane, at_work, worn=True)
 
