@@ -73,10 +73,10 @@ class Arriving:
 
     __slots__ = ("count", "so_far", "written")
 
-    def __init__(self, written: WrittenTokens | None = None) -> None:
+    def __init__(self) -> None:
         self.count: Callable[[], int] = int  # returns 0
         self.so_far: Callable[[], SoFar | None] = _nothing
-        self.written = written
+        self.written: WrittenTokens | None = None
 
 
 def _nothing() -> SoFar | None:

@@ -35,14 +35,7 @@ import msgspec
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import (
-    ERROR_BODY_S,
-    Arriving,
-    Deadlines,
-    parser_of,
-    request_head,
-    request_headers,
-)
+from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of, request_head, request_headers
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
@@ -201,7 +194,8 @@ class Request:
         self.reads, self.times, self.size = [], [], 0
         self._parsed_at = time.monotonic()
         try:
-            for data, self._now in zip(reads, times, strict=True):
+            for data, came_at in zip(reads, times, strict=True):
+                self._now = came_at  # for `on_body`
                 if self._ended:
                     self.connection.server.doubt(data)
                     break

@@ -50,9 +50,9 @@ _OBJECTIONS: Mapping[ContinuationRule, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """A request that continues `begun`, after the token ids of its prompt and its text. seam: where it starts."""
+    """A request that continues `part`, after the token ids of its prompt and its text. seam: where it starts."""
 
-    begun: Partial
+    part: Partial
     path: str
     body: bytes
     seam: Seam
@@ -81,31 +81,31 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
 
 
 def continuation(
-    begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage,
+    part: Partial, question: Question, template: RequestTemplate, salvage: Salvage,
     tokens_of: Callable[[str], list[int]], *, seed: int | None,
 ) -> Continuation:  # fmt: skip
-    """Return the request that continues `begun`. Blocking, since it may ask the server's tokenizer.
+    """Return the request that continues `part`. Blocking, since it may ask the server's tokenizer.
 
     template: of the whole request. tokens_of: the server's tokenizer. seed: of the sample's first request. Raises
     `WrittenAnew` if the part cannot be continued, and `ServerError` if the tokenizer does not answer.
     """
-    if (why := objection(template, salvage.mode)) or begun.tokens < WORTH_TOKENS:
-        raise WrittenAnew(why or f"only {begun.tokens} tokens")
-    if begun.engine != salvage.engine:
-        raise WrittenAnew(f"another engine began it ({begun.engine or 'unknown'})")
-    if not begun.ids or not begun.prompt_ids:
+    if (why := objection(template, salvage.mode)) or part.tokens < WORTH_TOKENS:
+        raise WrittenAnew(why or f"only {part.tokens} tokens")
+    if part.engine != salvage.engine:
+        raise WrittenAnew(f"another engine began it ({part.engine or 'unknown'})")
+    if not part.ids or not part.prompt_ids:
         raise WrittenAnew("the ids of its tokens are unknown")
-    if is_open(begun):
-        begun = _with_reasoning_closed(begun, tokens_of)
-    seam = Seam(tokens=len(begun.ids), text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=True)
+    if is_open(part):
+        part = _with_reasoning_closed(part, tokens_of)
+    seam = Seam(tokens=len(part.ids), text=len(part.text or ""), reasoning=len(part.reasoning or ""), exact=True)
     n_left = None if template.max_tokens is None else template.max_tokens - seam.tokens
     if n_left is not None and n_left < 1:
         raise WrittenAnew("the written part has already used up max_tokens")
     by_ids = _by_token_ids(template, salvage)
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
-    body = by_ids.body_after_tokens([*begun.prompt_ids, *begun.ids], next_seed, n_left)
-    return Continuation(begun=begun, path=by_ids.path, body=body, seam=seam)
+    body = by_ids.body_after_tokens([*part.prompt_ids, *part.ids], next_seed, n_left)
+    return Continuation(part=part, path=by_ids.path, body=body, seam=seam)
 
 
 def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
@@ -119,69 +119,70 @@ def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplat
     return replace(template, spelling=spelling)
 
 
-def _with_reasoning_closed(begun: Partial, tokens_of: Callable[[str], list[int]]) -> Partial:
-    """Return `begun`, with an empty text instead of None if its token ids contain the token that ends the reasoning.
+def _with_reasoning_closed(part: Partial, tokens_of: Callable[[str], list[int]]) -> Partial:
+    """Return `part`, with an empty text instead of None if its token ids contain the token that ends the reasoning.
 
-    With a text, even an empty one, the reasoning counts as closed (`is_open` is false). begun: a reply that was cut off
+    With a text, even an empty one, the reasoning counts as closed (`is_open` is false). part: a reply that was cut off
     before any text of its answer. Raises `WrittenAnew` if the model ends its reasoning by more than one token.
     """
     tag = tokens_of(THINK_END)
     if len(tag) != 1:
         raise WrittenAnew(f"{THINK_END}, which ends the reasoning, is not a single token of this model")
-    return msgspec.structs.replace(begun, text="") if tag[0] in begun.ids else begun
+    return msgspec.structs.replace(part, text="") if tag[0] in part.ids else part
 
 
 # ---- what the parts add up to
 
 
-def is_open(begun: Partial) -> bool:
+def is_open(part: Partial) -> bool:
     """Whether the beginning ends inside its reasoning. A closed reasoning has a text after it, perhaps an empty one."""
-    return begun.reasoning is not None and begun.text is None
+    return part.reasoning is not None and part.text is None
 
 
-def join(begun: Partial, more: str | None) -> tuple[str | None, str | None]:
+def join(part: Partial, more: str | None) -> tuple[str | None, str | None]:
     """(text, reasoning) after `more`, which came as plain text: an open reasoning ends at its closing tag."""
-    if not is_open(begun):
-        return (begun.text if more is None else (begun.text or "") + more), begun.reasoning
+    if not is_open(part):
+        return (part.text if more is None else (part.text or "") + more), part.reasoning
     head, tag, tail = (more or "").partition(THINK_END)
-    return (tail if tag else begun.text), (begun.reasoning or "") + head
+    return (tail if tag else part.text), (part.reasoning or "") + head
 
 
-def whole(going_on: Continuation, reply: Reply) -> Reply:
+def whole(onward: Continuation, reply: Reply) -> Reply:
     """The written part and the reply to its continuation, as one reply. Raises `WrittenAnew` if that is doubtful.
 
     A server that counted other prompt tokens than were sent has answered something else. An answer that ends inside its
     reasoning by itself may have used an unknown closing tag.
     """
-    begun, stated, n_prompt = going_on.begun, reply.usage, len(going_on.begun.prompt_ids)
-    if stated.prompt_tokens not in (None, n_sent := n_prompt + len(begun.ids)):
+    part, stated, n_prompt = onward.part, reply.usage, len(onward.part.prompt_ids)
+    n_sent = n_prompt + len(part.ids)
+    if stated.prompt_tokens not in (None, n_sent):
         raise WrittenAnew(f"{n_sent} prompt tokens were sent, the server counted {stated.prompt_tokens}")
-    text, reasoning = join(begun, reply.text)
-    if is_open(begun) and THINK_END not in (reply.text or "") and ending(reply.finish_reason) != "cut":
+    text, reasoning = join(part, reply.text)
+    if is_open(part) and THINK_END not in (reply.text or "") and ending(reply.finish_reason) != "cut":
         raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
-    n_tokens = None if new is None else going_on.seam.tokens + new
+    n_tokens = None if new is None else onward.seam.tokens + new
     usage = Usage(prompt_tokens=n_prompt, completion_tokens=n_tokens)
     return msgspec.structs.replace(reply, text=text, reasoning=reasoning, usage=usage)
 
 
-def written_so_far(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
+def written_so_far(onward: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
     """Return the part of a sample that is written by now, earlier requests included.
 
-    going_on: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of
+    onward: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of
     the sample's first request. now: what has arrived of the present reply.
     """
     n_tokens, ids = len(now.ids) if now.ids else now.n_events, now.ids or ()
-    if going_on is None:
+    if onward is None:
         return Partial(
             request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,
             text=now.text if now.reasoning is None else now.text or None,  # A chat stream begins with an empty text.
             tokens=n_tokens, ids=ids, prompt_ids=now.prompt_ids or (),
         )  # fmt: skip
-    begun = going_on.begun
-    text, reasoning = join(begun, now.text)
+    part = onward.part
+    text, reasoning = join(part, now.text)
     return msgspec.structs.replace(
-        begun, server_model=now.server_model or begun.server_model, text=text, reasoning=reasoning,
-        tokens=going_on.seam.tokens + n_tokens, ids=[*begun.ids, *ids] if ids else (),
-        seams=(*begun.seams, going_on.seam),
+        part, server_model=now.server_model or part.server_model, text=text, reasoning=reasoning,
+        tokens=onward.seam.tokens + n_tokens, ids=[*part.ids, *ids] if ids else (),
+        seams=(*part.seams, onward.seam),
     )  # fmt: skip

@@ -127,11 +127,10 @@ def generate(
     """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
     answered: says whether a reply gives an answer, for the canary (the check of the first replies). transport_factory:
-    makes another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop, on
-    which the transport is made. A session that ends with samples owed is an `Outcome` that is not complete. Raises
-    `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity, lock, disk),
-    `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the command has used of its
-    budget. clock: seconds; tests replace it.
+    makes another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop.
+    account: what the command has used of its budget. clock: seconds; tests replace it. A session that ends with samples
+    owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too
+    small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`.
     """
     account = account or Account()
     folder = RunFolder(settings.out)
@@ -273,7 +272,7 @@ class Runner:
         keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
         return Network(
             dispatcher,
-            open_sampler=lambda: OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
+            sampler=OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
             loop_factory=loop_factory,
             on_event=on_event,
             keeper=keeper,

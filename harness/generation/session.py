@@ -44,13 +44,7 @@ from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
-from harness.runs.manifest import (
-    BenchmarkRecord,
-    Manifest,
-    Provenance,
-    changes_of,
-    servers_refusal,
-)
+from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.survey import stored_keys
@@ -165,11 +159,10 @@ class SamplingSession:
             expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
             ids = question_set.ids
             self._note_surplus(name, expected.samples, ids, keys)
-            mine = missing_samples(name, ids, expected.samples, keys)
-            total[name] = expected.total(ids)
-            done[name] = total[name] - sum(len(o.indices) for o in mine)
+            total[name], done[name] = expected.total(ids), expected.n_stored(keys, ids)
             self._missing[name] = self._accepted_missing(name)
-            rows += [o for o in mine if o.question_id not in self._missing[name]]
+            missing = missing_samples(name, ids, expected.samples, keys)
+            rows += [o for o in missing if o.question_id not in self._missing[name]]
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
@@ -296,9 +289,8 @@ class SamplingSession:
 
         samples: per question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
-        surplus = [*keys.beyond(samples)]
-        planned = set(ids) if surplus else set()
-        beyond = [key.sample_index for key in surplus if key.question_id in planned]
+        planned = set(ids)
+        beyond = [key.sample_index for key in keys if key.sample_index >= samples and key.question_id in planned]
         if not beyond or self._on_surplus is None:
             return
         sentence = (
@@ -355,12 +347,10 @@ class SamplingSession:
 
         The settings that the session was opened with identify the run, and keep the number that was asked for.
         """
-        benchmarks = {
-            name: replace(benchmark, sampling=benchmark.sampling.but(max_tokens=bound))
-            if (bound := self._fitted.get(name)) is not None
-            else benchmark
-            for name, benchmark in self._settings.benchmarks.items()
-        }
+        benchmarks = dict(self._settings.benchmarks)
+        for name, bound in self._fitted.items():
+            if bound is not None:
+                benchmarks[name] = replace(benchmarks[name], sampling=benchmarks[name].sampling.but(max_tokens=bound))
         return replace(self._settings, benchmarks=benchmarks)
 
     @property
@@ -537,12 +527,10 @@ class SamplingSession:
 
     def _n_stored(self) -> int:
         """The number of planned samples that are stored."""
-        n_stored = 0
-        for name in self.journals:
-            expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, self._keys(name)))
-            n_stored += expected.total(ids) - missing
-        return n_stored
+        return sum(
+            self._settings.benchmarks[name].plan().n_stored(self._keys(name), self._question_sets[name].ids)
+            for name in self.journals
+        )
 
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
         """Return the outcome of a session without owed samples."""

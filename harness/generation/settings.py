@@ -7,7 +7,7 @@ refused. `RunSettings.settings_record` is the part that may change from session 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,15 +240,11 @@ class RunSettings:
             "fingerprint": self.fingerprint,
             "budget_tokens": self.budget_tokens,
             "budget_usd": self.budget_usd,
-            "prices": {"prompt": self.prices.prompt, "completion": self.prices.completion} if self.prices else None,
+            "prices": asdict(self.prices) if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
             "salvage": self.salvage.mode,
             "batch": None if self.batching is None else "provider",
-            "deadlines": {
-                "connect": self.deadlines.connect,
-                "first_token": self.deadlines.first_token,
-                "idle": self.deadlines.idle,
-            },
+            "deadlines": asdict(self.deadlines),
             "attempts": self.patience.attempts,
         }
 

@@ -8,7 +8,6 @@ our name in the provider's list. `void`: the batch never began, or failed; its r
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -23,10 +22,11 @@ _REMEDY = (
 )
 
 
-class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of the file.
+class Handed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the file. In `BatchLedger.batches`: the planned batch, with its id once the provider has stated one.
 
-    name: our name of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests.
+    name: our name of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests. why: of a
+    void batch.
     """
 
     event: Literal["planned", "sent", "void"]
@@ -36,19 +36,6 @@ class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     asks: list[str] = []
     why: str = ""
     schema: int = SCHEMA_VERSION
-
-
-@dataclass(slots=True)
-class Handed:
-    """A batch that was planned or sent, and is not void.
-
-    asks: ids of its requests. id: the provider's name of the batch; empty until the provider has stated it.
-    """
-
-    name: str
-    endpoint: str
-    asks: Collection[str] = field(repr=False)
-    id: str = ""
 
 
 class BatchLedger:
@@ -61,30 +48,22 @@ class BatchLedger:
         """
         self.path = folder.batches
         self.batches: dict[str, Handed] = {}
-        """Batches by our name, in the order in which they were planned."""
+        """Batches that are not void, by our name, in the order in which they were planned."""
         # A torn tail comes from a process that died while writing, before it sent anything.
-        for entry in read_appended(self.path, _LedgerLine, _REMEDY, sealed=True):
-            if entry.event == "planned":
-                self.batches[entry.name] = Handed(entry.name, entry.endpoint, frozenset(entry.asks))
-            elif entry.name in self.batches and entry.event == "sent":
-                self.batches[entry.name].id = entry.id
-            else:
-                self.batches.pop(entry.name, None)
+        for entry in read_appended(self.path, Handed, _REMEDY, sealed=True):
+            self._apply(entry)
 
     def planned(self, name: str, endpoint: str, asks: Collection[str]) -> None:
         """Record that a batch of these requests is about to be sent. Raises `StoreError`."""
-        self._append(_LedgerLine(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
-        self.batches[name] = Handed(name, endpoint, frozenset(asks))
+        self._append(Handed(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
 
     def sent(self, name: str, id: str) -> None:
         """Record the provider's name of the batch. Raises `StoreError`."""
-        self._append(_LedgerLine(event="sent", name=name, id=id))
-        self.batches[name].id = id
+        self._append(Handed(event="sent", name=name, id=id))
 
     def void(self, name: str, why: str) -> None:
         """Record that the batch never began, or failed. Raises `StoreError`."""
-        self._append(_LedgerLine(event="void", name=name, why=why))
-        del self.batches[name]
+        self._append(Handed(event="void", name=name, why=why))
 
     def holding(self, asks: Collection[str]) -> dict[str, Handed]:
         """For each request id in `asks` that a batch holds, the latest such batch; other ids are left out."""
@@ -92,5 +71,15 @@ class BatchLedger:
         # In the order of the batches, so a later one takes the place of an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
-    def _append(self, entry: _LedgerLine) -> None:
+    def _append(self, entry: Handed) -> None:
         append_line(self.path, line(entry, sealed=True))
+        self._apply(entry)
+
+    def _apply(self, entry: Handed) -> None:
+        """Note in `batches` what a line of the file says."""
+        if entry.event == "planned":
+            self.batches[entry.name] = entry
+        elif entry.name in self.batches and entry.event == "sent":
+            self.batches[entry.name] = msgspec.structs.replace(self.batches[entry.name], id=entry.id)
+        else:
+            self.batches.pop(entry.name, None)

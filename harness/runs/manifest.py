@@ -316,19 +316,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return cls.load(folder) if begun else None
 
     @classmethod
-    def start(
-        cls, folder: RunFolder, *, model: str, harness_version: str, environment: dict[str, Any] | None = None
-    ) -> Manifest:
+    def start(cls, folder: RunFolder, *, model: str, harness_version: str) -> Manifest:
         """The run's manifest, or a new one (not yet saved) where no run has begun.
 
-        Raises `StoreError` if it is damaged, or missing although there are samples. environment: facts for a new
-        manifest, such as Python's version.
+        Raises `StoreError` if it is damaged, or missing although there are samples.
         """
         return cls.find(folder) or cls(
             harness_version=harness_version,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             model=model,
-            environment=environment or {},
         )
 
     def save(self, folder: RunFolder) -> None:

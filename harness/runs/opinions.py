@@ -29,7 +29,8 @@ def replace(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | 
     A judge's opinions of former versions, whose grader begins with the version of the rules and a plus, are replaced
     too. verdicts: by sample, whether that grader calls it right; None: it cannot tell.
     """
-    others = [opinion for opinion in read(folder) if not f"+{opinion.grader}".endswith(f"+{grader}")]
+    former = f"+{grader}"
+    others = [o for o in read(folder) if o.grader != grader and not o.grader.endswith(former)]
     name = folder.name
     new = [
         Opinion(

@@ -97,8 +97,8 @@ def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | No
     n_head: the bytes in which the key must stand. None for any unusual line, intact or not; `decode` says what is
     unusual.
     """
-    of_ours = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA and _has_its_checksum(line)
-    return head_key(line[:n_head], benchmark) if of_ours else None
+    has_our_schema = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA
+    return head_key(line[:n_head], benchmark) if has_our_schema and _has_its_checksum(line) else None
 
 
 _SCHEMA = b',"schema":%d' % SCHEMA_VERSION
@@ -199,10 +199,6 @@ class KeySet(Set[Key]):
         twin = KeySet()
         twin._bits, twin._beyond = dict(self._bits), {name: set(indices) for name, indices in self._beyond.items()}
         return twin
-
-    def beyond(self, samples: int) -> Iterator[Key]:
-        """The keys with an index of at least `samples`."""
-        return (key for key in self if key.sample_index >= samples)
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
         """The number of keys of these distinct questions with indices 0 … samples-1."""

@@ -78,7 +78,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
         if line.offset == 0 and data.startswith(BOM):
             data, oddities = data[len(BOM) :], ["a byte order mark"]
         if data.endswith((b"\r\n", b"\r")):
-            data, oddities = data.rstrip(b"\n")[:-1], [*oddities, "CRLF line ends"]
+            data, oddities = data.removesuffix(b"\n").removesuffix(b"\r"), [*oddities, "CRLF line ends"]
         if data in (b"", b"\n"):
             return None
         sample = record.decode(data, folder.name)

@@ -13,7 +13,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -28,11 +27,7 @@ from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
-from harness.generation.dispatch.retry import (
-    Fault,
-    fault_of,
-    seconds_to_retry,
-)
+from harness.generation.dispatch.retry import Fault, fault_of, seconds_to_retry
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
@@ -116,9 +111,9 @@ def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     for ticket in dead:
         lanes.failed(ticket, RequestFailed("connect", "refused"))
     lanes.advance()
-    at(lanes, 2).until = clock.now + 1000
+    at(lanes, 2).opens_at = clock.now + 1000
     assert fill(lanes) == [12, 12, 0]
-    at(lanes, 2).until = clock.now
+    at(lanes, 2).opens_at = clock.now
     answer(lanes, 2)
     assert [at(lanes, i).limit for i in range(3)] == [8, 8, 8]
 
@@ -288,6 +283,13 @@ def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_rai
     assert "Raise" not in str(verdicts[-1])
 
 
+@pytest.mark.parametrize(("n_questions", "stops"), [(2, False), (3, True)])
+def test_replies_that_are_all_the_same_are_a_sign_from_three_questions_on(n_questions: int, stops: bool) -> None:
+    canary = Canary()
+    *_, verdict = [canary.observe(Task("b", f"q{n % n_questions}", n), said("4"), None) for n in range(16)]
+    assert (verdict is not None) is stops
+
+
 ROUND_TRIP_S = 0.005
 
 Accepts = Callable[[float, int, random.Random], bool]
@@ -334,8 +336,7 @@ def simulate(
 ) -> Result:
     """Ask for all samples (lengths of exponential distribution), as the network thread does."""
     chance, now, counter = random.Random(seed), 0.0, itertools.count()
-    endpoint = replace(Endpoint.parse("http://server:80"))
-    lanes = Lanes([endpoint], concurrency, Patience(), lambda: now, chance.uniform)
+    lanes = Lanes([Endpoint.parse("http://server:80")], concurrency, Patience(), lambda: now, chance.uniform)
     due: list[tuple[float, int, str, Flight | None]] = []
     waiting, done, working, n_refused = samples, 0, 0, 0
 
@@ -403,23 +404,6 @@ def test_refusals_at_random_do_not_throttle(share: float, times: float, mean_s: 
     ideal_s, tail = samples * mean_s / 64, 8 * mean_s
     assert result.seconds <= (times if mean_s < 1 else min(times, 1.3)) * ideal_s + tail
     assert result.refused <= 1.2 * share / (1 - share) + 0.05
-
-
-def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -> None:
-    """Slots that sleep come back without an accepted request: the replies last for hours."""
-    now = 0.0
-    pace = Pace(16, lambda: now, lambda low, high: high)
-    first = [pace.sent() for _ in range(16)]
-    for ticket in first[1:]:
-        pace.refused(ticket)
-    for second in range(600):
-        now = float(second)
-        pace.advance(now)
-        while pace.in_flight < pace.limit:
-            ticket = pace.sent()
-            if now < 60:
-                pace.refused(ticket)
-    assert pace.in_flight == 16
 
 
 def played(word: str) -> float:

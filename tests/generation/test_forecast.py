@@ -17,6 +17,7 @@ import pytest
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS
+from harness.core.hidden_limit import EarlyCut
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
@@ -155,9 +156,7 @@ def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     play = Play(questions=5, max_tokens=64, concurrency=10)
     for flight in play.begin():
         play.answer(flight, 40, "length")
-    early = play.dispatcher.cut_lengths.early(10)
-    assert early is not None
-    assert (early.tokens, early.max_tokens, early.n_at) == (40, 64, 10)
+    assert play.dispatcher.cut_lengths.early(10) == EarlyCut(tokens=40, max_tokens=64, n_at=10, n_samples=10)
 
 
 def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:
@@ -165,7 +164,7 @@ def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None
     first, *others = play.begin()
     for _ in range(2):
         progress = play.dispatcher.progress()
-        assert (progress.tokens_per_s_now, progress.eta) == (None, None)
+        assert (progress.tokens_per_s_now, progress.eta, progress.oldest and progress.oldest.tokens) == (None, None, 0)
         play.now += 10.0
     for flight in others:
         play.answer(flight, 40)

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import UsageError
 from harness.generation.machine_limits import SPARE_DESCRIPTORS
 from harness.generation.network.control import order, progress_of
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -285,14 +285,6 @@ def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> N
             gate.open.set()
             assert outcome().complete
     assert (tmp_path / "elsewhere").exists()
-
-
-def test_a_run_that_is_not_going_is_one_sentence(tmp_path: Path) -> None:
-    settings = run_settings(tmp_path / "run")
-    settings.out.mkdir()
-    (settings.out / "status.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(StoreError, match=r"no run is going on in .*run, so there is nothing to steer"):
-        order(RunFolder(settings.out), paused=True)
 
 
 # ---- the file of endpoints

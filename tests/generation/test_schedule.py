@@ -52,7 +52,8 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     returned: Counter[Task] = Counter()
 
     def take(lane: Lane, probe: bool = False) -> None:
-        work = scheduler.next(lane, at_work, probe=probe)
+        lane.set_aside = probe
+        work = scheduler.next(lane, at_work)
         if work is not None:
             assert work.task not in {one.task for one in running}
             running.append(work)
@@ -70,10 +71,7 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
             elif what == "give back":
                 if number % 2:
                     work.failed_at = endpoints[number % n]
-                if number % 3:
-                    scheduler.give_back(work)
-                else:
-                    scheduler.postpone(work, now + number)
+                scheduler.give_back(work, now + (0 if number % 3 else number))
                 returned[work.task] += 1
         assert scheduler.n_waiting == len(owed) + returned.total() - handed.total()
         assert scheduler.tokens_left >= -1e-6
@@ -93,23 +91,22 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     scheduler = Scheduler(plan(2, 2))
     first = scheduler.next(endpoint())
     assert first is not None
-    scheduler.give_back(first)
-    probed = [work.task for _ in range(4) if (work := scheduler.next(endpoint(), probe=True))]
+    scheduler.give_back(first, 0.0)
+    scheduler.advance(0.0)
+    lane = endpoint()
+    lane.set_aside = True
+    probed = [work.task for _ in range(4) if (work := scheduler.next(lane))]
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
 
 
-def test_the_longest_question_known_goes_first_however_often_the_heap_was_rebuilt() -> None:
-    scheduler = Scheduler(plan(40, 8))
-    first = [scheduler.next(endpoint()) for _ in range(40)]
-    lengths = {f"q{n}": 100 + 7 * n * n % 1009 for n in range(40)}
-    for work in first:
-        assert work is not None
-        scheduler.finish(work, lengths[work.task.question_id])
-    handed = []
-    while (work := scheduler.next(endpoint())) is not None:
-        handed.append(work.task.question_id)
-        scheduler.finish(work, lengths[work.task.question_id])
-    assert handed == [name for name in sorted(lengths, key=lambda name: -lengths[name]) for _ in range(7)]
+@pytest.mark.parametrize("n_finished", range(76, 80))
+def test_the_longest_question_goes_first_however_many_samples_have_finished_meanwhile(n_finished: int) -> None:
+    scheduler = Scheduler(plan(12, 100))
+    for n in (12, n_finished, 100):
+        works = [work for _ in range(n) if (work := scheduler.next(endpoint())) is not None]
+        for work in works:
+            scheduler.finish(work, 50 + int(work.task.question_id[1:]))
+    assert [work.task.question_id for work in works] == ["q11"] * (99 - n_finished) + ["q10"] * (n_finished + 1)
 
 
 def test_the_tokens_left_are_those_of_known_questions_and_the_mean_of_the_others() -> None:
@@ -125,17 +122,6 @@ def test_the_tokens_left_are_those_of_known_questions_and_the_mean_of_the_others
         [Task("b", "q0", 1), Task("b", "q0", 2)],
         600,
     )
-
-
-def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Lane, Lane]:
-    """A fast endpoint of 100 tokens/s, which works on a sample, and a slow one of 20."""
-    scheduler = Scheduler(rows)
-    works = [scheduler.next(endpoint()) for _ in range(3)]
-    for work, tokens in zip(works, (1000, None, 200), strict=True):
-        assert work is not None
-        if tokens is not None:
-            scheduler.finish(work, tokens)
-    return scheduler, endpoint(10, 1000, n=1), endpoint(10, 200)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +141,15 @@ def test_simulated_runs_end_close_to_the_best_possible(
     assert spans["ours"] <= limit * spans[peer]
 
 
+def test_an_endpoint_of_unknown_speed_takes_a_sample_that_a_slow_one_leaves_to_the_fast() -> None:
+    scheduler, fast, slow = Scheduler(plan(1, 2)), endpoint(10, 1000, n=1), endpoint(10, 20)
+    assert scheduler.next(slow, [fast, slow]) is None
+    assert scheduler.next(endpoint(), [fast, slow]) is not None
+
+
 def cpu_of_a_hand_out(questions: int) -> float:
     """Seconds of one `next` and `finish` of a slow endpoint, beside a fast one at work."""
-    scheduler, fast, slow = two_speeds(plan(questions, 2))
+    scheduler, fast, slow = Scheduler(plan(questions, 2)), endpoint(10, 1000, n=1), endpoint(10, 200)
     before = time.process_time()
     for _ in range(200):
         work = scheduler.next(slow, [fast, slow])

@@ -27,11 +27,7 @@ from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.runs import RunFolder, RunLog, line_file, overrides
 from harness.runs.batches import BatchLedger
-from harness.runs.line_file import (
-    LineFile,
-    append_line,
-    read_appended,
-)
+from harness.runs.line_file import LineFile, append_line, read_appended
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.recorded import BENCHMARK, FILES, Appended, correct

@@ -72,11 +72,6 @@ def test_a_second_process_is_refused_at_once_and_told_who_holds_the_run(run: Run
         assert holder_of(run) is None
 
 
-def test_a_second_lock_in_one_process_is_refused_too(run: RunFolder) -> None:
-    with locked(run), pytest.raises(StoreError, match=f"process {os.getpid()} on"), locked(run):
-        pass
-
-
 def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     run.create()
     run.lock.write_text("x" * 2000)

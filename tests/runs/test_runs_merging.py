@@ -133,15 +133,6 @@ def test_what_cannot_be_joined_is_refused(quick_path: Path) -> None:
         merge(parts, RunFolder(quick_path / "held"))
 
 
-def test_what_is_damaged_in_a_shard_is_owed(quick_path: Path) -> None:
-    parts = shards(quick_path, 2)
-    path = parts[0].benchmark(NAME).samples
-    path.write_bytes(path.read_bytes().replace(b"thought 7", b"thought 9", 1))
-    (joined,) = merge(parts, RunFolder(quick_path / "all")).benchmarks
-    assert joined.n_owed == 1
-    assert list(joined.notes()) == [f"{NAME}: 1 damaged line does not count; `harness doctor` names them"]
-
-
 def test_a_run_with_joined_shards_is_copied_as_it_stands(quick_path: Path) -> None:
     """Its failed requests count once, and its texts are those that it was scored with."""
     run, copy, said = RunFolder(quick_path / "run"), RunFolder(quick_path / "copy"), list[str]()

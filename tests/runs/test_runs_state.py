@@ -104,8 +104,7 @@ class JournalLife(RuleBasedStateMachine):
     @precondition(lambda self: self.journal is None and intact_lines(self.data))
     @rule(data=st.data())
     def duplicate_a_line(self, data: st.DataObject) -> None:
-        lines = self.data.splitlines(keepends=True)
-        line = data.draw(st.sampled_from(lines))
+        line = data.draw(st.sampled_from(self.data.splitlines(keepends=True)))
         with self.folder.samples.open("ab") as file:
             file.write(line if self.data.endswith(b"\n") else b"\n" + line)
 

@@ -39,16 +39,7 @@ from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task
 from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name
-from tests.simulation.world import (
-    ENDPOINTS,
-    MOODS,
-    NATURES,
-    Bill,
-    End,
-    Reply,
-    Server,
-    World,
-)
+from tests.simulation.world import ENDPOINTS, MOODS, NATURES, Bill, End, Reply, Server, World
 
 MOST_STEPS = 20_000
 """Looks of the network thread in one session; more is a session that does not end."""
@@ -185,8 +176,8 @@ class Session:
         self.ending = self.dispatcher.ending
         self.network = Network(
             self.dispatcher,
-            open_sampler=self.opened,
-            loop_factory=lambda: _Loop(world),
+            sampler=self,  # type: ignore[arg-type]
+            loop_factory=self.new_loop,
             on_event=lambda *_, **__: None,
             admission=Admission(None, settings.endpoints, settings.endpoints, lambda *_, **__: None),
             clock=lambda: world.now,
@@ -227,12 +218,12 @@ class Session:
 
     # ---- the network: the sampler of the real thread
 
-    def opened(self) -> Any:
-        """As the thread opens its sampler, on its loop."""
-        self.loop = asyncio.get_running_loop()
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of the thread, on which everything is to happen that was planned before."""
+        self.loop = _Loop(self.world)
         for seconds, happens in self.events:
             self._later(seconds, happens)
-        return self
+        return self.loop
 
     async def sample(self, flight: Flight) -> Any:
         """The request takes its time; how it ends is told by `landed`."""

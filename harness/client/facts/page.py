@@ -117,19 +117,7 @@ def _get(
     except httpx.TimeoutException as error:
         raise SlowAnswer(f"{url} does not answer within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
-        cause = quote_safely(str(error), secrets)
-        if _is_tls(error):
-            if any(word in cause for word in _NO_TLS):
-                plain = endpoint.base_url.replace("https://", "http://", 1)
-                raise ServerError(
-                    f"{address} does not speak https ({cause}); if it speaks http, give base_url={plain}"
-                ) from error
-            raise ServerError(
-                f"no trusted TLS connection to {address}: {cause}; SSL_CERT_FILE names the authorities to trust"
-            ) from error
-        # getaddrinfo's errors alone have negative numbers.
-        advice = "check the host of base_url" if "[Errno -" in cause else "is it started, and is the port right?"
-        raise NoAnswer(f"no server answers at {address} ({cause}); {advice}") from error
+        raise _no_connection(error, endpoint, address) from error
     except httpx.RemoteProtocolError as error:
         words = quote_safely(str(error), secrets) or type(error).__name__
         raise ServerError(f"{address} does not answer in HTTP ({words}); check the port and http/https") from error
@@ -139,6 +127,20 @@ def _get(
         to = quote_safely(page.location, secrets)
         raise ServerError(f"{url} redirects to {to}; give that address as base_url")
     return page
+
+
+def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> ServerError:
+    """The error for a connection that cannot be made, with what to do; `NoAnswer` if nothing answers at `address`."""
+    cause = quote_safely(str(error), secrets_of(endpoint))
+    if _is_tls(error) and any(word in cause for word in _NO_TLS):
+        plain = endpoint.base_url.replace("https://", "http://", 1)
+        return ServerError(f"{address} does not speak https ({cause}); if it speaks http, give base_url={plain}")
+    if _is_tls(error):
+        trust = "SSL_CERT_FILE names the authorities to trust"
+        return ServerError(f"no trusted TLS connection to {address}: {cause}; {trust}")
+    # getaddrinfo's errors alone have negative numbers.
+    advice = "check the host of base_url" if "[Errno -" in cause else "is it started, and is the port right?"
+    return NoAnswer(f"no server answers at {address} ({cause}); {advice}")
 
 
 def http_client(endpoint: Endpoint, timeout: float) -> httpx.Client:

@@ -18,6 +18,7 @@ Some servers send the whole text so far in each event. If each event begins with
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from operator import sub
 from typing import Final
 
@@ -155,8 +156,8 @@ class Completion:
                 first_token=stamps[0] - started if stamps else None,
                 last_token=stamps[-1] - started if stamps else None,
                 total=ended - started,
-                gap_p50=gaps[len(gaps) // 2] if gaps else None,
-                gap_p99=gaps[min(len(gaps) - 1, int(len(gaps) * 0.99))] if gaps else None,
+                gap_p50=_quantile(gaps, 0.5),
+                gap_p99=_quantile(gaps, 0.99),
                 events=len(stamps),
             ),
             server_model=self._text_model or self._server_model,
@@ -270,3 +271,8 @@ class Completion:
         if self.may_hold_halves:  # join the two surrogates of a character that came in two events; a lone one stays
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return text
+
+
+def _quantile(ascending: Sequence[float], share: float) -> float | None:
+    """The first of the values that exceeds this share of them; None without values."""
+    return ascending[int(len(ascending) * share)] if ascending else None

@@ -240,9 +240,8 @@ class ReplyParser:
             data = bytes(self._partial) + data
             self._partial.clear()
         head = data.lstrip(b" \t\r\n")
-        if len(head) < len(_BOM) and _BOM.startswith(head):
-            if head:
-                self._partial += head
+        if len(head) < len(_BOM) and _BOM.startswith(head):  # no bytes yet, or the first of a byte order mark
+            self._partial += head
             return b""
         head = head.removeprefix(_BOM)
         self._state = "json" if head[:1] in (b"{", b"[") else "events"

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from harness.generation.dispatch.flight import Flight
+from harness.generation.progress import OldestInFlight
 from harness.runs.record import Task
 
 NOW_S = 10.0
@@ -90,10 +91,11 @@ class Arrivals:
         return self._busy / self.tokens if self.tokens else 0.0
 
     @property
-    def oldest(self) -> tuple[Task, float, float] | None:
-        """(sample, seconds in flight, tokens) of the oldest request in flight; None if none is in flight."""
+    def oldest(self) -> OldestInFlight | None:
+        """The sample that has been in flight longest; None if none is in flight."""
         for task, flight in self._flights.items():  # In the order in which they were sent.
-            return task, self._clock() - flight.sent_at, self._tokens_of(flight, self.pace)
+            seconds, tokens = self._clock() - flight.sent_at, self._tokens_of(flight, self.pace)
+            return OldestInFlight(**task._asdict(), seconds=seconds, tokens=round(tokens))
         return None
 
     def missing(self, mean: float) -> float:

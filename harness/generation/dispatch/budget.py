@@ -189,8 +189,9 @@ class Billing:
         elif self._bytes:
             self.longest_prompt = max(self.longest_prompt, prompt + n_before)
         most = self._max_tokens.get(sample.benchmark)
-        # A count of 0 beside a text is no count.
-        stated = usage.completion_tokens or (None if sample.text or sample.reasoning else usage.completion_tokens)
+        stated = usage.completion_tokens
+        if stated == 0 and (sample.text or sample.reasoning):
+            stated = None  # A count of 0 beside a text is no count.
         # The stream is no bound: one event may hold several tokens, and thinking may be hidden.
         completion = stated if stated is not None else most or completion_tokens(sample)
         unstated = usage.prompt_tokens is None or stated is None

@@ -82,23 +82,23 @@ class Canary:
 
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
-        on = "To continue anyway, give canary=False (--no-canary); stored samples stay."
+        anyway = "To continue anyway, give canary=False (--no-canary); stored samples stay."
         if self._empty == self._n:
-            return f"{BEGINNING} are all empty. Look at the server's chat template and reasoning parser. {on}"
+            return f"{BEGINNING} are all empty. Look at the server's chat template and reasoning parser. {anyway}"
         if self._all_reasoning == self._n:
-            return f"{BEGINNING} all have {ANSWERS_IN_REASONING}. {on}"
+            return f"{BEGINNING} all have {ANSWERS_IN_REASONING}. {anyway}"
         if self._truncated.n == self._n and (early := self._truncated.early(self._n)) is not None:
-            return f"{BEGINNING} are all cut: {early.sentence}. {on}"
+            return f"{BEGINNING} are all cut: {early.sentence}. {anyway}"
         if self._truncated.n == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
             raised = "Raise max_tokens and delete the run folder, since a run never mixes settings"
-            return f"{BEGINNING} are all truncated{budget} (finish_reason length). {raised}. {on}"
+            return f"{BEGINNING} are all truncated{budget} (finish_reason length). {raised}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
-            return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {on}"
+            return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {anyway}"
         if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
-            return f"{BEGINNING} give no answer that the grader finds; the last one ends in {text!r}. {on}"
+            return f"{BEGINNING} give no answer that the grader finds; the last one ends in {text!r}. {anyway}"
         return None
 
 

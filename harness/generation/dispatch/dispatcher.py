@@ -44,7 +44,7 @@ from harness.generation.dispatch.retry import Fault, fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
+from harness.generation.progress import BenchmarkProgress, FailureProgress, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
@@ -162,7 +162,7 @@ class Dispatcher:
     def _next_flight(self, at_work: Sequence[Lane]) -> Flight | None:
         """The next request, to the first endpoint with room for which there is a sample; None without such a one."""
         for lane in self._lanes.with_room():
-            work = self._scheduler.next(lane, at_work, probe=lane.set_aside)
+            work = self._scheduler.next(lane, at_work)
             if work is not None:
                 assert work.task not in self._flights, "one sample is asked for by two requests at the same time"
                 self._rate.sent()
@@ -355,7 +355,7 @@ class Dispatcher:
         """Ask for a sample again, `after` seconds from now."""
         self.causes.met(work.task, failure)
         self.tally.retries += 1
-        self._scheduler.postpone(work, self._clock() + after)
+        self._scheduler.give_back(work, self._clock() + after)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for `task`, whose request has ended, again in this session, and list why."""
@@ -439,7 +439,6 @@ class Dispatcher:
         flying = Counter([task.benchmark for task in self._flights])
         again = Counter([task.benchmark for task in self._scheduler.retrying])
         given_up = Counter([task.benchmark for task in self.causes.given_up()])
-        oldest = arrivals.oldest
         # Notes are copied, because another thread reads the value.
         return Progress(
             **{**msgspec.structs.asdict(self.tally), "notes": dict(self.tally.notes)},
@@ -468,7 +467,7 @@ class Dispatcher:
                 FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
                 for kind, (n, message, failed_at) in sorted(self._failed.items(), key=lambda item: -item[1][2])
             ),
-            oldest=oldest and OldestInFlight(**oldest[0]._asdict(), seconds=oldest[1], tokens=round(oldest[2])),
+            oldest=arrivals.oldest,
             eta=self._time_left(),
             concurrency=self._concurrency,
             paused=self.paused,

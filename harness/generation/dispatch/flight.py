@@ -17,22 +17,22 @@ from harness.runs.record import Task
 class Lane(msgspec.Struct, kw_only=True, eq=False):
     """One endpoint: how fast it is, which requests it may get, and what they came to.
 
-    share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
-    waits: how often it was held back since its last answer. until: nothing is sent before this
-    monotonic second; asked_until: the server itself asked for a pause up to this second.
-    try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
-    down_at: when a failure last showed that it is down; a failure of a request that
-    was sent before this second shows nothing new. refuses: whether it has refused all requests (a wrong key, say).
-    seconds, tokens: sums over its finished samples, in which recent ones count most.
+    Times are monotonic seconds. share: the requests in flight that it gets when all endpoints work. pace: controls how
+    many it gets at present. has_left: whether it was taken off the list. opens_at: nothing is sent before; asked_until:
+    the end of the pause that the server itself asked for. try_owed: whether it asked for a pause while the session was
+    still patient, and has not been tried since. set_aside: it failed several times in a row, and gets one request at a
+    time; n_waits: how often, since its last answer. down_at: when it was last set aside; a failure of a request that
+    was sent before shows nothing new. refuses: whether it has refused all requests (a wrong key, say). n_done,
+    n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent ones count most.
     """
 
     endpoint: Endpoint
     pace: Pace
     share: int = 1
-    left: bool = False
+    has_left: bool = False
     failures_in_row: int = 0
-    waits: int = 0
-    until: float = float("-inf")
+    n_waits: int = 0
+    opens_at: float = float("-inf")
     asked_until: float = float("-inf")
     try_owed: bool = False
     set_aside: bool = False
@@ -61,21 +61,23 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     @property
     def limit(self) -> int:
         """Requests in flight that the endpoint gets at present."""
-        if self.left:
+        if self.has_left:
             return 0
         return 1 if self.set_aside else self.pace.limit
 
     def has_room(self, now: float) -> bool:
         """Whether the endpoint may get one more request now."""
-        return now >= self.until and self.in_flight < self.limit
+        return now >= self.opens_at and self.in_flight < self.limit
 
     def pause(self, now: float) -> float:
         """Seconds until a request may be sent; 0 or less: now."""
-        rest_ends = self.pace.rest_ends if not self.limit and not self.left else None
-        return max(self.until, rest_ends or self.until) - now
+        rest_ends = self.pace.rest_ends
+        if rest_ends is None or self.limit or self.has_left:  # a slot is free, or the endpoint gets no more requests
+            return self.opens_at - now
+        return max(self.opens_at, rest_ends) - now
 
     def state(self, now: float) -> EndpointState:
-        if self.left:
+        if self.has_left:
             return "left"
         if self.set_aside:
             return "set aside"

@@ -5,7 +5,7 @@ Each endpoint is a *lane*. What a failure means for it:
 | state | requests in flight | begins | ends |
 | --- | --- | --- | --- |
 | open | at most `pace.limit` | | |
-| paused | none new until `until` | a Retry-After, or all slots rest after 429s | by time |
+| paused | none new until `opens_at` | a Retry-After, or all slots rest after 429s | by time |
 | set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
 | left | none new; those in flight end | off the user's list | never: a return is a new lane |
 
@@ -81,12 +81,12 @@ class Lanes:
         joined, left = dict(listed), []
         for lane in self._lanes:
             url = lane.endpoint.base_url
-            if lane.left:
+            if lane.has_left:
                 continue
             if url in listed:
                 lane.endpoint = joined.pop(url)
             else:
-                lane.left = True  # Marked, never removed: it is shown as one that left.
+                lane.has_left = True  # Marked, never removed: it is shown as one that left.
                 left.append(url)
         for endpoint in joined.values():
             self._lanes.append(Lane(endpoint=endpoint, pace=Pace(1, self._clock, self._jitter)))
@@ -118,7 +118,7 @@ class Lanes:
     def at_work(self) -> list[Lane]:
         """The lanes whose endpoints work off the queue, as far as known."""
         now = self._clock()
-        return [lane for lane in self._lanes if not (lane.left or lane.set_aside or now < lane.until)]
+        return [lane for lane in self._lanes if not (lane.has_left or lane.set_aside or now < lane.opens_at)]
 
     def sent(self, lane: Lane, work: Work) -> Flight:
         """Note a request for a sample to the endpoint of this lane, and return it.
@@ -137,7 +137,7 @@ class Lanes:
         lane = flight.lane
         lane.pace.answered(flight.refusals)
         lane.n_done += 1
-        lane.failures_in_row = lane.waits = 0
+        lane.failures_in_row = lane.n_waits = 0
         self._down_since = None
         self.answered = True
         if lane.set_aside:
@@ -156,7 +156,7 @@ class Lanes:
             # A little longer, so that not all clients come back at once.
             until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
             lane.asked_until = max(lane.asked_until, until)
-            lane.until = max(lane.until, until)
+            lane.opens_at = max(lane.opens_at, until)
             lane.try_owed = self._down_since is None or now - self._down_since < self.patience
         if failure.kind == "rate_limited":
             # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
@@ -173,9 +173,9 @@ class Lanes:
     def _set_aside(self, lane: Lane, now: float) -> None:
         """Send this endpoint one request at a time from now on, each after a pause that doubles until it answers."""
         lane.set_aside, lane.down_at = True, now
-        lane.waits += 1
-        longest = longest_backoff(self._patience, lane.waits)
-        lane.until = max(lane.until, now + self._jitter(longest / 2, longest))
+        lane.n_waits += 1
+        longest = longest_backoff(self._patience, lane.n_waits)
+        lane.opens_at = max(lane.opens_at, now + self._jitter(longest / 2, longest))
         self._share_out()
 
     def may_spare(self, lane: Lane) -> bool:
@@ -207,7 +207,7 @@ class Lanes:
         if self._down_since is None:
             return None
         # An endpoint that asked for a pause is tried once more after it, however long the pause is.
-        tries = (lane.until for lane in self._present() if lane.try_owed)
+        tries = (lane.opens_at for lane in self._present() if lane.try_owed)
         return max(0.0, max((self._down_since + self.patience, *tries)) - self._clock())
 
     @property
@@ -221,11 +221,11 @@ class Lanes:
         now = self._clock()
         times = []
         for lane in self._lanes:
-            if lane.left:
+            if lane.has_left:
                 continue
-            opens = lane.until if lane.until > now else lane.pace.rest_ends
-            if opens is not None and opens > now:
-                times.append(opens - now)
+            change = lane.opens_at if lane.opens_at > now else lane.pace.rest_ends
+            if change is not None and change > now:
+                times.append(change - now)
         return min(times, default=None)
 
     @property
@@ -251,7 +251,7 @@ class Lanes:
         )
 
     def _present(self) -> list[Lane]:
-        return [lane for lane in self._lanes if not lane.left]
+        return [lane for lane in self._lanes if not lane.has_left]
 
     def _share_out(self) -> None:
         """Divide the concurrency among the lanes."""

@@ -13,9 +13,7 @@ A sample is in one of four states; each arrow is a method:
 
     waiting ──next──▶ running ──finish──▶ done
        │                │  ▲
-       │                │  └──next── returned ◀──give_back── running
-       │                │               ▲
-       │                │               └──advance── postponed ◀──postpone── running
+       │                │  └──next── returned ◀──advance── postponed ◀──give_back── running
        └─drop_question──┴──▶ gone: not asked again in this session
 
 A returned sample is handed out before all that waits, but not to the endpoint where it just failed while another one
@@ -56,8 +54,8 @@ class _Question(msgspec.Struct, eq=False):
     """One question of the queue. row: its place there.
 
     waiting: sample indices that were not handed out, the next one last. tokens, n: sum and number of its known lengths.
-    begun: whether a sample was handed out; failed: whether a request failed. left, n_unknown: tokens of the waiting
-    samples, or their number while no length is known. entry: the present one in the heap.
+    begun: whether a sample was handed out; failed: whether a request failed. tokens_left, n_unknown: expected tokens of
+    the waiting samples, or their number while no length is known. entry: the present one in the heap.
     """
 
     key: tuple[str, str]
@@ -67,7 +65,7 @@ class _Question(msgspec.Struct, eq=False):
     n: int = 0
     begun: bool = False
     failed: bool = False
-    left: float = 0.0
+    tokens_left: float = 0.0
     n_unknown: int = 0
     entry: tuple[int, float, int, int, _Question] | None = None
 
@@ -97,7 +95,7 @@ class Scheduler:
         self._n_fresh = sum(len(question.waiting) for question in self._questions.values())
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
         # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
-        self._left, self._n_unknown = 0.0, 0
+        self._known_left, self._n_unknown = 0.0, 0
         # (wave, -rank, -samples waiting, row, question); outdated if it is not the question's present entry.
         self._heap: list[tuple[int, float, int, int, _Question]] = []
         for question in self._questions.values():
@@ -121,16 +119,16 @@ class Scheduler:
     @property
     def tokens_left(self) -> float:
         """Tokens that the samples which were not asked yet are expected to bring."""
-        return self._left + self._n_unknown * self.mean_length
+        return max(0.0, self._known_left + self._n_unknown * self.mean_length)
 
-    def next(self, lane: Lane, at_work: Sequence[Lane] = (), *, probe: bool = False) -> Work | None:
+    def next(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Return the next sample for an endpoint; None if it should take none now (another one may still get one).
 
-        at_work: the endpoints that take samples at present; one that is set aside or paused does not. probe: the
-        endpoint may be down. Then a sample that was not asked yet goes first, since a returned one may fail by its
-        question's fault; else any, also one that failed there.
+        at_work: the endpoints that take samples at present; one that is set aside or paused does not.
         """
-        if probe:
+        if lane.set_aside:
+            # It may be down. A sample that was not asked yet probes it best, since a returned one may fail by its
+            # question's fault; else any, also one that failed there.
             return self._fresh(lane) or self._again(lane) or self._again(lane, worn=True)
         return self._again(lane, at_work) or self._fresh(lane, at_work) or self._again(lane, at_work, worn=True)
 
@@ -143,24 +141,20 @@ class Scheduler:
         self._n_known += 1
         self._push(question)
 
-    def give_back(self, work: Work) -> None:
-        """Take back a sample whose request failed: it is handed out again, before all others unless it is worn."""
-        question = self._questions[work.task[:2]]
-        question.failed = True
-        self._push(question)
-        work.returned += 1
-        self.retrying.add(work.task)
-        self._returned.setdefault((work.returned >= WORN, work.failed_at), deque()).append(work)
-
-    def postpone(self, work: Work, until: float) -> None:
-        """Take back a sample at the second `until`."""
+    def give_back(self, work: Work, until: float) -> None:
+        """Take back a sample whose request failed. It is handed out again from the second `until` on."""
         self.retrying.add(work.task)
         heapq.heappush(self._postponed, (until, work.task, work))
 
     def advance(self, now: float) -> None:
-        """Take back the postponed samples whose second has come."""
+        """Let the samples whose second has come be handed out again: before all others, unless they are worn."""
         while self._postponed and self._postponed[0][0] <= now:
-            self.give_back(heapq.heappop(self._postponed)[2])
+            work = heapq.heappop(self._postponed)[2]
+            question = self._questions[work.task[:2]]
+            question.failed = True
+            self._push(question)
+            work.returned += 1
+            self._returned.setdefault((work.returned >= WORN, work.failed_at), deque()).append(work)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """Remove the samples of this question that were not asked yet from the queue, and return them."""
@@ -181,14 +175,14 @@ class Scheduler:
         ]
         if not queues:
             return None
-        # That one which was asked least often: no queue delays another one for long.
+        # The queue whose first sample was asked least often, so that no queue delays another one for long.
         work = min(queues, key=lambda works: works[0].requests).popleft()
         self.retrying.discard(work.task)
         return work
 
     def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Hand out the next sample that was not asked yet; None if there is none that the endpoint should get."""
-        while self._heap and self._heap[0] is not self._heap[0][4].entry:
+        while self._heap and self._heap[0] is not self._heap[0][4].entry:  # outdated: its question has another one now
             heapq.heappop(self._heap)
         if not self._heap:
             return None
@@ -216,12 +210,14 @@ class Scheduler:
         """Enter a question into the heap by what is known of it now; called after every change of a question."""
         n, is_known = len(question.waiting), question.n > 0
         length = question.tokens / question.n if is_known else math.inf
-        left, n_unknown = (n * length, 0) if is_known else (0.0, n)
-        self._left += left - question.left
+        # What waits in all questions.
+        tokens_left, n_unknown = (n * length, 0) if is_known else (0.0, n)
+        self._known_left += tokens_left - question.tokens_left
         self._n_unknown += n_unknown - question.n_unknown
-        question.left, question.n_unknown, question.entry = left, n_unknown, None
+        question.tokens_left, question.n_unknown, question.entry = tokens_left, n_unknown, None
         if not n:
             return
+        # The smallest entry is handed out first.
         wave = question.waiting[-1] if self._in_rounds else int(question.begun)
         # A question that only failed may be one that no server answers.
         rank = 0.0 if question.failed and not is_known else length

@@ -127,9 +127,9 @@ class Signals:
         self.caught: int | None = None
         """Number of the first signal that came; None before it."""
         self._message = message
-        self._n = 0
-        self._on_signal: Callable[[int, int], None] | None = None
-        self._before: dict[int, Any] = {}
+        self._n = 0  # signals so far
+        self._on_signal: Callable[[int, int], None] | None = None  # None before `attach`
+        self._before: dict[int, Any] = {}  # number of a signal → its handler outside of the block
 
     def attach(self, on_signal: Callable[[int, int], None]) -> None:
         """Call `on_signal` at each signal from now on, and at once if a signal has come before.

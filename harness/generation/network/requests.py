@@ -118,21 +118,21 @@ class OneByOne:
         task, arriving = flight.task, flight.arriving
         request = self._requests.write(task)
         checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
-        going_on = await self._continuation(flight, request, checksum)
+        onward = await self._continuation(flight, request, checksum)
         try:
-            if going_on is not None:
-                self._begin(task, arriving, going_on, checksum)
-                reply = await self._continued(flight, going_on)
+            if onward is not None:
+                self._begin(task, arriving, onward, checksum)
+                reply = await self._continued(flight, onward)
                 if reply is not None:
-                    seams = (*going_on.begun.seams, going_on.seam)
+                    seams = (*onward.part.seams, onward.seam)
                     return self._requests.record(request, flight, reply, seams), reply
-                going_on = None
+                onward = None
             self._begin(task, arriving, None, checksum)
             reply = await self._send(flight.endpoint, request.template.path, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self._keeper is not None:
-                self._keeper.failed(task, failure, continued=going_on is not None)
+                self._keeper.failed(task, failure, continued=onward is not None)
             raise
         return self._requests.record(request, flight, reply), reply
 
@@ -140,22 +140,20 @@ class OneByOne:
         """Close the transport's connections."""
         await self._transport.close()
 
-    async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving | None = None) -> Reply:
+    async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving) -> Reply:
         settings = self._settings
         return await self._transport.complete(
             endpoint, path, body, settings.deadlines, settings.max_body_bytes, arriving
         )
 
-    def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, checksum: str) -> None:
+    def _begin(self, task: Task, arriving: Arriving, onward: Continuation | None, checksum: str) -> None:
         """Let the keeper (the store of half-written samples), if there is one, store this reply while it arrives.
 
-        going_on: the continuation that is being sent; None for a whole request. checksum: of the sample's first
+        onward: the continuation that is being sent; None for a whole request. checksum: of the sample's first
         request.
         """
         if self._keeper is not None:
-            self._keeper.begin(
-                task, arriving, partial(written_so_far, going_on, checksum, self._settings.salvage.engine)
-            )
+            self._keeper.begin(task, arriving, partial(written_so_far, onward, checksum, self._settings.salvage.engine))
 
     async def _continuation(self, flight: Flight, request: Request, checksum: str) -> Continuation | None:
         """The request that continues the written part of a sample; None if the sample must be asked whole.
@@ -165,37 +163,37 @@ class OneByOne:
         task, salvage = request.task, self._settings.salvage
         if self._keeper is None or not self._keeper.may_continue(task):
             return None
-        begun = self._keeper.partials[task]
+        part = self._keeper.partials[task]
         tokens_of = Tokenizer(flight.endpoint, salvage.engine, self._settings.model).tokens_of
         try:
             # A changed prompt or option would make this the continuation of another answer.
-            if begun.request != checksum:
+            if part.request != checksum:
                 raise WrittenAnew("its first request was different")
             # The server's tokenizer is asked by a blocking request.
             return await asyncio.to_thread(
-                continuation, begun, request.question, request.template, salvage, tokens_of, seed=request.seed
+                continuation, part, request.question, request.template, salvage, tokens_of, seed=request.seed
             )
         except (WrittenAnew, ServerError) as why:
-            self._drop_written_part(task, begun, str(why))
+            self._drop_written_part(task, part, str(why))
             return None
 
-    async def _continued(self, flight: Flight, going_on: Continuation) -> Reply | None:
+    async def _continued(self, flight: Flight, onward: Continuation) -> Reply | None:
         """Send a continuation; return the whole reply, or None if its part was dropped as bad.
 
         Raises `RequestFailed` if the part is still good.
         """
         try:
-            return whole(going_on, await self._send(flight.endpoint, going_on.path, going_on.body, flight.arriving))
+            return whole(onward, await self._send(flight.endpoint, onward.path, onward.body, flight.arriving))
         except WrittenAnew as why:
-            self._drop_written_part(flight.task, going_on.begun, str(why))
+            self._drop_written_part(flight.task, onward.part, str(why))
         except RequestFailed as failure:
             if failure.kind in CONTINUABLE:
                 raise
-            self._drop_written_part(flight.task, going_on.begun, failure.message)
+            self._drop_written_part(flight.task, onward.part, failure.message)
         return None
 
-    def _drop_written_part(self, task: Task, begun: Partial, why: str) -> None:
+    def _drop_written_part(self, task: Task, part: Partial, why: str) -> None:
         """Drop the written part of `task`, which cannot be continued for the reason `why`."""
         assert self._keeper is not None
         self._keeper.forget(task)
-        self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason=why)
+        self._on_event("written_anew", task=list(task), tokens=part.tokens, reason=why)

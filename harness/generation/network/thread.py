@@ -68,16 +68,15 @@ class AskingThread:
 class Network(AskingThread):
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True. open_sampler: makes the sampler on the thread.
-    keeper: stores half-written samples; closed at the end.
-    admission: says which endpoints may be asked; stopped at the end.
+    Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. keeper: stores
+    half-written samples; closed at the end. admission: says which endpoints may be asked; stopped at the end.
     """
 
     def __init__(
         self,
         dispatcher: Dispatcher,
         *,
-        open_sampler: Callable[[], OneByOne],
+        sampler: OneByOne,
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         admission: Admission,
@@ -87,7 +86,7 @@ class Network(AskingThread):
         super().__init__(dispatcher, "network")
         self._on_event = on_event
         self._orders = Orders()
-        self._open_sampler = open_sampler
+        self._sampler = sampler
         self._loop_factory = loop_factory
         self._admission = admission
         self._clock = clock
@@ -152,15 +151,14 @@ class Network(AskingThread):
             self._admission.stop()
 
     async def _main(self) -> None:
-        """Open the sampler, carry out the session, and close everything."""
-        sampler = self._open_sampler()
+        """Carry out the session, and close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
         try:
             with measured():
-                await self._send_requests(sampler)
+                await self._send_requests()
         finally:
-            await sampler.close()
+            await self._sampler.close()
             # After the last request, which may still store its part.
             if self.keeper is not None:
                 self.keeper.close()
@@ -169,13 +167,13 @@ class Network(AskingThread):
                 self._loop = None
             self.progress = self._dispatcher.progress()
 
-    async def _send_requests(self, sampler: OneByOne) -> None:
+    async def _send_requests(self) -> None:
         """Send the dispatcher's requests until it has ended, and with it the last of them."""
         dispatcher, pause = self._dispatcher, 0.0
         while True:
             try:
                 for flight in dispatcher.begin():
-                    self._send(flight, sampler)
+                    self._send(flight)
                 pause = 0.0 if self._look_around() else dispatcher.pause()
             except Exception as error:  # noqa: BLE001 - ends the session, and is raised by the owner
                 dispatcher.fail(error)
@@ -183,9 +181,9 @@ class Network(AskingThread):
                 return
             await self._sleep(pause)
 
-    def _send(self, flight: Flight, sampler: OneByOne) -> None:
+    def _send(self, flight: Flight) -> None:
         """Send one request, on a task of its own."""
-        request = asyncio.get_running_loop().create_task(sampler.sample(flight))
+        request = asyncio.get_running_loop().create_task(self._sampler.sample(flight))
         request.add_done_callback(partial(self._landed, flight))
         flight.cancel = partial(self._cancel, flight.task, request)
 
