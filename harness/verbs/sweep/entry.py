@@ -60,7 +60,7 @@ def slug(name: str) -> str:
 
 def short_name(model: str) -> str:
     """The last part of a model's path or repository name."""
-    return model.rstrip("/").rsplit("/", 1)[-1] if "/" in model else model
+    return model.rstrip("/").rsplit("/", 1)[-1]
 
 
 # The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
