@@ -13,10 +13,10 @@ from typing import Any
 
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
+from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused, text_of
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.subject import Subject, text_of
+from harness.verbs.probe.subject import Subject
 
 Messages = Sequence[Mapping[str, str]]
 

@@ -11,9 +11,9 @@ from os.path import commonprefix
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry
+from harness.verbs.probe.asking import Inquiry, text_of
 from harness.verbs.probe.findings import EMPTY, Check, Seen, sound, spoils, too_slow, untested, warns
-from harness.verbs.probe.subject import PROMPTS, Subject, text_of
+from harness.verbs.probe.subject import PROMPTS, Subject
 
 TOKENS = 12
 """Number of new tokens of each reply."""
