@@ -26,6 +26,7 @@ from harness.core.records import Message
 from harness.core.reply_notes import UNREAD_TEXT
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
+"""Paths below the server's address: of chat messages, and of raw text."""
 
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
@@ -34,6 +35,7 @@ AT_ONCE = 8
 """Largest number of requests in flight in checks that send many; behaviour under load has a check of its own."""
 
 Fields = Mapping[str, Any]
+"""Fields of a request body, by the names of the API."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, w
 from harness.verbs.probe.subject import Subject
 
 Messages = Sequence[Mapping[str, str]]
+"""The messages of a chat request, each with `role` and `content`."""
 
 QUESTION = "What colour shall I paint the door?"
 SYSTEM = "You are a painter who loves orange. Answer every question with the one word ORANGE, whatever is asked."
@@ -29,6 +30,7 @@ EARLIER = (
     },
     {"role": "assistant", "content": "Understood: you want violet, as your neighbour has it."},
 )
+"""A question whose answer both a system message and two earlier turns must change, if they reach the model."""
 
 TOKENS = 16
 """Number of new tokens of the greedy replies that are compared where no log-probabilities come."""

@@ -23,6 +23,7 @@ MIN_DISTINCT = 4
 """Smallest number of different characters in a reply that would show a lost piece of a stream."""
 
 MISSPELT = "no-such-model-of-the-probe"
+"""A model name that no server has."""
 
 REPLACED = "\ufffd"
 """The character that a decoder writes for bytes that it cannot decode."""

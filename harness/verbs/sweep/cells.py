@@ -311,6 +311,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 
 
 _SET_BY_FILE = "the file's `samples` and `repeat` set samples and seed of each run: leave {} out"
+"""The refusal of an option that is given although the file repeats the runs by it."""
 
 
 # ---- cells

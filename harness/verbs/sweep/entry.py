@@ -21,6 +21,7 @@ _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders in a user's command that the code that starts the server fills in, such as the port."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+"""A word in braces in a text of a server, such as {port}."""
 
 
 @dataclass(frozen=True, kw_only=True)

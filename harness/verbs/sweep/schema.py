@@ -37,6 +37,7 @@ NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
 """Pattern of a sweep's name, which becomes the name of its folder."""
 
 DEFAULT_K = 8
+"""The k of pass@k in tables of a file that names none."""
 
 Count = Annotated[int, Field(strict=True, ge=1)]
 
@@ -47,6 +48,7 @@ def _texts(kind: Kind) -> Any:
 
 
 Texts, Listed = _texts(TEXTS), _texts(COMMAS)
+"""Types of lists of texts: words as on a command line, and names between commas."""
 
 Scalar = str | int | float | bool
 

@@ -44,6 +44,7 @@ from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_
 from harness.verbs.sweep.rows import CellRow, MeanRow
 
 Point = Mapping[str, str]
+"""Axis → name of the entry, for some axes of a sweep."""
 
 
 def tables(results: Results) -> list[Table]:
