@@ -37,6 +37,11 @@ PROMPTS = (
 RAW_TEXTS = ("My favourite animal is the", "He opened the box. Inside it there was")
 """Beginnings of texts that a model writes on."""
 
+FIRST_CHARS = 12
+"""Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
+after them.
+"""
+
 MIN_REPEATED = 0.5
 """Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
 are called a fault.
