@@ -33,7 +33,7 @@ from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.results import Results
 from harness.verbs.sweep.schema import json_schema
 from harness.verbs.sweep.whole import carry_out as carry_out_sweep
-from harness.verbs.sweep.whole import disagreement, with_tables
+from harness.verbs.sweep.whole import with_tables
 
 
 def carry_out(options: SweepCommand) -> int:
@@ -174,7 +174,8 @@ def _say_state(swept: Results, *, verify: bool, as_json: bool, follows: bool) ->
                 click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
-            click.echo(f"harness: {disagreement(result)}", err=True)
+            name, model = visible(result.cell.name, 200), visible(result.cell.model, 100)
+            click.echo(f"harness: {name} does not agree with published scores of {model}", err=True)
     n = len(swept.results)
     if lost := len(swept.lost):
         again = "each change of a checkpoint" if follows else "the same command"

@@ -111,7 +111,7 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     assert ", reported 71.25" in cell["full"]
     (sparse,) = (result for result in found.results if "b2048+aime24" in result.cell.name)
     assert sparse.standing == "compatible"
-    nearest = sparse.nearest("pass@1")
+    nearest = sparse.nearest
     assert nearest.published.settings["attention_budget"] == 2048
     # The same number and verdict in CSV, in `verify` of the run's folder alone, and in its report.
     (line,) = (line for line in table.records(found) if line.cell == sparse.cell.name)
