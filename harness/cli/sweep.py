@@ -32,7 +32,7 @@ from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.results import Results
 from harness.verbs.sweep.schema import json_schema
 from harness.verbs.sweep.whole import carry_out as carry_out_sweep
-from harness.verbs.sweep.whole import disagreement, with_tables
+from harness.verbs.sweep.whole import with_tables
 
 
 def carry_out(options: SweepCommand) -> int:
@@ -176,7 +176,8 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
                 click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if options.verify:
         for result in swept.disagreeing:
-            click.echo(f"harness: {disagreement(result)}", err=True)
+            name, model = visible(result.cell.name, 200), visible(result.cell.model, 100)
+            click.echo(f"harness: {name} does not agree with published scores of {model}", err=True)
     n = len(swept.results)
     if lost := len(swept.lost):
         again = "the same command" if options.follow is None else "each change of a checkpoint"

@@ -130,10 +130,9 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
 
 def _compare_pair(pair: BenchmarkPair) -> PairedComparison:
     """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
-    both = []
-    for run, benchmark in pair:
-        both.append(counted_questions(run, benchmark))
-        if not any(item.n for item in both[-1]):
+    both = [counted_questions(run, benchmark) for run, benchmark in pair]
+    for (run, benchmark), questions in zip(pair, both, strict=True):
+        if not any(item.n for item in questions):
             raise StoreError(
                 f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples; complete the run first, by "
                 "the same `harness run` command, and score it."

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from harness.verbs.compare import Caution
 
 _NUMBER = re.compile(r"\d[\d,.]*")
+"""A number in a warning; without its numbers, a warning of each look is the same."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ from harness.runs.layout import imported_at
 from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
-from harness.testing import FakeServer, completion, models
+from harness.testing import FakeServer, scripted
 from harness.verbs import compare, known_questions
 from harness.verbs.run import run as run_command
 from harness.verbs.run import sample
@@ -198,7 +198,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 def asked_by(folder: Path, **given: Any) -> int:
     """Requests of a session that ends with nothing owed."""
-    with FakeServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
+    with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
         with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
             assert sample(prepared).complete
         return sum(one.method == "POST" for one in server.requests)
@@ -241,7 +241,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     def warnings(name: str, rows: list[dict[str, Any]]) -> list[str]:
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         watcher = Warned()
-        with FakeServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
+        with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
             given = RunOptions.of(
                 data=str(tmp_path / name), model="m", out=run.path, canary=False, fingerprint=False,
                 base_url=(server.base_url,),

@@ -358,7 +358,7 @@ def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references
     assert warned == (references == ("2", "3"))
 
 
-def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path) -> None:
     Path("rooms.csv").write_text("id,question,answer\n1,Is it?,yes\n2,Area?,30\n3,Not in the file,7\n")
     Path("class.csv").write_text("name,no,response\nAnn,1,\\boxed{that is so}\nBo,1,no\nAnn,2,30\n")
     options = ("--benchmark", "./rooms.csv", "--id-key", "no")

@@ -66,12 +66,6 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     assert least < float(np.mean(found)) < most
 
 
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with no run in it."""
-    return tmp_path
-
-
 def published(benchmark: str, accuracy: float | None = None) -> SampleSpread:
     """The published spread of a benchmark, of a model of this accuracy in per cent."""
     (needed,) = reasoning_harness.plan(f"{benchmark}:64", accuracy=accuracy)
@@ -96,39 +90,39 @@ def test_the_published_spread_is_the_median_and_is_scaled_to_a_stated_accuracy()
     assert published("aime24", 98).variance == pytest.approx(0.4 * 0.6 / 30)
 
 
-def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(empty: Path) -> None:
-    write_run(empty / "results" / "mine", benchmarks=[("aime24", 30, 4)])  # a run is taken only where it is named
-    done = harness(empty, "plan", "aime24:64", "--detect", "2")
+def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "mine", benchmarks=[("aime24", 30, 4)])  # a run is taken only where it is named
+    done = harness(tmp_path, "plan", "aime24:64", "--detect", "2")
     assert done.code == 0, done.err
     assert done.out.startswith(
         "aime24: 64 samples a question in each of two runs find a difference of 2.8 points on the same 30 questions in "
         "80 % of repetitions\naime24: 114 samples a question in each of two runs find a difference of 2 points on"
     )
     assert "the median of 65 published scores of models on this benchmark" in done.out
-    write_questions(empty / "my50.jsonl", 50)
+    write_questions(tmp_path / "my50.jsonl", 50)
     for name in ("gsm8k", "my50.jsonl"):
-        refused = harness(empty, "plan", name, "--detect", "2")
+        refused = harness(tmp_path, "plan", name, "--detect", "2")
         assert (refused.code, "no source publishes how much samples vary" in refused.err) == (2, True)
         assert "`accuracy`, or a scored run in place of the name" in refused.err
-        given = harness(empty, "plan", name, "--detect", "2", "--accuracy", "91")
+        given = harness(tmp_path, "plan", name, "--detect", "2", "--accuracy", "91")
         assert (given.code, "accuracy 91.0 %, as given; the spread is" in given.out) == (0, True), given.err
-    assert " on the same 50 questions " in harness(empty, "plan", "my50.jsonl:16", "--accuracy", "80").out
+    assert " on the same 50 questions " in harness(tmp_path, "plan", "my50.jsonl:16", "--accuracy", "80").out
     card = "title: Own\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
-    (empty / "own.yaml").write_text(card)
-    assert "write `questions: N`" in harness(empty, "plan", "./own.yaml:64", "--accuracy", "80").err
-    (empty / "own.yaml").write_text(f"{card}questions: 3\n")
-    assert "on the same 3 questions" in harness(empty, "plan", "./own.yaml:64", "--accuracy", "80").out
+    (tmp_path / "own.yaml").write_text(card)
+    assert "write `questions: N`" in harness(tmp_path, "plan", "./own.yaml:64", "--accuracy", "80").err
+    (tmp_path / "own.yaml").write_text(f"{card}questions: 3\n")
+    assert "on the same 3 questions" in harness(tmp_path, "plan", "./own.yaml:64", "--accuracy", "80").out
 
 
-def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(empty: Path) -> None:
-    write_questions(empty / "own.jsonl", 4)
+def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_path: Path) -> None:
+    write_questions(tmp_path / "own.jsonl", 4)
     words = ("plan", "own.jsonl", "--accuracy", "50", "--detect")
-    capped = harness(empty, *words, "0.11").out
+    capped = harness(tmp_path, *words, "0.11").out
     found = re.search(
         r"no number of samples up to 100,000 finds 0.11 .*; the smallest .* is possible: (\S+) po", capped
     )
-    assert "no number" not in harness(empty, *words, found[1]).out
-    one = harness(empty, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
+    assert "no number" not in harness(tmp_path, *words, found[1]).out
+    one = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
     assert one.startswith("aime24: 1 sample a question in each of two runs shows no margin that is possible")
 
 
@@ -148,44 +142,46 @@ def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     assert "score it first" in harness(tmp_path, "plan", "results/mine", "--detect", "2").err
 
 
-def test_a_printed_difference_is_one_that_the_samples_find(empty: Path) -> None:
+def test_a_printed_difference_is_one_that_the_samples_find(tmp_path: Path) -> None:
     """It is rounded up: the plan for the printed difference never asks for more samples."""
     for samples in (1, 7, 50, 199):
-        printed = harness(empty, "plan", f"aime24:{samples}").out.split("difference of ")[1].split()[0]
+        printed = harness(tmp_path, "plan", f"aime24:{samples}").out.split("difference of ")[1].split()[0]
         (needed,) = reasoning_harness.plan("aime24", float(printed))
         assert needed.samples <= samples
 
 
-def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
-    spaces, commas = (harness(empty, "plan", *words) for words in (["aime25:16", "aime24:64"], ["aime25:16,aime24:64"]))
+def test_several_benchmarks_are_planned_in_their_order(tmp_path: Path) -> None:
+    spaces, commas = (
+        harness(tmp_path, "plan", *words) for words in (["aime25:16", "aime24:64"], ["aime25:16,aime24:64"])
+    )
     assert spaces.out == commas.out
     assert spaces.out.index("aime25: 16 samples") < spaces.out.index("aime24: 64 samples")
     by_python = reasoning_harness.plan(["aime25:16", Path("aime24:64")])
     assert [one.benchmark for one in by_python] == ["aime25", "aime24"]
-    both = json.loads(harness(empty, "plan", "aime25", "aime24", "--detect", "2", "--json").out)
+    both = json.loads(harness(tmp_path, "plan", "aime25", "aime24", "--detect", "2", "--json").out)
     assert [plan["benchmark"] for plan in both] == ["aime25", "aime24"]
 
 
-def test_benchmarks_that_are_compared_together_need_the_samples_of_their_corrected_tests(empty: Path) -> None:
+def test_benchmarks_that_are_compared_together_need_the_samples_of_their_corrected_tests(tmp_path: Path) -> None:
     """Two p values of each benchmark, and one of their mean."""
     for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 5), (["aime24", "aime25", "math500"], 7)):
-        planned = json.loads(harness(empty, "plan", *words, "--detect", "2", "--json").out)[0]
+        planned = json.loads(harness(tmp_path, "plan", *words, "--detect", "2", "--json").out)[0]
         assert planned["samples"] == fewest(
             lambda samples: planned_detection(published("aime24"), samples), 0.02, n_tests
         )
 
 
-def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty: Path) -> None:
-    (needed,) = json.loads(harness(empty, "plan", "aime24", "--margin", "1", "--json").out)
+def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_path: Path) -> None:
+    (needed,) = json.loads(harness(tmp_path, "plan", "aime24", "--margin", "1", "--json").out)
     size = needed["samples"]
-    (back,) = json.loads(harness(empty, "plan", f"aime24:{size}", "--margin", "1", "--json").out)
-    (fewer,) = json.loads(harness(empty, "plan", f"aime24:{size - 1}", "--margin", "1", "--json").out)
+    (back,) = json.loads(harness(tmp_path, "plan", f"aime24:{size}", "--margin", "1", "--json").out)
+    (fewer,) = json.loads(harness(tmp_path, "plan", f"aime24:{size - 1}", "--margin", "1", "--json").out)
     assert back["smallest_difference"] <= 0.01 < fewer["smallest_difference"]
     # A margin is one test, and equally good models vary alike: fewer samples than a difference needs.
     (other,) = reasoning_harness.plan("aime24", 1)
     assert size < other.samples
     assert size == reasoning_harness.plan("aime24", margin=1)[0].samples
-    done = harness(empty, "plan", "aime24:64,math500:4", "--margin", "1")
+    done = harness(tmp_path, "plan", "aime24:64,math500:4", "--margin", "1")
     assert 'show "not worse by 1 point or more" on the same 30 questions in 80 % of repetitions, if both' in done.out
     assert "other questions" not in done.out
 
@@ -213,8 +209,8 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty
         ("aime24:64 --versus 4", "a plan is for two new runs of one size: leave it out"),
     ],
 )
-def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> None:
-    done = harness(empty, "plan", *words.split())
+def test_what_is_no_plan_is_refused(tmp_path: Path, words: str, expected: str) -> None:
+    done = harness(tmp_path, "plan", *words.split())
     assert done.code != 0
     assert done.out == ""
     assert expected in done.err

@@ -63,9 +63,7 @@ def test_the_folder_of_a_race_has_the_benchmarks_name_by_default(common: dict[st
     assert [entrant.options.out for entrant in entrants] == [Path(folder, "base"), Path(folder, "tuned")]
 
 
-def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(tmp_path: Path) -> None:
     with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
         given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
         done = harness(tmp_path, *given)

@@ -111,7 +111,7 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     assert ", reported 71.25" in cell["full"]
     (sparse,) = (result for result in found.results if "b2048+aime24" in result.cell.name)
     assert sparse.standing == "compatible"
-    nearest = sparse.nearest("pass@1")
+    nearest = sparse.nearest
     assert nearest.published.settings["attention_budget"] == 2048
     # The same number and verdict in CSV, in `verify` of the run's folder alone, and in its report.
     (line,) = (line for line in table.records(found) if line.cell == sparse.cell.name)
@@ -294,7 +294,7 @@ def compared(*runs: Path, **options: Any) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("benchmarks", [TOPICS, LENGTHS], ids=["other questions", "other settings"])
 def test_two_benchmarks_of_one_card_are_compared_each_with_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, benchmarks: list[dict[str, Any]]
+    tmp_path: Path, benchmarks: list[dict[str, Any]]
 ) -> None:
     cells = carry_out(benchmarks)
     names = [entry["name"] for entry in benchmarks]
@@ -315,9 +315,7 @@ def test_two_benchmarks_of_one_card_are_compared_each_with_its_own(
         compared(cells[0], cells[3])
 
 
-def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(tmp_path: Path) -> None:
     cells = carry_out(TOPICS)
     with FakeServer(answering("m50", "m80")) as server:
         options = {"model": "m50", "base_url": server.base_url, "canary": False, "fingerprint": False, "samples": 2}

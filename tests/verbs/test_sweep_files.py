@@ -114,9 +114,7 @@ def test_the_star_of_a_pattern_stands_for_the_step(pattern: str, read: dict[str,
         assert (found and (found.series, found.step)) == expected, path
 
 
-def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: Path) -> None:
     for name in ("a/step_100", "a/step_20", "b/step_20", "b/step_last", "b/global_step_20"):
         (tmp_path / "runs" / name).mkdir(parents=True)
     text = "checkpoints: [runs/*/*, sft/*]\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
@@ -305,9 +303,7 @@ def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("a",), ("a", "b")])
-def test_a_file_that_extends_itself_is_refused_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
-) -> None:
+def test_a_file_that_extends_itself_is_refused_in_a_sentence(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name, base in zip(names, (*names[1:], names[0]), strict=True):
         Path(f"{name}.yaml").write_text(f"extends: {base}.yaml\n{D}")
     with pytest.raises(UsageError) as caught:

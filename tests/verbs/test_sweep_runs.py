@@ -187,7 +187,7 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
     assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
 
 
-def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path) -> None:
     with FakeServer(answering("able")) as server:
         name = write(tmp_path, "s.yaml", {"score": {"k": 3}})
         swept = reasoning_harness.sweep(name, base_url=server.base_url)
@@ -231,7 +231,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
         assert sum(request.path.endswith("/completions") for request in server.requests) == 1, "nothing is asked again"
 
 
-def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path) -> None:
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 100, 300)}
     folders[20].mkdir(parents=True)
     with FakeServer(answering("ck/step_20")) as server:
@@ -256,7 +256,7 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monk
         assert sum(request.path.endswith("/completions") for request in server.requests) == 2
 
 
-def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) -> None:
     folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30)}
     for folder in folders.values():
         folder.mkdir(parents=True)
@@ -321,7 +321,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
 
 
 def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_its_server_is_edited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Scores are sent where cells are scored, so a cell that is not scored sends nothing."""
     (tmp_path / "ck/step_10").mkdir(parents=True)

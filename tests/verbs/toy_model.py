@@ -24,7 +24,7 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.testing import END, HEAD, Request, Step, chunk, event, http
+from harness.testing import Request, Step, event, event_stream, http
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbedServer, ProbeReply, Refused
 
 TEXT = (
@@ -326,17 +326,9 @@ def answering(toy: Toy, fault: Fault) -> Callable[[Request], Iterator[Step]]:
                 yield http(400, {"error": {"message": "no JSON"}})
                 return
             status, content = passed(toy, fault, body, chat="/chat/" in request.path)
-            yield from _as_sent(status, content, stream=bool(body.get("stream")))
+            if body.get("stream") and status == 200:
+                yield from event_stream(*(one + b"\n\n" for one in content.split(b"\n\n") if one), end=())
+            else:
+                yield http(status, content, content_type="application/json")
 
     return answer
-
-
-def _as_sent(status: int, content: bytes, *, stream: bool) -> Iterator[Step]:
-    if stream and status == 200:
-        yield HEAD
-        for one in content.split(b"\n\n"):
-            if one:
-                yield chunk(one + b"\n\n")
-        yield END
-    else:
-        yield http(status, content, content_type="application/json")

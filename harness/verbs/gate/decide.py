@@ -27,6 +27,7 @@ from harness.verbs.gate.policy import Policy, Watched
 from harness.verbs.graded import complete_rounds
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
+"""How a benchmark stands; `Checked` says what each word means."""
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""

@@ -13,18 +13,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from harness.client.asker import Asker
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
+from harness.core.reply_notes import UNREAD_TEXT
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
+"""Paths below the server's address: of chat messages, and of raw text."""
 
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
@@ -33,6 +35,7 @@ AT_ONCE = 8
 """Largest number of requests in flight in checks that send many; behaviour under load has a check of its own."""
 
 Fields = Mapping[str, Any]
+"""Fields of a request body, by the names of the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +202,43 @@ def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
     return tokens[0].top if tokens else {}
 
 
+MIN_ECHO = 12
+"""Smallest number of characters of a reply that counts as a repetition of the prompt."""
+
+
+def is_echo(text: str, prompt: str) -> bool:
+    """Whether a reply repeats the beginning of its prompt and nothing else. A few characters may do so by chance."""
+    text = text.strip()
+    return len(text) >= min(MIN_ECHO, len(prompt)) and prompt.strip().startswith(text)
+
+
+def text_of(reply: Reply | RequestFailed) -> str:
+    """Reasoning and text of a reply; empty for a failure."""
+    return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
+
+
+Kind = Literal["reply", "blank", "echo", "stream", "cut", "refused"]
+"""Kinds of replies that are counted: all, those without text, those that are their prompt; the streams that were sent
+alone and not refused, and those of them that ended without a finish reason; the streams that were refused.
+"""
+
+REFUSALS: frozenset[FailureKind] = frozenset({"rejected", "refused", "too_long"})
+"""Kinds of failures by which a server says that it does not take a request; they show no fault of its replies."""
+
+
 @dataclass(kw_only=True)
 class ProbedServer:
-    """A server that a probe can ask. A subclass sends the requests: `send`, `send_streams` and `render`.
+    """A server that a probe can ask, and counts of its replies so far. A subclass sends the requests: `send`,
+    `send_streams` and `render`.
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
-    together, as the server states. at_once: largest number of requests in flight in `many`. n_requests: requests sent
-    so far; n_tokens: tokens that the replies state as their cost so far. answered: whether any completion came.
-    n_replies: replies with or without a text (see `_count`); empty: prompt → number of empty replies to it; with_text:
-    the prompts that a text answered.
+    together, as the server states. at_once: largest number of requests in flight in `many`.
+
+    n_requests: requests sent; n_tokens: tokens that the replies state as their cost. answered: whether any completion
+    came. tally: of whole replies, and of the streams that were sent one at a time. unread: the client's note on a field
+    of the replies that it does not read; refusal: the server's words for the last stream that it refused; both are
+    empty without one. n_replies: chat replies with or without a text (see `_count`); empty: prompt → number of empty
+    replies to it; with_text: the prompts that a text answered.
     """
 
     asker: Asker
@@ -217,6 +248,9 @@ class ProbedServer:
     n_requests: int = 0
     n_tokens: int = 0
     answered: bool = False
+    tally: Counter[Kind] = field(default_factory=Counter)
+    unread: str = ""
+    refusal: str = ""
     n_replies: int = 0
     empty: Counter[str] = field(default_factory=Counter)
     with_text: set[str] = field(default_factory=set)
@@ -295,8 +329,17 @@ class ProbedServer:
             if isinstance(reply, Reply):
                 self.answered = True
                 self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-                if at_once == 1:
-                    self._count(body, (reply.reasoning or "") + (reply.text or ""), reply.finish_reason)
+            elif reply.kind in REFUSALS:
+                self.tally["refused"] += 1
+                self.refusal = reply.message
+                continue
+            if at_once > 1:
+                continue  # What many requests at once do to replies is a finding of the load.
+            self.tally["stream"] += 1
+            self.tally["cut"] += isinstance(reply, RequestFailed) and reply.kind == "cut"
+            if isinstance(reply, Reply):
+                self._count(body, text_of(reply), reply.finish_reason)
+                self.unread = self.unread or next((note for note in reply.notes if note.startswith(UNREAD_TEXT)), "")
         return replies
 
     def _without_dropped(self, body: Fields) -> Fields:
@@ -307,12 +350,16 @@ class ProbedServer:
         return {name: value for name, value in body.items() if name not in dropped}
 
     def _count(self, body: Fields, text: str, reason: str | None) -> None:
-        """Count the reply to a chat request as empty or as one with a text.
+        """Add a reply to the tally, and that to a chat request to those with a text or without.
 
         Replies that may be empty for a good reason count as neither: those of one token, which may be the model's end
         of turn, those to a request with stop texts, and those that max_tokens cut.
         """
+        shown = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
         with self._lock:
+            self.tally["reply"] += 1
+            self.tally["blank"] += not text.strip()
+            self.tally["echo"] += is_echo(text, shown)
             length = body.get(self.asker.spelling.max_tokens_field) or 0
             if "messages" not in body or length == 1 or body.get("stop") or (not text and reason != "stop"):
                 return

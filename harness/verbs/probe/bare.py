@@ -13,12 +13,13 @@ from typing import Any
 
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
+from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused, text_of
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.subject import Subject, text_of
+from harness.verbs.probe.subject import Subject
 
 Messages = Sequence[Mapping[str, str]]
+"""The messages of a chat request, each with `role` and `content`."""
 
 QUESTION = "What colour shall I paint the door?"
 SYSTEM = "You are a painter who loves orange. Answer every question with the one word ORANGE, whatever is asked."
@@ -29,6 +30,7 @@ EARLIER = (
     },
     {"role": "assistant", "content": "Understood: you want violet, as your neighbour has it."},
 )
+"""A question whose answer both a system message and two earlier turns must change, if they reach the model."""
 
 TOKENS = 16
 """Number of new tokens of the greedy replies that are compared where no log-probabilities come."""

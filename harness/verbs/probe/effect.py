@@ -51,6 +51,7 @@ MIN_COMMON = 3
 """Smallest number of tokens that all lists must share; lists that share fewer differ by more than noise."""
 
 Top = Mapping[str, float]
+"""Token → log-probability, of the likeliest next tokens after a prompt."""
 
 
 @dataclass(frozen=True)

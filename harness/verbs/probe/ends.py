@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry
+from harness.verbs.probe.asking import Inquiry, text_of
 from harness.verbs.probe.findings import Check, Seen, no_evidence, sound, spoils, untested
-from harness.verbs.probe.subject import STORY, Subject, text_of
+from harness.verbs.probe.subject import STORY, Subject
 from server_launchers.engines import table as engines
 
 LIMITS = (24, 48, 96)

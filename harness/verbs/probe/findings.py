@@ -15,7 +15,8 @@ from harness.core.nouns import count_noun
 if TYPE_CHECKING:
     from collections import Counter
 
-    from harness.verbs.probe.subject import Kind, Subject
+    from harness.verbs.probe.asking import Kind
+    from harness.verbs.probe.subject import Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
 """spoils: a score from this server would be wrong, or belong to another model or setting. Of a check of the group
@@ -25,6 +26,7 @@ warns: worth knowing, but a score stands. untested: the server does not show wha
 """
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load"]
+"""What a check examines; the option `checks` takes these names, too."""
 
 MAX_LOST = 0.1
 """A check that lost more than this fraction of its requests finds nothing sound: what is left may hide the fault."""
@@ -78,15 +80,15 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
     fault that another check names explains it, or if the server refused its streams: only replies that came accuse.
     """
-    server, tally_before, n_empty_before = subject.server, subject.tally.copy(), subject.server.n_empty
+    server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.n_empty
     seen = look(check, subject)
     if check.seeded and server.no_seed:
         return untested(seen.sent, server.no_seed)
-    tally: Counter[Kind] = subject.tally - tally_before  # of the replies to this check
+    tally: Counter[Kind] = server.tally - tally_before  # of the replies to this check
     accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
-        return untested(seen.sent, f"the server refused {refused}: {quoted(subject.refusal)}")
+        return untested(seen.sent, f"the server refused {refused}: {quoted(server.refusal)}")
     if check.name in (REPLY_TEXT, FINISHED, EMPTY):
         return seen
     if check.by_text and 2 * tally["blank"] > tally["reply"]:

@@ -11,9 +11,9 @@ from os.path import commonprefix
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry
+from harness.verbs.probe.asking import Inquiry, text_of
 from harness.verbs.probe.findings import EMPTY, Check, Seen, sound, spoils, too_slow, untested, warns
-from harness.verbs.probe.subject import PROMPTS, Subject, text_of
+from harness.verbs.probe.subject import FIRST_CHARS, PROMPTS, Subject
 
 TOKENS = 12
 """Number of new tokens of each reply."""
@@ -36,12 +36,6 @@ llama.cpp any common beginning.
 MAX_ODD_SAME = 1
 """If at most this many of eight repeated replies are the same, the server fails the check of the prefix cache: batches
 and other kernels do not explain so many differences (see `reference`).
-"""
-
-
-FIRST_CHARS = 12
-"""Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
-after them.
 """
 
 

@@ -63,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 MAX_SEED = 2**30
+"""A probe without a given seed draws its first seed below this."""
 
 NOT_MADE = "nothing"
 """A check that was not begun sent this."""

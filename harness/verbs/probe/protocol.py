@@ -6,9 +6,9 @@ import re
 
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import Inquiry, Refused
+from harness.verbs.probe.asking import Inquiry, Refused, text_of
 from harness.verbs.probe.findings import Check, Seen, broken_stream, no_evidence, sound, spoils, untested, warns
-from harness.verbs.probe.subject import LONG, PROMPTS, Subject, text_of
+from harness.verbs.probe.subject import LONG, PROMPTS, Subject
 
 CUT = 7
 """Number of new tokens asked for in the check of the length limit; a number that no server has as a default."""
@@ -23,6 +23,7 @@ MIN_DISTINCT = 4
 """Smallest number of different characters in a reply that would show a lost piece of a stream."""
 
 MISSPELT = "no-such-model-of-the-probe"
+"""A model name that no server has."""
 
 REPLACED = "\ufffd"
 """The character that a decoder writes for bytes that it cannot decode."""

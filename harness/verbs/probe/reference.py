@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from harness.generation import fingerprint
 from harness.scoring.stats import t_factor
-from harness.verbs.probe.asking import Refused, first_top
+from harness.verbs.probe.asking import Refused, first_top, is_echo
 from harness.verbs.probe.findings import Check, Lost, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.named_reference import Likely, Reference, beginnings_of, first_token, next_tokens
 from harness.verbs.probe.overlap import COVERED, covered, divergence
 from harness.verbs.probe.passages import PASSAGES, PLACES, texts
-from harness.verbs.probe.subject import Subject, is_echo, listed
+from harness.verbs.probe.subject import Subject, listed
 
 SLIGHT, GRAVE = 0.0005, 0.004
 """Divergences in nats a token that count as slight and as grave.

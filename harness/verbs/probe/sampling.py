@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import accumulate
 from typing import Any
 
 from harness.core.inert import quoted
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, warns
-from harness.verbs.probe.subject import Subject
+from harness.verbs.probe.subject import FIRST_CHARS, Subject
 
 CORE = 1 / 16
 """A cut keeps the tokens whose probability is at least this fraction of the largest, if it is no stronger than a min_p
@@ -20,6 +20,9 @@ GREEDY_REPLIES, MORE_GREEDY_REPLIES = 3, 5
 """Number of replies at temperature 0, and number of further replies if the first ones all begin differently. Of 75
 simulated servers whose logits a batch moves by 0.02, none gave eight different beginnings.
 """
+
+MAX_SWAPPED_NATS = 0.2
+"""Rounding in a batch may swap tokens that are nearly equally likely, but moves them by less than this, in nats."""
 
 NEAR = 1.25
 """Batching changes probabilities slightly: a token whose probability is within this factor of the cut-off may be kept
@@ -34,10 +37,10 @@ def _greedy(subject: Subject) -> Seen:
     """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
     sent = "a prompt for a short story at temperature 0, three times"
     choice = subject.greedy
-    # Rounding in a batch may swap tokens that are nearly equally likely, but moves them by less than 0.2 nats.
-    odd = [t for t in choice.tokens if t.top and t.logprob is not None and max(t.top.values()) - t.logprob > 0.2]
+    behind = [(max(t.top.values()) - t.logprob, t) for t in choice.tokens if t.top and t.logprob is not None]
+    odd = [(nats, token) for nats, token in behind if nats > MAX_SWAPPED_NATS]
     if odd:
-        worst = max(odd, key=lambda t: max(t.top.values()) - (t.logprob or 0))
+        _, worst = max(odd, key=lambda pair: pair[0])
         likelier = max(worst.top, key=worst.top.__getitem__)
         return spoils(sent, f"{len(odd)} of {len(choice.tokens)} tokens are not the likeliest: "
                             f"{quoted(worst.token)!r} where {quoted(likelier)!r} is likelier")  # fmt: skip
@@ -47,15 +50,20 @@ def _greedy(subject: Subject) -> Seen:
             sent, "the same reply each time" + (", the likeliest token in each place" if choice.tokens else "")
         )
     # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
-    if not choice.tokens and len({text[:12] for text in texts}) == GREEDY_REPLIES:
+    if not choice.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().first.whole for _ in range(MORE_GREEDY_REPLIES)}
-    if not choice.tokens and len({text[:12] for text in texts}) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
-        return spoils(
-            sent, f"replies that differ from the first token on: {', '.join(repr(quoted(t[:40])) for t in texts)}"
-        )
+        if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
+            return spoils(
+                sent, f"replies that differ from the first token on: {', '.join(repr(quoted(t[:40])) for t in texts)}"
+            )
     return warns(
         sent, f"{len(texts)} different replies: either greedy text depends on the batch, or the server samples"
     )
+
+
+def _n_beginnings(texts: Collection[str]) -> int:
+    """The number of different beginnings of these texts, of `FIRST_CHARS` characters."""
+    return len({text[:FIRST_CHARS] for text in texts})
 
 
 def core(listed: Mapping[str, float]) -> dict[str, float]:
@@ -99,7 +107,7 @@ def _same_seed(subject: Subject) -> Seen:
     same = sum(first == second for first, second in pairs)
     if same == 3:
         return sound(sent, "the same text for the same seed, in three of three cases")
-    same_beginning = sum(once[:12] == again[:12] for once, again in pairs)
+    same_beginning = sum(_n_beginnings(pair) == 1 for pair in pairs)
     if same or same_beginning == 3:
         return warns(sent, f"the same text in {same} of three cases: seeds work, but batches change some texts")
     return warns(sent, "a different text each time: the server ignores the seed")

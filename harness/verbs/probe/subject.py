@@ -1,17 +1,15 @@
-"""Holds the server that is probed, and the replies that several checks need, each asked for once."""
+"""The server that is probed, as a check sees it, and the replies that several checks need, each asked for once."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
-from harness.core.reply_notes import UNREAD_TEXT
-from harness.verbs.probe.asking import CHAT, Choice, Inquiry, ProbedServer, ProbeReply, Refused
+from harness.verbs.probe.asking import CHAT, Choice, Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
 TOP = 20
 """Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""
@@ -39,13 +37,15 @@ PROMPTS = (
 RAW_TEXTS = ("My favourite animal is the", "He opened the box. Inside it there was")
 """Beginnings of texts that a model writes on."""
 
+FIRST_CHARS = 12
+"""Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
+after them.
+"""
+
 MIN_REPEATED = 0.5
 """Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
 are called a fault.
 """
-
-MIN_ECHO = 12
-"""Smallest number of characters of a reply that counts as a repetition of the prompt."""
 
 FLOOR_NATS = 1e-6
 """Log-probabilities that lie closer together than this are the same number."""
@@ -67,31 +67,15 @@ def logprob_fields(path: str) -> dict[str, Any]:
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
-Kind = Literal["reply", "blank", "echo", "stream", "cut", "refused"]
-"""Kinds of replies that are counted: all, those without text, those that are their prompt; the streams that were sent
-alone and not refused, and those of them that ended without a finish reason; the streams that were refused.
-"""
-
-REFUSALS: frozenset[FailureKind] = frozenset({"rejected", "refused", "too_long"})
-"""Kinds of failures by which a server says that it does not take a request; they show no fault of its replies."""
-
-
 @dataclass
 class Subject:
-    """The server under examination, and what the replies to its checks have shown so far.
-
-    seed: the next seed that no request has had. context: tokens of the longest prompt that the user wants tried; None:
-    as the server states. tally: of the replies that the checks asked for by `whole` and `streamed`, one at a time.
-    unread: the client's note on a field of the replies that it does not read; empty without one. refusal: the server's
-    words for the last stream that it refused; empty without one.
+    """The server under examination. seed: the next seed that no request has had. context: tokens of the longest prompt
+    that the user wants tried; None: as the server states.
     """
 
     server: ProbedServer
     seed: int
     context: int | None = None
-    tally: Counter[Kind] = field(default_factory=Counter)
-    unread: str = ""
-    refusal: str = ""
 
     def new_seeds(self, n: int) -> range:
         """`n` seeds that no request of this probe has had: a reply from a cache would look like an obeyed seed."""
@@ -104,32 +88,11 @@ class Subject:
 
     def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
-        reply = self.server.whole(inquiry.body(self.server.asker), inquiry.path)
-        self._count(reply.first.whole, inquiry.text)
-        return reply
+        return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""
-        replies = self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
-        for inquiry, reply in zip(inquiries, replies, strict=True):
-            if isinstance(reply, RequestFailed) and reply.kind in REFUSALS:
-                self.tally["refused"] += 1
-                self.refusal = reply.message
-                continue
-            if at_once > 1:
-                continue  # What many requests at once do to replies is a finding of the load.
-            self.tally["stream"] += 1
-            self.tally["cut"] += isinstance(reply, RequestFailed) and reply.kind == "cut"
-            if isinstance(reply, Reply):
-                self._count(text_of(reply), inquiry.text)
-                self.unread = self.unread or next((note for note in reply.notes if note.startswith(UNREAD_TEXT)), "")
-        return replies
-
-    def _count(self, text: str, prompt: str) -> None:
-        """Add a reply with this text to the tally."""
-        self.tally["reply"] += 1
-        self.tally["blank"] += not text.strip()
-        self.tally["echo"] += is_echo(text, prompt)
+        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
     def with_logprobs(self, **fields: Any) -> ProbeReply:
         """The whole reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
@@ -205,17 +168,6 @@ class Subject:
             f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
             "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
         )
-
-
-def is_echo(text: str, prompt: str) -> bool:
-    """Whether a reply repeats the beginning of its prompt and nothing else. A few characters may do so by chance."""
-    text = text.strip()
-    return len(text) >= min(MIN_ECHO, len(prompt)) and prompt.strip().startswith(text)
-
-
-def text_of(reply: Reply | RequestFailed) -> str:
-    """Reasoning and text of a reply; empty for a failure."""
-    return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
 
 
 def drawn(choice: Choice) -> str:

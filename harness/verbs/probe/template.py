@@ -60,8 +60,8 @@ def _reasoning(subject: Subject) -> Seen:
     """Cut a reply within its reasoning: the reasoning must not come as the answer."""
     sent = f"a sum at temperature 0, cut after {SHORT} tokens"
     choice = subject.chat(SUM, max_tokens=SHORT).first
-    if not choice.whole and subject.unread:
-        return untested(sent, f"no text came; {subject.unread}")
+    if not choice.whole and subject.server.unread:
+        return untested(sent, f"no text came; {subject.server.unread}")
     if choice.thought:
         answer = "when it is cut, the answer stays empty" if not choice.content else "the answer had begun after it"
         return sound(sent, f"the reasoning has a field of its own; {answer}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.verbs.probe.asking import Inquiry
+from harness.verbs.probe.asking import Inquiry, is_echo, text_of
 from harness.verbs.probe.findings import (
     EMPTY,
     FINISHED,
@@ -24,7 +24,7 @@ from harness.verbs.probe.findings import (
     untested,
     warns,
 )
-from harness.verbs.probe.subject import LONG, PROMPTS, STORY, Subject, is_echo, text_of
+from harness.verbs.probe.subject import LONG, PROMPTS, STORY, Subject
 
 TOKENS = 12
 """Number of new tokens of each stream that is sent for the count of finished streams."""
@@ -50,9 +50,9 @@ def _reply_text(subject: Subject) -> Seen:
     streamed = text_of(stream)
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
         return spoils(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
-    if subject.unread:
+    if unread := subject.server.unread:
         text = "the rest of the reply has text" if whole.strip() or streamed.strip() else "no other text came"
-        return warns(sent, f"{subject.unread}; {text}")
+        return warns(sent, f"{unread}; {text}")
     if isinstance(stream, RequestFailed) and stream.kind == "timeout":
         return too_slow(sent, stream.message)
     if not whole.strip() and not streamed.strip():
@@ -62,10 +62,11 @@ def _reply_text(subject: Subject) -> Seen:
 
 def _finished_streams(subject: Subject) -> Seen:
     """Count the streams of the probe that ended without a finish reason; too few are made more."""
-    n_more = MIN_STREAMS - subject.tally["stream"]
+    tally = subject.server.tally
+    n_more = MIN_STREAMS - tally["stream"]
     if n_more > 0:
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS[:n_more]])
-    n, n_cut = subject.tally["stream"], subject.tally["cut"]
+    n, n_cut = tally["stream"], tally["cut"]
     sent = f"the {count_noun(n, 'stream')} that the probe sent one by one"
     if not n:
         return untested(sent, "no stream was answered")

@@ -268,10 +268,12 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
     """
     for number, left_out in enumerate(file.content.get("except", ())):
         for axis, names in left_out.items():
+            # A suite leaves out servers of its source, which the user need not have.
+            if axis == open_axis or (axis not in file.content and "suite" in file.content):
+                continue
             entries = [entry.name for entry in axes.get(axis, ())]
             for name in [names] if isinstance(names, str) else names:
-                # A suite leaves out servers of its source, which the user need not have.
-                if axis != open_axis and name not in entries and (axis in file.content or "suite" not in file.content):
+                if name not in entries:
                     near = near_names(name, entries) or (f" The entries are {', '.join(entries)}." if entries else "")
                     where = file.where(("except", number, axis))
                     raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
@@ -311,6 +313,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
 
 
 _SET_BY_FILE = "the file's `samples` and `repeat` set samples and seed of each run: leave {} out"
+"""The refusal of an option that is given although the file repeats the runs by it."""
 
 
 # ---- cells
@@ -368,43 +371,50 @@ class _Making:
         """Make one cell. entries: axis → its entry. point: axis → the entry's name. spec: the server to start; None: no
         server.
         """
-        name, where = JOIN.join(point.values()), entries["benchmarks"].where
+        name = JOIN.join(point.values())
         if len(name) > MAX_NAME_CHARS:
             raise UsageError(
                 f"{self.file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} "
                 f"characters; at most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter "
                 "`name`"
             )
-        given = dict(self.file.content.get("run", {}))
-        for entry in entries.values():
-            given |= entry.options
-        given |= self.over
-        benchmark = given.pop("benchmark", None)
-        for option in _repeats(self.file):
-            if given[option] != entries["sampling"].options[option]:
-                raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
-        if spec is not None:
-            if twice := [key for key in ("base_url", "provider") if given.get(key)]:
-                raise UsageError(
-                    f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of "
-                    "the two"
-                )
-            given |= {"serve": spec, "model": given.get("model") or spec["model"]}
-        given |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
-        options = _make(RunOptions, given, f"{where}: {name}", self.over)
-        if not options.benchmarks and not options.data:
-            raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
         checkpoint = entries["models"].checkpoint if "models" in entries else None
         varied = [axis for axis in AXES[1:-1] if len(self.axes.get(axis, ())) > 1]
         curve = [] if checkpoint is None else [checkpoint.series, *(entries[axis].label for axis in varied)]
         return Cell(
             name=name,
             point=point,
-            options=options,
-            where=where,
+            options=self._options(entries, name, spec),
+            where=entries["benchmarks"].where,
             checkpoint=checkpoint,
             curve=" ".join(filter(None, curve)),
         )
+
+    def _options(self, entries: Mapping[str, Entry], name: str, spec: Mapping[str, Any] | None) -> RunOptions:
+        """The options of a cell's run: those of the file, overridden by those of its entries, and these by those of the
+        command line; with the server to start and the cell's folder. name: of the cell. entries, spec: as in `_cell`.
+        """
+        where = entries["benchmarks"].where
+        fields = dict(self.file.content.get("run", {}))
+        for entry in entries.values():
+            fields |= entry.options
+        fields |= self.over
+        benchmark = fields.pop("benchmark", None)
+        for option in _repeats(self.file):
+            if fields[option] != entries["sampling"].options[option]:
+                raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
+        if spec is not None:
+            if twice := [key for key in ("base_url", "provider") if fields.get(key)]:
+                raise UsageError(
+                    f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of "
+                    "the two"
+                )
+            fields |= {"serve": spec, "model": fields.get("model") or spec["model"]}
+        fields |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
+        options: RunOptions = _make(RunOptions, fields, f"{where}: {name}", self.over)
+        if not options.benchmarks and not options.data:
+            raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
+        return options
 
 
 def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str] = (), scope: str = "") -> Any:

@@ -111,16 +111,21 @@ def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
     return percent(math.fsum(errors) / len(errors)) + notes.mark(PER_QUESTION)
 
 
-def _published(choose: Callable[[CellResult, int], PublishedComparison | None]) -> Text:
-    """The texts of a column that shows the published number that `choose` takes for (cell, k)."""
-    return lambda cell, k, notes: published_text(choose(cell, k), cell.samples, notes, cell.other_questions)
+def _published(choose: Choose, metric: str = "pass@1") -> Text:
+    """The texts of a column that shows a published number of this metric, with `{k}` for the k of pass@k."""
+
+    def text(result: CellResult, k: int, notes: Notes) -> str:
+        comparison = choose(result.published, metric.format(k=k), result.suite)
+        return published_text(comparison, result.samples, notes, result.other_questions)
+
+    return text
 
 
 def _own(value: Callable[[PublishedComparison], str]) -> Text:
     """The texts of a column that shows `value` of the nearest published pass@1."""
 
     def text(result: CellResult, _k: int, _notes: Notes) -> str:
-        nearest = result.nearest("pass@1")
+        nearest = result.nearest
         return (value(nearest) if nearest is not None else "") or ABSENT
 
     return text
@@ -132,7 +137,7 @@ def _scored(value: Callable[[Score], str]) -> Text:
 
 
 def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
-    nearest, score = result.nearest("pass@1"), result.score
+    nearest, score = result.nearest, result.score
     if nearest is None or not nearest.published.previous or score is None or score.accuracy is None:
         return ABSENT
     return f"{100 * score.accuracy.value - float(nearest.published.previous):+z.1f}"
@@ -151,16 +156,19 @@ def _number(value: float | None) -> str:
 Text = Callable[[CellResult, int, Notes], str]
 """Makes the text of a scored cell from (its result, k, the footnotes)."""
 
+Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
+"""Takes one of the comparisons of (a cell with published numbers, metric, suite): a function of `beside`."""
+
 COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
     {
         "samples": ("samples", lambda cell, _k, _notes: ABSENT if cell.samples is None else str(cell.samples)),
         "accuracy": ("pass@1", lambda cell, _k, notes: score_text(cell, notes)),
-        "reported": ("reported", _published(lambda cell, _k: cell.nearest("pass@1"))),
+        "reported": ("reported", _published(beside.nearest)),
         "pass_at_k": ("pass@{k}", _at_k),
-        "reported_at_k": ("reported", _published(lambda cell, k: cell.nearest(f"pass@{k}"))),
+        "reported_at_k": ("reported", _published(beside.nearest, "pass@{k}")),
         "sources": ("reported by", lambda cell, _k, _notes: sources_text(cell) or ABSENT),
-        "vendor": ("by the model's authors", _published(lambda cell, _k: cell.vendor)),
-        "quoted": ("quoted", _published(lambda cell, _k: beside.quotation(cell.published, "pass@1", cell.suite))),
+        "vendor": ("by the model's authors", _published(beside.vendor)),
+        "quoted": ("quoted", _published(beside.quotation)),
         "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
         "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
         "error_per_question": ("error per question", _error_per_question),

@@ -21,6 +21,7 @@ _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders in a user's command that the code that starts the server fills in, such as the port."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+"""A word in braces in a text of a server, such as {port}."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def slug(name: str) -> str:
 
 def short_name(model: str) -> str:
     """The last part of a model's path or repository name."""
-    return model.rstrip("/").rsplit("/", 1)[-1] if "/" in model else model
+    return model.rstrip("/").rsplit("/", 1)[-1]
 
 
 # The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.

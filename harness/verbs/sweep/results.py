@@ -75,11 +75,6 @@ class CellResult:
     history: History = field(default_factory=History)
 
     @property
-    def vendor(self) -> PublishedComparison | None:
-        """The comparison with the pass@1 that the model's own authors report; None if they report none."""
-        return beside.vendor(self.published, "pass@1", self.suite)
-
-    @property
     def score(self) -> Score | None:
         """The cell's score; None without one."""
         return None if self.benchmark is None else self.benchmark.score
@@ -109,9 +104,10 @@ class CellResult:
         """Whether the cell differs from its base beyond chance."""
         return self.p is not None and self.p < LEVEL
 
-    def nearest(self, metric: str) -> PublishedComparison | None:
-        """The comparison with the published score of this metric that stands beside the cell; None without one."""
-        return beside.nearest(self.published, metric, self.suite)
+    @property
+    def nearest(self) -> PublishedComparison | None:
+        """The comparison with the published pass@1 that stands beside the cell; None without one."""
+        return beside.nearest(self.published, "pass@1", self.suite)
 
 
 class Aggregate(NamedTuple):
@@ -284,11 +280,6 @@ def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
     return tuple(entry for entry in point.items() if entry[0] != axis)
 
 
-def _accuracy(result: CellResult) -> float | None:
-    """The cell's accuracy; None without a score, and without a sample."""
-    return None if result.score is None or result.score.accuracy is None else result.score.accuracy.value
-
-
 def _pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
     """A cell minus its reference on the questions that both have; None without scores or common questions, and for a
     step with other settings than its curve.
@@ -316,7 +307,11 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
 
     point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
-    missing = [result.cell.benchmark for result in listed if result.reason or _accuracy(result) is None]
+    missing = [
+        result.cell.benchmark
+        for result in listed
+        if result.reason or result.score is None or result.score.accuracy is None
+    ]
     mean = mean_score([result.score for result in listed])
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None

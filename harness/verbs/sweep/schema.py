@@ -34,6 +34,7 @@ JUDGE_OWN = ("provider", "header")
 """Options of a judge that are not keys of a file's `judge`: the process that scores a cell does not accept them."""
 
 DEFAULT_K = 8
+"""The k of pass@k in tables of a file that names none."""
 
 Count = Annotated[int, Field(strict=True, ge=1)]
 
@@ -44,6 +45,7 @@ def _texts(kind: Kind) -> Any:
 
 
 Texts, Listed = _texts(TEXTS), _texts(COMMAS)
+"""Types of lists of texts: words as on a command line, and names between commas."""
 
 Scalar = str | int | float | bool
 
@@ -104,22 +106,28 @@ def _some(entry: Any) -> Any:
     return Annotated[list[entry], Field(min_length=1)]
 
 
+def _described(kind: Any, description: str) -> Any:
+    """The type `kind` of a field, with a description for the JSON schema."""
+    return Annotated[kind, Field(description=description)]
+
+
 def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of these options, each optional. without: names of the options to leave out."""
-    return {
-        name: (option.annotation, _may_be_left_out())
-        for name, option in options_of(declared).items()
-        if name not in without
+    """Name → type of each of these options. without: names of the options to leave out."""
+    return {name: option.annotation for name, option in options_of(declared).items() if name not in without}
+
+
+def _part(title: str, doc: str | None, fields: Mapping[str, Any]) -> type[BaseModel]:
+    """The model of a part of the file. fields: name → type; each may be left out, without a default in the JSON
+    schema, which would show `null`.
+    """
+    optional: Any = {
+        name: (kind, Field(default=None, json_schema_extra=_without_default)) for name, kind in fields.items()
     }
-
-
-def _may_be_left_out(**more: Any) -> Any:
-    """A field of the schema that is optional, without a default in the JSON schema. more: arguments of `Field`."""
-    return Field(default=None, json_schema_extra=_without_default, **more)
+    return create_model(title, __base__=Part, __doc__=doc, **optional)
 
 
 def _without_default(shown: dict[str, Any]) -> None:
-    """Remove the default from a field's JSON schema, which otherwise shows `null`."""
+    """Remove the default from a field's JSON schema."""
     shown.pop("default", None)
 
 
@@ -134,21 +142,20 @@ _SPELT = {
 
 
 def _server_fields() -> dict[str, Any]:
-    """The fields of a server's spec; the name of a flag, ours or an engine's, is accepted for a field's name."""
+    """Name → type of the fields of a server's spec; the name of a flag, ours or an engine's, is accepted for a field's
+    name.
+    """
     fields: dict[str, Any] = {
-        "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out to start no server.")),
-        "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
-        "extra_flags": (Texts, _may_be_left_out(description="Passed to the engine unchanged.")),
+        "engine": _described(Literal[tuple(ENGINES)], "Leave it out to start no server."),
+        "model": _described(str, "Default: the model of the cell."),
+        "extra_flags": _described(Texts, "Passed to the engine unchanged."),
     }
+    kinds: dict[str, Any] = {"devices": Listed | tuple[int, ...], "environment": Mapping[str, Scalar]}
     for name, option in OPTIONS.items():
-        spelt = [theirs for theirs, field in _SPELT.items() if field == name and theirs != name]
-        alias = {"validation_alias": AliasChoices(name, *spelt)} if spelt else {}
-        kind: Any = option.annotation
-        if name == "devices":
-            kind = Listed | tuple[int, ...]
-        elif name == "environment":
-            kind = Mapping[str, Scalar]
-        fields[name] = (kind, _may_be_left_out(description=option.help, **alias))
+        kind = kinds.get(name, option.annotation)
+        if spelt := [theirs for theirs, field in _SPELT.items() if field == name and theirs != name]:
+            kind = Annotated[kind, Field(validation_alias=AliasChoices(name, *spelt))]
+        fields[name] = _described(kind, option.help)
     return fields
 
 
@@ -159,8 +166,7 @@ def field_of(key: str) -> str:
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     """The type of an axis' entry: a mapping with these fields and a name, or a bare text for the field `short`."""
-    named = {"name": (Annotated[str, SHORT_NAME], _may_be_left_out())}
-    model = create_model(title, __base__=Part, __doc__=doc, **(named | fields))
+    model = _part(title, doc, {"name": Annotated[str, SHORT_NAME], **fields})
 
     def as_mapping(value: Any) -> Any:
         if not isinstance(value, str | dict):
@@ -170,47 +176,27 @@ def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     return Annotated[model, BeforeValidator(as_mapping, json_schema_input_type=str | model)]
 
 
-_REPEATS: Mapping[str, Any] = {
-    "repeat": (Count, _may_be_left_out(description="Runs of each cell, with the seeds 1, 2 …")),
-    "samples": (_some(Count), _may_be_left_out(description="Numbers of samples a question, each a run of each cell.")),
-}
-
-
-_LEFT_OUT: Mapping[str, Any] = {
-    "except": (
-        list[dict[Literal["models", "servers", "prompts", "sampling", "benchmarks"], str | list[str]]],
-        _may_be_left_out(
-            description="Cells to leave out: each names entries of some axes, and means all cells of them."
-        ),
-    ),
-}
+Axis = Literal["models", "servers", "prompts", "sampling", "benchmarks"]
 
 
 @cache
 def sweep_model() -> type[BaseModel]:
     """The pydantic model that checks a whole file."""
-    run = create_model("Run", __base__=Part, __doc__="Options of a run.", **_fields(RunOptions, OWN))
-    server = create_model("Server", __base__=Part, __doc__="A server's spec.", **_server_fields())
-    run_fields = _fields(RunOptions, OWN)
+    run_fields, server_fields = _fields(RunOptions, OWN), _server_fields()
+    run, server = _part("Run", "Options of a run.", run_fields), _part("Server", "A server's spec.", server_fields)
     models = _entry(
         "Model",
         "A model with options of its own; server: fields that it changes in every server's spec.",
         "model",
-        run_fields | {"server": (server, _may_be_left_out())},
+        run_fields | {"server": server},
     )
+    own_program = _described(Texts, "The command line of your own server, in place of engine.")
     servers = _entry(
         "ServerVariant",
         "A server to start for each model; without engine, no server is started. run: options of the runs on this "
         "server.",
         "engine",
-        _server_fields()
-        | {
-            ANY_PROGRAM: (
-                Texts,
-                _may_be_left_out(description="The command line of your own server, in place of engine."),
-            ),
-            "run": (run, _may_be_left_out()),
-        },
+        server_fields | {ANY_PROGRAM: own_program, "run": run},
     )
     prompts = _entry("PromptVariant", "The wording of the prompts.", "prompt", run_fields)
     sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", run_fields)
@@ -218,37 +204,34 @@ def sweep_model() -> type[BaseModel]:
         "BenchmarkEntry",
         "A card's name (NAME:SAMPLES) or file, or a file of questions.",
         "benchmark",
-        run_fields | {"benchmark": (str, _may_be_left_out())},
+        run_fields | {"benchmark": str},
     )
-    judge = _fields(JudgeOptions, JUDGE_OWN)
-    return create_model(
-        "Sweep",
-        __base__=Part,
-        __doc__="Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the "
-        "default.",
-        name=(Annotated[str, SHORT_NAME], _may_be_left_out(description="Default: the file's name.")),
-        extends=(
-            str,
-            _may_be_left_out(description="A suite, or another sweep's file; its keys hold where this file has none."),
+    fields = {
+        "name": _described(Annotated[str, SHORT_NAME], "Default: the file's name."),
+        "extends": _described(str, "A suite, or another sweep's file; its keys hold where this file has none."),
+        "out": _described(Annotated[str, Field(min_length=1)], "Default: results/ and the name."),
+        "suite": Suite,
+        "run": _described(run, "Options of all runs."),
+        "models": _some(models),
+        "checkpoints": _described(Texts, "Folders of one model's checkpoints, in place of models; * stands for any."),
+        "servers": _some(servers),
+        "prompts": _some(prompts),
+        "sampling": _some(sampling),
+        "repeat": _described(Count, "Runs of each cell, with the seeds 1, 2 …"),
+        "samples": _described(_some(Count), "Numbers of samples a question, each a run of each cell."),
+        "benchmarks": _described(_some(benchmarks), "May be left out if the extended file has them."),
+        "except": _described(
+            list[dict[Axis, str | list[str]]],
+            "Cells to leave out: each names entries of some axes, and means all cells of them.",
         ),
-        out=(Annotated[str, Field(min_length=1)], _may_be_left_out(description="Default: results/ and the name.")),
-        suite=(Suite, _may_be_left_out()),
-        run=(run, _may_be_left_out(description="Options of all runs.")),
-        models=(_some(models), _may_be_left_out()),
-        checkpoints=(
-            Texts,
-            _may_be_left_out(description="Folders of one model's checkpoints, in place of models; * stands for any."),
-        ),
-        servers=(_some(servers), _may_be_left_out()),
-        prompts=(_some(prompts), _may_be_left_out()),
-        sampling=(_some(sampling), _may_be_left_out()),
-        **_REPEATS,
-        benchmarks=(_some(benchmarks), _may_be_left_out(description="May be left out if the extended file has them.")),
-        **_LEFT_OUT,
-        score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
-        judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
-        table=(TableOptions, _may_be_left_out()),
+        "score": _part("Score", None, _fields(GradingOptions)),
+        "judge": _part("Judge", None, _fields(JudgeOptions, JUDGE_OWN)),
+        "table": TableOptions,
+    }
+    doc = (
+        "Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the default."
     )
+    return _part("Sweep", doc, fields)
 
 
 @cache

@@ -42,6 +42,7 @@ from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_
 from harness.verbs.sweep.rows import CellRow, MeanRow
 
 Point = Mapping[str, str]
+"""Axis → name of the entry, for some axes of a sweep."""
 
 
 def tables(results: Results) -> list[Table]:
@@ -140,7 +141,7 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
-    accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
+    accuracy, reported = score.accuracy if score else None, result.nearest
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
@@ -263,7 +264,7 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     """
     if result.other_questions:
         return notes.mark(result.other_questions)
-    nearest = result.nearest("pass@1") if result.score is not None else None
+    nearest = result.nearest if result.score is not None else None
     if nearest is None or results.sweep.suite is None:
         return ""
     return f", reported {published_text(nearest, result.samples, notes)}: {result.standing}"

@@ -17,7 +17,7 @@ from harness.runs.suite_file import SuiteNote
 from harness.verbs.judge import try_judge
 from harness.verbs.sweep import running, table
 from harness.verbs.sweep.cells import Sweep
-from harness.verbs.sweep.results import CellResult, Results, results
+from harness.verbs.sweep.results import Results, results
 from harness.verbs.sweep.scorer import score_cell
 
 
@@ -55,11 +55,6 @@ def with_tables(sweep: Sweep) -> Results:
     note_cells(sweep)
     read = results(sweep)
     return replace(read, written=table.write(read))
-
-
-def disagreement(result: CellResult) -> str:
-    """The error message for a cell that disagrees with published scores."""
-    return f"{visible(result.cell.name, 200)} does not agree with published scores of {visible(result.cell.model, 100)}"
 
 
 def note_cells(sweep: Sweep) -> None:
