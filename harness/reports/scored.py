@@ -21,8 +21,8 @@ from harness.runs.merging import unjoined
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
+from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark
-from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, warned
 from harness.scoring.tally import QuestionTally, slim, tally
 

@@ -59,14 +59,15 @@ def _write_run(
     missing: float = 0.0,
     scored: bool = True,
     settings: dict[str, Any] | None = None,
+    environment: dict[str, Any] | None = None,
     n_failures: int = 0,
     only: int | None = None,
     per_cluster: int | None = None,
 ) -> RunFolder:
     """A run of (benchmark, questions, samples); `spoil` rewrites every foreign text; cut, missing: shares.
 
-    settings: of its records; n_failures: failed requests in its log. only: the run was asked only the first so many
-    questions. per_cluster: questions of each cluster; None: they stand alone.
+    settings: of its records; environment: of its manifest; n_failures: failed requests in its log. only: the run was
+    asked only the first so many questions. per_cluster: questions of each cluster; None: they stand alone.
     """
     generator = random.Random(seed)
     folder = RunFolder(path)
@@ -105,6 +106,7 @@ def _write_run(
         created="2026-01-01T00:00:00+00:00",
         model=model,
         benchmarks=records,
+        environment=environment or {},
     ).save(folder)
     with RunLog(folder) as log:
         log.write("session_started", owed=1, done=0)
