@@ -123,14 +123,14 @@ def read_runs(
             map(holder_of, (folder, *folder.shards()))
         )
         return ScoredRun(
-            names_shown[folder],
-            manifest,
-            named,
-            read_history(folder),
-            suite_file.read(folder),
-            is_sampling,
-            tuple(remarks(folder)) if remarks else (),
-            sweep,
+            label=names_shown[folder],
+            manifest=manifest,
+            benchmarks=named,
+            history=read_history(folder),
+            suite=suite_file.read(folder),
+            is_sampling=is_sampling,
+            remarks=tuple(remarks(folder)) if remarks else (),
+            sweep=sweep,
         )
 
     for _, run in readable(folders, read):
