@@ -72,9 +72,10 @@ def export(
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
     if exporter.kind == "results":
         given["reasoning"] = None if reasoning else False  # True is the default, so it counts as not given.
-        if name := next((name for name, value in given.items() if value is not None), None):
+        choosing = [name for name, value in given.items() if value is not None]
+        if choosing:
             raise UsageError(
-                f"{name} chooses samples, but {to} always holds all that the score counts: leave it out",
+                f"{choosing[0]} chooses samples, but {to} always holds all that the score counts: leave it out",
                 field="to",
             )
     training = exporter.kind == "training"

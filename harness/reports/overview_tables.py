@@ -77,4 +77,6 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
 
 def _questions_cell(group: GroupScore) -> str:
     """The number of questions of a group; `1 of 4` if only one of four has a sample."""
-    return f"{f'{group.n_answered} of ' if group.n_answered < group.n_questions else ''}{group.n_questions}"
+    if group.n_answered < group.n_questions:
+        return f"{group.n_answered} of {group.n_questions}"
+    return str(group.n_questions)

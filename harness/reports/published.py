@@ -20,7 +20,10 @@ MAX_NAME_CHARS = 40
 def published_of(
     run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
 ) -> list[PublishedScore]:
-    """The published scores of this benchmark and of `model`, out of `scores`. model: empty means the run's own."""
+    """The published scores of this benchmark and of `model`, out of `scores`. model: empty means the run's own.
+
+    If the benchmark holds other questions than the card of its name, they are those of the card (`other_questions`).
+    """
     return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
 
 

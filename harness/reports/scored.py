@@ -21,8 +21,8 @@ from harness.runs.merging import unjoined
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
+from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark
-from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, warned
 from harness.scoring.tally import QuestionTally, slim, tally
 
@@ -124,15 +124,15 @@ def read_runs(
             map(holder_of, (folder, *folder.shards()))
         )
         return ScoredRun(
-            folder,
-            names_shown[folder],
-            manifest,
-            named,
-            read_history(folder),
-            suite_file.read(folder),
-            is_sampling,
-            tuple(remarks(folder)) if remarks else (),
-            sweep,
+            folder=folder,
+            label=names_shown[folder],
+            manifest=manifest,
+            benchmarks=named,
+            history=read_history(folder),
+            suite=suite_file.read(folder),
+            is_sampling=is_sampling,
+            remarks=tuple(remarks(folder)) if remarks else (),
+            sweep=sweep,
         )
 
     for _, run in readable(folders, read):

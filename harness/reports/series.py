@@ -48,10 +48,13 @@ class Step(NamedTuple):
         The samples that came first tend to be short and right, or made a run stop: a curve through such a score would
         show a jump of the model where only its run ended.
         """
-        if (score := self.score) is None:
+        score = self.score
+        if score is None:
             return ""
+        if self.apart:
+            return SETTINGS_DIFFER
         lacks_samples = score.n_missing > MAX_MISSING_SHARE * (score.n_samples + score.n_missing)
-        return SETTINGS_DIFFER if self.apart else SAMPLES_MISSING if lacks_samples else ""
+        return SAMPLES_MISSING if lacks_samples else ""
 
     @property
     def drawn(self) -> Estimate | None:

@@ -12,7 +12,6 @@ from harness.core.inert import visible
 from harness.core.money import usd_in_words
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
-from harness.reports.costs import recorded_prices
 from harness.reports.tables import Table, short
 from harness.runs import setting_names
 from harness.runs.manifest import Provenance
@@ -27,6 +26,7 @@ from harness.runs.recorded_settings import (
     is_checksum,
     is_set,
     plan_in_words,
+    recorded_prices,
     setting_differences,
     settings_by_path,
 )

@@ -55,7 +55,7 @@ def p_cell(value: float) -> str:
 def samples_cell(score: Score) -> str:
     """Samples of each question that the score covers: `64`; `≤ 64` where another tool's outputs have fewer of some."""
     fewer = score.samples_per_question is None and score.n_samples < score.n_questions * score.rounds
-    return f"{'≤ ' if fewer else ''}{score.rounds:,}"
+    return f"≤ {score.rounds:,}" if fewer else f"{score.rounds:,}"
 
 
 def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
@@ -135,11 +135,8 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
         )
 
     heads = ("mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided", "missing")
-    notes = tuple(
-        f"{short(label)}, {short(score.benchmark)}: {sentence}"
-        for label, score in scores
-        if score.anomalies is not None and (sentence := score.anomalies.sentence)
-    )
+    odd = [(label, score.benchmark, score.anomalies.sentence) for label, score in scores if score.anomalies]
+    notes = tuple(f"{short(label)}, {short(name)}: {sentence}" for label, name, sentence in odd if sentence)
     return _by_score("Samples", heads, scores, cells_of, notes)
 
 
@@ -147,7 +144,8 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score) with streamed replies; None if no reply was streamed."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
-        if (speed := score.speed) is not None:
+        speed = score.speed
+        if speed is not None:
             withheld = speed.gap_p50 is None and speed.tokens_per_s is not None
             yield (
                 _milliseconds(speed.first_token_p50),
@@ -243,7 +241,8 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
-        if (tokens := score.tokens) is None:
+        tokens = score.tokens
+        if tokens is None:
             return
         for kind, of, counts in (
             ("completion", "all", tokens.completion),
@@ -252,8 +251,8 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             ("reasoning", "all", tokens.reasoning),
         ):
             if counts is not None:
-                within = sampling_cell(counts.mean) if counts.mean.sampling else "?"
-                mean = f"{counts.mean.value:.0f} ({within})"
+                interval = sampling_cell(counts.mean) if counts.mean.sampling else "?"
+                mean = f"{counts.mean.value:.0f} ({interval})"
                 yield (kind, of, str(counts.n), mean, f"{counts.p50:.0f}", f"{counts.p99:.0f}")
 
     heads = ("tokens", "of", "samples", "mean", "p50", "p99")

@@ -9,7 +9,10 @@ import contextlib
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import msgspec
+
 from harness.core.inert import visible
+from harness.core.money import Prices
 from harness.runs import setting_names
 from harness.runs.manifest import NEUTRAL, BenchmarkRecord, Difference, Provenance, changes_of, differences
 
@@ -79,6 +82,13 @@ def max_tokens_sent(record: BenchmarkRecord) -> int | None:
     """The max_tokens that was sent with a benchmark's requests; None if none was, or if it is unknown."""
     sent = flat(as_sent(record.identity)).get("sampling.max_tokens")
     return sent if type(sent) is int else None
+
+
+def recorded_prices(record: BenchmarkRecord) -> Prices | None:
+    """The prices of tokens that the record states; None without."""
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.convert(record.settings.get("prices"), Prices)
+    return None
 
 
 def setting_differences(

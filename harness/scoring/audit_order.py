@@ -186,13 +186,7 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
         return f"{NO_ESTIMATE}no drawn sample is judged by hand"
     n_missing = sum(map(len, missing.values()))
-    causes = "; ".join(
-        f"of {len(stratum.weight_of.keys() & by_hand.keys()):,} verdicts by hand on samples that were "
-        f"{'' if stratum.called_correct else 'not '}graded correct, {len(stratum.beginning(by_hand)):,} are at the "
-        "beginning"
-        for stratum in population.strata
-        if missing[stratum.called_correct]
-    )
+    causes = "; ".join(_cause(each, by_hand) for each in population.strata if missing[each.called_correct])
     return (
         f"{NO_ESTIMATE}{causes} of the random order, before the first sample without one: some must be, and at least "
         "half. If the samples or the grader changed since, a judge that decided among them, score with it again; else "
@@ -201,5 +195,13 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     )
 
 
+def _cause(stratum: Stratum, by_hand: Mapping[Key, Override]) -> str:
+    """How many verdicts by hand there are on a stratum, and how many of them stand where they may count."""
+    n_audited, n_beginning = len(stratum.weight_of.keys() & by_hand.keys()), len(stratum.beginning(by_hand))
+    graded = "graded correct" if stratum.called_correct else "not graded correct"
+    return f"of {n_audited:,} verdicts by hand on samples that were {graded}, {n_beginning:,} are at the beginning"
+
+
 def _checksum(key: Key) -> str:
+    """What the samples are ordered by; it knows nothing of texts and verdicts."""
     return digest(["audit", key.question_id, key.sample_index])

@@ -292,6 +292,6 @@ def forecast(
             low, high = (low, middle) if at(middle, middle).failed.mean() >= required else (middle, high)
         findable = high
     return Forecast(
-        float(well.failed.mean()), float(well.passed.mean()), float(well.rounds.mean()), power_of_loss,
-        float(lost.rounds.mean()), findable,
+        false_alarm=float(well.failed.mean()), passes=float(well.passed.mean()), rounds=float(well.rounds.mean()),
+        power=power_of_loss, rounds_of_loss=float(lost.rounds.mean()), findable=findable,
     )  # fmt: skip

@@ -117,6 +117,8 @@ class _Former:
 
     A grade is valid if the grader, the question's `basis` and the reply's checksum are unchanged, unless a verifier ran
     into a deadline that is longer now. A grade without a checksum is valid for no reply: nothing tells which it read.
+
+    grades: all that may be valid, in file order. bases: of each question. sandbox, deadline_s: of the grading now.
     """
 
     def __init__(

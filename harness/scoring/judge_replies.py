@@ -1,14 +1,16 @@
-"""The stored replies of the judges that a run has had, `<run>/judge/<model>-<prompt>-<digest>/`."""
+"""The judges that a run has had, `<run>/judge/<model>-<prompt>-<digest>/`: their stored replies, and their rubric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.second.judge import text_for_judge, vote
-from harness.grading.second.judge_prompts import form_of, is_about, shown_answer
+from harness.grading.second.judge import prompt_of, text_for_judge, vote
+from harness.grading.second.judge_prompts import RUBRIC, form_of, is_about, rule_in, shown_answer
+from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder
@@ -84,3 +86,23 @@ def _requests_about(asked_in: BenchmarkFolder, question: Question, shown: Sequen
         if ids := [request_id for request_id, text in requests.items() if is_about(text, answer)]:
             return ids
     return []
+
+
+def rubric_of(folder: BenchmarkFolder, grades: Iterable[Grade]) -> str:
+    """The rubric by which a judge decided some of `grades`, as the judge got it; empty without one, with several, or if
+    its replies are gone.
+
+    folder: the benchmark's in the run. The rubric is part of each prompt of the judge; that of the first is read.
+    """
+    graders = {grade.grader for grade in grades if grade.rule == JUDGE_RULE}
+    prompts = set(map(prompt_of, graders))
+    prompt = prompts.pop() if len(prompts) == 1 else ""
+    if not prompt.startswith(RUBRIC):
+        return ""
+    for judge, manifest in judges_of(folder):
+        if manifest.benchmarks[folder.name].identity.get("prompt") == prompt:
+            with contextlib.suppress(StoreError):  # `harness score` reports the damage.
+                first = next(iter(question_file.read(judge.benchmark(folder.name))), None)
+                if first is not None and first.messages:
+                    return rule_in(first.messages[-1].content)
+    return ""

@@ -256,11 +256,12 @@ def point_cells(difference: Estimate) -> tuple[str, str, str]:
 
     Such as `+2.0`, `at most -73.0 to +20.5`, `-1.0 to +5.0`.
     """
-    same, new = (
-        ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
-        for interval in (difference.sampling, difference.question)
-    )
-    return in_points(difference.value), f"{'at most ' if difference.at_most else ''}{same}", new
+
+    def cell(interval: Interval | None) -> str:
+        return ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
+
+    same, new = cell(difference.sampling), cell(difference.question)
+    return in_points(difference.value), f"at most {same}" if difference.at_most else same, new
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
@@ -273,7 +274,8 @@ def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
     digits = 1
     while digits < MAX_DIGITS and f"{100 * interval.low:.{digits}f}" == f"{100 * interval.high:.{digits}f}":
         digits += 1
-    return f"{'at most ' if at_most else ''}{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
+    ends = f"{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
+    return f"at most {ends}" if at_most else ends
 
 
 def value_cell(estimate: Estimate | None, unit: str = "") -> str:

@@ -23,10 +23,10 @@ from harness.core.limits import MAX_SAMPLES
 from harness.core.money import Prices, prices_in
 from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
-from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
+from harness.runs.recorded_settings import recorded_prices
 from harness.scoring.comparison import most_possible
 from harness.scoring.published.loading import load_published
 from harness.scoring.stats_differences import (

@@ -12,8 +12,8 @@ from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, VerdictName
 from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.by_hand import beside_verdicts_by_hand
+from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark
-from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.viewer.rows import shown_text

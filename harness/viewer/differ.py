@@ -101,11 +101,13 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
 def _in_words(paired: PairedComparison) -> list[str]:
     """The difference of B, which is the first here, minus A in sentences."""
     value, same, new = point_cells(paired.difference)
+    if paired.difference.question is None:
+        new = "unknown"
     return [
         f"A {in_percent(paired.second_accuracy)} %, B {in_percent(paired.first_accuracy)} % over "
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
         f"B − A = {value} points; 95 %: {same} if both runs asked the same questions again, "
-        f"{'unknown' if paired.difference.question is None else new} on new questions of this kind",
+        f"{new} on new questions of this kind",
         "`harness compare` tests this difference, and warns of what restricts it",
     ]
 

@@ -69,8 +69,7 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
         notes.append(f"{benchmark.n_stored:,} of {planned:,} samples")
     if score and score.n_truncated:
         notes.append(f"{in_percent(score.n_truncated / score.n_samples)} % cut")
-    if by_hand := benchmark.by_hand():
-        notes.append(by_hand)
+    notes += filter(None, [benchmark.by_hand()])
     if benchmark.modified is not None:
         notes.append(f"last sample {datetime.fromtimestamp(benchmark.modified, UTC):%Y-%m-%d %H:%M} UTC")
     accuracy = None if score is None else score.accuracy

@@ -148,4 +148,5 @@ def _short(answer: str | None) -> str:
 
 
 def _tokens(tokens: int | None) -> str:
-    return f"{'?' if tokens is None else format(tokens, ','):>7}"
+    """The number of tokens as a column of a list."""
+    return "?".rjust(7) if tokens is None else f"{tokens:>7,}"

@@ -162,11 +162,13 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
     if grade is None:
         return marks
     # Grades of earlier versions know only one kind of near miss.
-    if grade.verdict == "wrong" and (near := grade.near_miss or ("another box" if grade.unextracted else None)):
+    near = grade.near_miss or ("another box" if grade.unextracted else None)
+    if grade.verdict == "wrong" and near is not None:
         marks["near"] = NEAR_MISSES.get(near, near)
     if grade.anomalies:
         marks["odd"] = f"looks wrong: {', '.join(grade.anomalies)}"
-    if others := benchmark.disputed_by(key):
+    others = benchmark.disputed_by(key)
+    if others:
         marks["disputed"] = f"{', '.join(visible(name, 80) for name in others)} disagrees"
     return marks
 

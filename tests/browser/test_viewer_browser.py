@@ -225,6 +225,15 @@ def test_a_reader_goes_from_the_runs_to_a_sample_by_keyboard(browser: Browser, v
     browser.wait(lambda: browser.path() == "/run/a/sums/q1/s0")
 
 
+def test_one_level_up_is_above_the_address_though_its_page_is_not_drawn_yet(browser: Browser, viewer: Viewer) -> None:
+    for path, above in (("/run/a/sums/q1/s0", "/run/a/sums"), ("/run/a/s1", "/run/a"), ("/run/a", "/")):
+        browser.open(viewer, "/run/a/sums")
+        browser.wait(lambda: browser.all(".questions a.row"))
+        browser.script("history.replaceState(null, '', arguments[0])", path)
+        browser.press("u")
+        browser.wait(lambda above=above: browser.path() == above)
+
+
 KATEX = "return performance.getEntriesByType('resource').filter(one => one.name.includes('/katex.min.')).length"
 
 

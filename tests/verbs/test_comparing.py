@@ -1,7 +1,7 @@
 """`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
 
 For: harness.cli.compare, harness.cli.agreement, harness.cli.verify, harness.scoring.comparison,
-harness.viewer.differ, harness.verbs.comparison_warnings, harness.reports.looks, harness.reports.costs.
+harness.viewer.differ, harness.verbs.comparison_warnings, harness.reports.looks.
 """
 
 from __future__ import annotations

@@ -27,16 +27,23 @@ function sampleOf(segment) {
   return segment !== undefined && /^s\d{1,15}$/.test(segment) ? Number(segment.slice(1)) : null;
 }
 
+/** What the address names. rest: its segments behind the kind. n: how many of them the uppermost page has, of a run or a comparison. at: where a question stands among them. */
+function named() {
+  const [kind, ...rest] = segments();
+  const [n, at] = kind === "compare" ? [3, 3] : [1, 2];
+  return { kind, rest, n, at, id: rest[at], sample: sampleOf(rest[at + 1]) };
+}
+
 function made() {
   const query = new URLSearchParams(location.search);
-  const [kind, ...rest] = segments();
-  const shared = { query, set, go, who, refresh, here: () => ({ id: segments()[kind === "compare" ? 4 : 3], sample: sampleOf(segments().at(-1)) }) };
+  const { kind, rest, id, sample } = named();
+  const shared = { query, set, go, who, refresh, here: named };
   if (kind === "compare" && rest.length >= 3) {
-    const [first, second, benchmark, id, sample] = rest;
-    return id === undefined ? compare({ ...shared, first, second, benchmark }) : sideBySide({ ...shared, first, second, benchmark, id, sample: sampleOf(sample) });
+    const [first, second, benchmark] = rest;
+    return id === undefined ? compare({ ...shared, first, second, benchmark }) : sideBySide({ ...shared, first, second, benchmark, id, sample });
   }
-  const [run, benchmark, id, sample] = kind === "run" ? rest : [];
-  if (id !== undefined) return question({ ...shared, run, benchmark, id, sample: sampleOf(sample) });
+  const [run, benchmark] = kind === "run" ? rest : [];
+  if (run !== undefined && id !== undefined) return question({ ...shared, run, benchmark, id, sample });
   if (benchmark !== undefined) return questions({ ...shared, run, benchmark });
   return overview({ ...shared, only: run ?? null });
 }
@@ -90,24 +97,27 @@ function set(changes) {
   show({ keep: true }).catch(failed);
 }
 
+/** The address of the page above this one that has so many segments behind the kind. */
+function above(length) {
+  const { kind, rest, n } = named();
+  return length < n ? "/" : address([kind, ...rest.slice(0, length)]) + (length > n ? location.search : "");
+}
+
 function drawPath() {
-  const [kind, ...rest] = segments();
+  const { rest, n, at } = named();
   const links = [h("a", { href: "/" }, "runs")];
-  const n = kind === "compare" ? 3 : 1; // segments of the first link
   for (let i = n; i <= rest.length; i += 1) {
-    const id = i === (kind === "compare" ? 4 : 3);
-    const words = i === n ? plain(rest.slice(0, n).join(" · "), 100) : id && page.crumb ? inline(plain(page.crumb, 40)) : plain(shortId(rest[i - 1]), 60);
-    links.push(h("a", { href: address([kind, ...rest.slice(0, i)]) + (i > n ? location.search : "") }, words));
+    const words = i === n ? plain(rest.slice(0, n).join(" · "), 100) : i === at + 1 && page.crumb ? inline(plain(page.crumb, 40)) : plain(shortId(rest[i - 1]), 60);
+    links.push(h("a", { href: above(i) }, words));
   }
   links.at(-1).setAttribute("aria-current", "page");
   document.getElementById("path").replaceChildren(h("ol", {}, links.map((link) => h("li", {}, link))));
 }
 
 function up() {
-  const links = document.querySelectorAll("#path a");
-  if (links.length < 2) return;
-  const samples = sampleOf(segments().at(-1)) !== null ? 3 : 2; // a question always shows a sample
-  go(links[Math.max(0, links.length - samples)].getAttribute("href"));
+  const { kind, rest, sample } = named();
+  // By the address, since the page that it names may not be drawn yet. A question always shows a sample.
+  if (kind !== undefined) go(above(rest.length - (sample === null ? 1 : 2)));
 }
 
 function move(by) {
