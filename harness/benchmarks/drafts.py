@@ -76,7 +76,7 @@ def read_reference(
     kind: the kind of answer; "auto": the reference's own characters decide. form: where in the cell the reference
     stands. structured: whether the cell may be a list or a mapping of answers. Raises `ValueError`.
     """
-    accepted = read_references(value, form, kind, structured)
+    accepted = _accepted_answers(value, kind, form, structured)
     if kind != "auto":
         return Reference(accepted, kind)
     if isinstance(value, list | dict) and form != "single_item":
@@ -113,12 +113,12 @@ def kind_of(reference: str) -> AnswerKind:
     return "number" if node.op == "num" else "expression"
 
 
-def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
-    """The reference answers in a cell, as texts. Raises `ValueError`.
+def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: bool) -> tuple[str, ...]:
+    """The answers in a cell that count as right, as texts; the parameters are those of `read_reference`.
 
-    structured: whether the cell may be a list or a mapping of answers, which becomes one reference with commas between
-    the answers. form: where in the cell the reference stands. kind: with "integer" any other answer is refused; with
-    "auto" a value behind its choice letter ("C. 1-i") gives three references: the value, the letter, and both.
+    A list or a mapping of answers becomes one text with commas between them. With the kind "integer" any other answer
+    is refused; with "auto" a value behind its choice letter ("C. 1-i") gives three: the value, the letter, and both.
+    Raises `ValueError`.
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):

@@ -271,10 +271,10 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
     """
     text = question.messages[-1].content if question.messages else question.prompt
     while True:  # a prompt may add text before the question and behind it
-        rest, is_shorter = without_instruction(text, prompt)
-        if not is_shorter or not any(map(str.isalnum, rest)):
+        shorter, is_shorter = without_instruction(text, prompt)
+        if not is_shorter or not any(map(str.isalnum, shorter)):
             return text.strip()
-        text = rest
+        text = shorter
 
 
 def list_choices(choices: Sequence[str]) -> str:

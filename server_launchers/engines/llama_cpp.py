@@ -39,10 +39,11 @@ def _text(_model: str, text: str, special: bool) -> Body:
 
 
 _SAMPLING = (
-    *("temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability"),
-    *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat"),
-    *("samplers", "reasoning_format", "chat_format", "lora"),
-)
+    "temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability",
+    "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat",
+    "samplers", "reasoning_format", "chat_format", "lora",
+)  # fmt: skip
+"""Sampling values of the server that /props states."""
 
 DIALECT = Dialect(
     name="llama.cpp",
@@ -81,9 +82,8 @@ class LlamaCpp(Engine):
 
     summary = "The embedded CPU server, for any GGUF file or a name of `harness serve --models`."
     takes = ROUTED | {
-        *("served_name", "api_key_env", "python"),
-        *("context", "max_sequences", "threads", "chat_template"),
-    }
+        "served_name", "api_key_env", "python", "context", "max_sequences", "threads", "chat_template",
+    }  # fmt: skip
     devices = "none"
     fetches_weights = True
     causes = (

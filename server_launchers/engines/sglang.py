@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import GPU_SERVER, Engine
+from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 from server_launchers.variables import KEY_VARIABLE
@@ -85,8 +85,8 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
         else:
             words += ["--disable-cuda-graph"]
     # Our neutral values must not override the user's own choice.
-    given = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
-    if not given and spec.sampling_defaults == "neutral" and since(version, NEUTRAL_SINCE):
+    is_users = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
+    if not is_users and spec.sampling_defaults == "neutral" and since(version, NEUTRAL_SINCE):
         words += NEUTRAL_WORDS
     if spec.deterministic:
         if not since(version, DETERMINISTIC_SINCE):
@@ -194,22 +194,20 @@ class SGLang(Engine):
     )
     parsers = "sglang"
     model_flags = (
-        *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
-        *("chat-template", "reasoning-parser", "tool-call-parser", "sampling-defaults", "preferred-sampling-params"),
-        *("json-model-override-args", "lora-paths"),
-    )
+        *MODEL_FLAGS, "sampling-defaults", "preferred-sampling-params", "json-model-override-args", "lora-paths",
+    )  # fmt: skip
     file_flags = ("chat-template",)
     pasted: ClassVar = {
-        **{"model": "model-path model", "api_key": "api-key", "served_name": "served-model-name"},
-        **{"host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size"},
-        **{"pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size"},
-        **{"context": "context-length", "memory_fraction": "mem-fraction-static"},
-        **{"max_sequences": "max-running-requests", "max_batched_tokens": "chunked-prefill-size"},
-        **{"attention_backend": "attention-backend", "dtype": "dtype", "quantization": "quantization"},
-        **{"seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache"},
-        **{"deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser"},
-        **{"chat_template": "chat-template", "trust_remote_code": "trust-remote-code"},
-    }
+        "model": "model-path model", "api_key": "api-key", "served_name": "served-model-name",
+        "host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size",
+        "pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size",
+        "context": "context-length", "memory_fraction": "mem-fraction-static",
+        "max_sequences": "max-running-requests", "max_batched_tokens": "chunked-prefill-size",
+        "attention_backend": "attention-backend", "dtype": "dtype", "quantization": "quantization",
+        "seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache",
+        "deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser",
+        "chat_template": "chat-template", "trust_remote_code": "trust-remote-code",
+    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import GPU_SERVER, Engine
+from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
@@ -253,22 +253,20 @@ class Vllm(Engine):
     causes = CAUSES
     dialect = DIALECT
     model_flags = (
-        *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
-        *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),
-        *("generation-config", "override-generation-config", "hf-overrides", "rope-scaling", "rope-theta"),
-        *("lora-modules",),
-    )
+        *MODEL_FLAGS, "default-chat-template-kwargs", "generation-config", "override-generation-config", "hf-overrides",
+        "rope-scaling", "rope-theta", "lora-modules",
+    )  # fmt: skip
     file_flags = ("chat-template", "generation-config")
     pasted: ClassVar = {
-        **{"model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port"},
-        **{"tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp"},
-        **{"context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs"},
-        **{"max_batched_tokens": "max-num-batched-tokens", "attention_backend": "attention-backend", "dtype": "dtype"},
-        **{"quantization": "quantization q", "seed": "seed", "eager": "enforce-eager"},
-        **{"reasoning_parser": "reasoning-parser", "chat_template": "chat-template"},
-        **{"prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching"},
-        **{"trust_remote_code": "trust-remote-code"},
-    }
+        "model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port",
+        "tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp",
+        "context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs",
+        "max_batched_tokens": "max-num-batched-tokens", "attention_backend": "attention-backend", "dtype": "dtype",
+        "quantization": "quantization q", "seed": "seed", "eager": "enforce-eager",
+        "reasoning_parser": "reasoning-parser", "chat_template": "chat-template",
+        "prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching",
+        "trust_remote_code": "trust-remote-code",
+    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of this version is called."""

@@ -282,8 +282,8 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     fitting = [server for server in recorded if name in (None, server.name)]
     if len(fitting) != 1:
         problem = unnamed if name is None else f"no server is called {name}"
-        known = ", ".join(server.name for server in recorded) or "none, since no server runs here"
-        raise LaunchError(f"{problem}; known: {known}")
+        names = ", ".join(server.name for server in recorded) or "none, since no server runs here"
+        raise LaunchError(f"{problem}; known: {names}")
     return fitting[0]
 
 
@@ -301,9 +301,9 @@ def end(server: ServerState) -> list[str]:
             server.guard.signal(signal.SIGKILL)
     # Read again: the guard may have noted more processes since the caller read the file.
     server = read(path_of(server.name)) or server
-    left = [processes.describe(process.pid) for process in _end_orphans(server)]
-    if left:
-        return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
+    survivors = [processes.describe(process.pid) for process in _end_orphans(server)]
+    if survivors:
+        return survivors + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
     with contextlib.suppress(OSError):
         path_of(server.name).unlink()
     return []

@@ -207,8 +207,8 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
         return None
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
-    named = {archives.split_path(file)[0] for file in source.files}
-    has_named_files = bool(named) and named <= set(files)
+    listed = {archives.split_path(file)[0] for file in source.files}
+    has_named_files = bool(listed) and listed <= set(files)
     # Without the network the files that are here are all that there is.
     if has_named_files or (files and _offline()):
         return _Listing(revision, files)

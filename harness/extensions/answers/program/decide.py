@@ -53,11 +53,14 @@ _TESTS_CPU_SECONDS = 120
 
 
 class Failure(NamedTuple):
-    """The first test that failed. test: its number, from 1; 0 if the program failed before any test. given: the test's
-    input. expected, came: the output that it expects and the program's. These texts are raw: show them by `visible`."""
+    """The first test that failed. These texts are raw: show them by `visible`.
+
+    test: its number, from 1; 0 if the program failed before any test. test_input: the test's input. expected, came: the
+    output that it expects and the program's.
+    """
 
     test: int
-    given: str = ""
+    test_input: str = ""
     expected: str = ""
     came: str = ""
     message: str = ""
@@ -68,8 +71,8 @@ class Failure(NamedTuple):
         first = (
             f"the first test that failed is number {self.test}" if self.test else "the program failed before any test"
         )
-        named = (("input", self.given), ("expected", self.expected), ("came", self.came), ("message", self.message))
-        return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in named if text))
+        texts = {"input": self.test_input, "expected": self.expected, "came": self.came, "message": self.message}
+        return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in texts.items() if text))
 
 
 class ProgramDecision(NamedTuple):

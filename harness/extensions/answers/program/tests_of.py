@@ -127,10 +127,10 @@ def shown(reference: str) -> str:
     tests = summary_of(reference)
     n = tests.n
     limits = f"{tests.limits.seconds:g} s of CPU time, {tests.limits.memory_mb} MB"
-    named = f" of {tests.function}" if tests.function else ""
+    function = f" of {tests.function}" if tests.function else ""
     parts = [part for case in tests.cases[:1] for part in (case.input, case.output)] or tests.checks[:1]
     first = f"; the first: {' → '.join(map(_clip, parts))}" if parts else ""
-    return f"{n} test{'' if n == 1 else 's'}{named} ({_STYLES[tests.style]}, python; {limits}){first}"
+    return f"{n} test{'' if n == 1 else 's'}{function} ({_STYLES[tests.style]}, python; {limits}){first}"
 
 
 def examples(reference: str) -> tuple[str, str] | None:
