@@ -32,7 +32,9 @@ PYTHON = sys.executable
 
 _FILE = Path(__file__).absolute()
 _ROOT = str(_FILE.parent.parent)
+"""The folder that holds our packages."""
 _PACKAGES = ("harness", "server_launchers")
+"""Packages that are imported from beside this file."""
 
 SYSTEM = (
     "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",

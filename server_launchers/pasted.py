@@ -16,6 +16,7 @@ from server_launchers.engines import table
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+"""The beginning of a word that sets a variable."""
 
 
 class PastedCommand(NamedTuple):

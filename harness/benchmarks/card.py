@@ -125,6 +125,7 @@ class HubSource(_Part):
 
     @model_validator(mode="after")
     def _check_configuration(self) -> HubSource:
+        """Refuse fields about configurations that need one another."""
         if any("{config}" in file for file in self.files) and not self.config:
             raise ValueError("`{config}` in `files` needs a `config`")
         if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
@@ -359,6 +360,7 @@ class Card(_Part):
     @field_validator("prompts", mode="after")
     @classmethod
     def _check_prompt_names(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
+        """Refuse two prompts of one name."""
         names = [prompt.name for prompt in prompts]
         if len(set(names)) < len(names):
             raise ValueError("two prompt variants have the same name")
@@ -525,4 +527,6 @@ def json_schema() -> dict[str, Any]:
 
 
 _MODELS = (Card, ProgramTests, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
+"""The classes of all parts of a card."""
 _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()
+"""All keys of a card, for the nearest one to a misspelt key."""

@@ -277,6 +277,7 @@ def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[Respon
 
 
 _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
+"""The line before a state, with its number."""
 
 
 def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:

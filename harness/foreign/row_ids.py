@@ -199,3 +199,4 @@ def reference_of(row: OutputRow) -> Reference:
 
 
 _reference_of_text = lru_cache(maxsize=4_096)(read_reference)
+"""`read_reference` with a cache, since the rows of a question have one reference."""

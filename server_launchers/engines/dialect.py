@@ -15,8 +15,10 @@ MODELS = "/models"
 """Path of the model list. It is the only page below the base URL; all others stand at the server's root."""
 
 FactKind = Literal["model", "host"]
+"""Whether a fact changes the distribution of replies ("model") or not ("host")."""
 
 Body = dict[str, Any]
+"""The body of a request, as JSON."""
 
 
 class FactField(msgspec.Struct, frozen=True):

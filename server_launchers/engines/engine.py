@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
 """Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
 ROUTED = STARTED | {"router_python"}
+"""Fields that every engine accepts that can stand behind a router."""
 PACKAGED = ROUTED | {"python", "engine_version", "devices"}
 """Fields of the spec that every engine accepts that is a Python package."""
 GPU_SERVER = PACKAGED | {

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 def _text(_model: str, text: str, special: bool) -> Body:
+    """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
     return {"content": text, "add_special": special, "parse_special": True}
 
 
@@ -73,6 +74,7 @@ DIALECT = Dialect(
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
 )  # fmt: skip
+"""How llama.cpp's servers are known and spoken to."""
 
 # ---- how it is started
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.5.23"
+"""The newest version that was tried."""
 INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
 NEUTRAL_SINCE = DETERMINISTIC_SINCE = (0, 5, 6)
 """The first version with --sampling-defaults, and with --enable-deterministic-inference."""
 GRAPH_BACKENDS_SINCE = (0, 5, 23)
 """The first version known to have --cuda-graph-backend-decode, which deprecates --disable-cuda-graph."""
 NEUTRAL_WORDS = ("--sampling-defaults", "openai")
+"""The option by which SGLang uses its own sampling values, not the model's."""
 PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang", INSTALL)
 
 
@@ -129,6 +131,7 @@ CAUSES = (
         "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
     ),
 )
+"""Pattern of a line of SGLang's log → why a start failed."""
 
 
 # ---- how its servers are known and spoken to
@@ -172,6 +175,7 @@ DIALECT = Dialect(
     # https://docs.sglang.io/docs/advanced_features/thinking_budget
     thinking_budget=("custom_params", "thinking_budget"),
 )  # fmt: skip
+"""How SGLang's servers are known and spoken to."""
 
 # ---- the engine
 

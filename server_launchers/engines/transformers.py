@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "5.23.0"
+"""The newest version that was tried."""
 INSTALL = install_hint(f"'transformers[serving]=={TESTED_VERSION}' torch")
 PROGRAM = Program(
     "transformers", ("-m", "transformers.cli.transformers"), "transformers", INSTALL, subcommand=("serve",)

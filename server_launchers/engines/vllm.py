@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.33.0"
+"""The newest version that was tried."""
 INSTALL = install_hint(f"vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}")
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
+"""How vLLM is called."""
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
+"""How versions before `SERVES_SINCE` are called."""
 SERVES_SINCE = CACHES_PREFIXES_SINCE = (0, 8)
 """The first version that is started by its command, and that keeps a cache of prefixes unless told otherwise."""
 DATA_PARALLEL_SINCE = (0, 8, 3)
+"""The first version with --data-parallel-size."""
 REASONS_SINCE = (0, 9)
 """The first version in which --reasoning-parser works alone."""
 ATTENTION_OPTION_SINCE = (0, 13)
@@ -41,6 +45,7 @@ NEUTRAL_SINCE = (0, 8)
 its own values; older ones take `vllm` for the name of a folder.
 """
 NEUTRAL_WORDS = ("--generation-config", "vllm")
+"""The option by which vLLM uses its own sampling values, not the model's."""
 
 
 # ---- how it is started
@@ -199,11 +204,13 @@ CAUSES = (
         "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
     ),
 )
+"""Pattern of a line of vLLM's log → why a start failed."""
 
 
 # ---- how its servers are known and spoken to
 
 _CONFIG = "/server_info?config_format=json"
+"""Page with the settings of the engine."""
 
 
 DIALECT = Dialect(
@@ -237,6 +244,7 @@ DIALECT = Dialect(
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
     thinking_budget=("thinking_token_budget",),
 )  # fmt: skip
+"""How vLLM's servers are known and spoken to."""
 
 
 # ---- the engine

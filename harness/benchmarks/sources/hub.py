@@ -33,7 +33,9 @@ from harness.core.inert import visible
 from harness.core.limits import MAX_NAME_BYTES
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
+"""The address of a data set: its name, a revision, and a file."""
 _REVISION = re.compile(r"[0-9a-f]{40}")
+"""A commit."""
 
 TIMEOUT_SECONDS = 20.0
 """Longest wait for the hub's description of a data set."""

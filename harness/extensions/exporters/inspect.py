@@ -22,9 +22,11 @@ from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty, without_lone_surrogates
 
 SCORER = "harness"
+"""Our name among the scorers of a log."""
 PROVIDER = "openai-api"
 """The provider that Inspect has for any OpenAI-compatible server; a model's name in a log begins with its provider."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+"""Our finish reason → Inspect's."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 
 

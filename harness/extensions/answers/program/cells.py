@@ -28,6 +28,7 @@ _SILENCE_FACTOR = 40.0
 limits of all cases of the job. No sound sandbox took as long, even with 20 processes per core."""
 
 _MAX_COMPLAINT_BYTES = 2_000
+"""Bytes of a sandbox's standard error that a message may quote."""
 
 _MEMORY_MARGIN = 512 << 20
 """Bytes that a sandbox needs beside a program and its tests: two processes of the Python interpreter."""
@@ -110,6 +111,7 @@ class SandboxCell:
         return report
 
     def _say(self, message: Any) -> None:
+        """Send a message to the sandbox. Raises `frames.ClosedError`."""
         frames.send(self._fd, message)
 
     def _report(self, seconds: float) -> dict[str, Any]:

@@ -50,6 +50,7 @@ _SLEEP_SECONDS = 5.0
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
+"""Memory and CPU time of the process that runs the tests."""
 
 
 class Failure(NamedTuple):
@@ -147,6 +148,7 @@ def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
 
 
 _SIGNALS = frozenset(signal.Signals)
+"""The signals that have a name."""
 
 
 def same_lines(came: str, expected: str) -> bool:
@@ -160,6 +162,7 @@ def same_lines(came: str, expected: str) -> bool:
 
 
 def _same_numbers(came: str, expected: str) -> bool:
+    """Whether two lines are equal lists of decimal numbers."""
     try:
         return [Decimal(word) for word in came.split()] == [Decimal(word) for word in expected.split()]
     except (InvalidOperation, ValueError):
@@ -202,3 +205,4 @@ def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramD
 
 
 _DECIDERS = {"stdin": _by_output, "calls": _by_tests, "checks": _by_tests}
+"""Style of the tests → the function that decides."""

@@ -30,6 +30,7 @@ functions are compared · checks: test code runs on it."""
 
 
 _STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
+"""Style → its name for people."""
 
 MAX_SHOWN_CHARS = 300
 """Longest test that is shown; a longer one is cut."""
@@ -142,5 +143,6 @@ def examples(reference: str) -> tuple[str, str] | None:
 
 
 def _clip(text: str) -> str:
+    """The beginning of a text, for a sentence."""
     text = text.strip()
     return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + " …"

@@ -51,9 +51,11 @@ _FORMS: tuple[tuple[str, Any, Callable[[Any], list[Any]], Callable[..., Any]], .
 )
 """Tag, Python type, function to the parts that are written, function from them. A time zone must be a fixed offset."""
 _DECODERS = {tag: from_parts for tag, _, _, from_parts in _FORMS} | {"i": lambda text: int(text, 16)}
+"""Tag → function from the parts that were written."""
 
 
 def _refuse(value: Any) -> int:
+    """Raise `ValueError` for an object that is not plain."""
     raise ValueError(f"{type(value).__name__} is no plain value")
 
 
@@ -150,6 +152,7 @@ def _is_short(span: range) -> bool:
 
 
 def _list(value: Any) -> list[Any]:
+    """`value` if it is a list. Raises `ValueError`."""
     if not isinstance(value, list):
         raise ValueError("not an encoded value: a list is missing")
     return value
