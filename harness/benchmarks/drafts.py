@@ -152,8 +152,8 @@ def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: 
         raise ValueError("is empty")
     if kind == "integer":
         return (_integer(text),)
-    if kind == "auto" and (named := _LETTER_AND_VALUE.match(text)) is not None:
-        return named[3], named[1] or named[2], text
+    if kind == "auto" and (parts := _LETTER_AND_VALUE.match(text)) is not None:
+        return parts[3], parts[1] or parts[2], text
     return (_plain_letter(text) if kind in ("auto", "choice") else text,)
 
 
@@ -591,10 +591,8 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
             raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        remedy = "; put the questions without options into a file of their own, for a run of their own"
-        raise UsageError(
-            f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{'' if texts else remedy}"
-        )
+        remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
+        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
     return texts, labels
 
 

@@ -148,7 +148,8 @@ def _metric(config: dict[str, Any]) -> str | None:
         if match := _DRAWN.fullmatch(spelled):
             drawn = match[2] if match[2] != "k" else str((config.get("metric_parameters") or {}).get("k"))
             if re.fullmatch("[1-9][0-9]{0,5}", drawn):
-                return f"{'pass' if match[1] == 'pass' else 'maj'}@{drawn}"
+                metric = "pass" if match[1] == "pass" else "maj"
+                return f"{metric}@{drawn}"
     return None
 
 

@@ -70,7 +70,6 @@ DIALECT = Dialect(
     ),
     names={"repetition_penalty": "repeat_penalty"},
     tokens=TokenPages(_text, template="/apply-template"),
-    held_to=lambda text: {"grammar": f'root ::= "{text}"'},
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
+from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
 from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
@@ -168,7 +168,6 @@ DIALECT = Dialect(
     # sglang/srt/entrypoints/openai/protocol.py (`TokenizeRequest`)
     tokens=TokenPages(),
     states_ids=frozenset({"completions"}),
-    held_to=lambda text: {"regex": exactly(text)},
     goes_on={"ignore_eos": True},
     too_long=(r"longer than the model's context length", r"requested token count exceeds"),
     # Obeyed where the server was started with --enable-strict-thinking.

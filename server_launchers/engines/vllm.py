@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, exactly, stated_at
+from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, stated_at
 from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
@@ -238,7 +238,6 @@ DIALECT = Dialect(
     # https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api
     tokens=TokenPages(),
     states_ids=frozenset({"chat", "completions"}),
-    held_to=lambda text: {"structured_outputs": {"regex": exactly(text)}},
     goes_on={"ignore_eos": True},
     too_long=(r"maximum context length", r"max_model_len"),
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9

@@ -499,9 +499,10 @@ def refuse_taken_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
+            holder = f", held by {owners}" if owners else ""
             raise LaunchError(
-                f"cannot listen on {host} port {port}: {error.strerror}{f', held by {owners}' if owners else ''}; "
-                "stop that program or choose another --port"
+                f"cannot listen on {host} port {port}: {error.strerror}{holder}; stop that program or choose another "
+                "--port"
             ) from None
 
 

@@ -207,7 +207,8 @@ def status() -> list[ServerState]:
 
     A server whose processes are all gone has the state `exited`.
     """
-    states = [state for path in servers_folder().glob("[!.]*.json") if (state := read(path)) is not None]
+    files = servers_folder().glob("[!.]*.json")
+    states = [state for state in map(read, files) if state is not None]
     for state in states:
         if not state.running:
             state.status = "exited"

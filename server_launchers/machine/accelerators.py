@@ -120,9 +120,8 @@ def _nvidia() -> Machine:
 def _ascend() -> Machine:
     """The Ascend devices that this process can see."""
     # npu-smi lists all devices, also in a container; /dev has a file only for those that the container may use.
-    numbers = sorted(
-        int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))
-    )
+    names = (path.name.removeprefix("davinci") for path in Path("/dev").glob("davinci*"))
+    numbers = sorted(int(name) for name in names if name.isdecimal())
     if not numbers:
         return Machine(() if shutil.which("npu-smi") else None)
     info = output_of("npu-smi", "info")

@@ -307,7 +307,8 @@ def endpoint() -> str:
 def host() -> str:
     """The hub's URL without a name and password, for messages."""
     parts = urlsplit(endpoint())
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
 def _offline() -> bool:

@@ -38,7 +38,6 @@ class ReadRow(NamedTuple):
 class _JsonCase(msgspec.Struct):
     input: str
     output: str
-    testtype: str = "stdin"
 
 
 class _Metadata(msgspec.Struct):

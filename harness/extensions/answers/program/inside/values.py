@@ -135,7 +135,10 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
         if tag == "d":
             pairs = (_list(pair) for pair in _list(body))
             return {_decode(key, held, depth + 1): _decode(item, held, depth + 1) for key, item in pairs}
-        if tag == "g" and _is_short(span := range(*(_decode(item, held, depth + 1) for item in value[1:]))):
+        if tag == "g":
+            span = range(*(_decode(item, held, depth + 1) for item in value[1:]))
+            if not _is_short(span):
+                raise ValueError("not an encoded value: a long range")
             return span
         if tag in _DECODERS:
             return _DECODERS[tag](*value[1:])
