@@ -126,7 +126,8 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     """One problem of a pydantic error in words."""
     field = visible(".".join(str(part) for part in first["loc"]), 200)
     if first["type"] == "extra_forbidden":
-        near = near_names(str(first["loc"][-1]), names)
+        key = str(first["loc"][-1])
+        near = "" if key in names else near_names(key, names)  # a key of another place is not misspelt
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing")

@@ -52,7 +52,7 @@ class _Listing(msgspec.Struct, frozen=True):
     configs: list[dict[str, Any]] = []
 
 
-def from_url(url: str, split: str | None, config: str | None = None) -> HubSource:
+def from_url(url: str, split: str | None) -> HubSource:
     """The source that a user names by `hf://datasets/OWNER/NAME[@REVISION][/FILE]`. Raises `UsageError`."""
     parts = _HF_URL.fullmatch(url)
     if not parts:
@@ -62,16 +62,7 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
         raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
     if file and split:
         raise UsageError(f"{visible(url)} names one file; leave out the split {visible(split)!r}")
-    if file and config:
-        raise UsageError(f"{visible(url)} names one file; leave out the configuration {visible(config)!r}")
-    return HubSource(
-        kind="hub",
-        id=name,
-        revision=revision,
-        config=(config,) if config else (),
-        split=split or "train",
-        files=(file,) if file else (),
-    )
+    return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
 
 
 def read(source: HubSource, *, long_fields: bool) -> Rows:
