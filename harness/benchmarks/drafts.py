@@ -320,8 +320,8 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
                 raise _wrong_cell(row, card.date_column, "be a date", date)
             first, last = card.dates
-            # Dates of this form compare as texts, each cut to the precision of its bound.
-            if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
+            # Dates of this form compare as texts, each cut to the precision of its bound; "" is no bound.
+            if date[: len(first)] < first or date[: len(last)] > last:
                 continue
         yield row
 
