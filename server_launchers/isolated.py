@@ -32,17 +32,17 @@ PYTHON = sys.executable
 
 _FILE = Path(__file__).absolute()
 _ROOT = str(_FILE.parent.parent)
+"""The folder that holds our packages."""
 _PACKAGES = ("harness", "server_launchers")
+"""Packages that are imported from beside this file."""
 
 SYSTEM = (
-    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ"),
-    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
-    *("LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
-    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-    *("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE"),
+    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE",
     # These variables let coverage measure the child of a measured test.
-    *("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"),
-)
+    "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
+)  # fmt: skip
 """Environment variables that every child may see. None of them holds a key."""
 
 
@@ -97,8 +97,8 @@ def _run(program: str, words: list[str]) -> None:
     import runpy
 
     leave_no_core()
-    given = _absolute(os.environ.get("PYTHONPATH", ""))
-    sys.path[:0] = [entry for entry in given if entry not in sys.path]
+    entries = _absolute(os.environ.get("PYTHONPATH", ""))
+    sys.path[:0] = [entry for entry in entries if entry not in sys.path]
     # Isolation drops the packages of `pip install --user`. They are added last here, and their usercustomize does not
     # run.
     if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):

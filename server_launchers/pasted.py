@@ -16,6 +16,7 @@ from server_launchers.engines import table
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+"""The beginning of a word that sets a variable."""
 
 
 class PastedCommand(NamedTuple):
@@ -32,18 +33,18 @@ def read(words: Sequence[str]) -> PastedCommand | None:
 
     Raises `UsageError` where a key stands in them, which everybody on the machine could read.
     """
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     rest = list(words)
     while rest and _ASSIGNMENT.match(rest[0]):
         variable, _, value = rest.pop(0).partition("=")
-        given.setdefault("environment", {})[variable] = value
+        settings.setdefault("environment", {})[variable] = value
     lengths = {engine: _length_of_program(engine, rest) for engine in ENGINES if table.by_name(engine).pasted}
     engine = next((engine for engine, length in lengths.items() if length), None)
     if engine is None:
         return None
     if "/" in rest[0]:
         program = Path(rest[0])
-        given["python"] = str(program if program.name.startswith("python") else program.with_name("python"))
+        settings["python"] = str(program if program.name.startswith("python") else program.with_name("python"))
     # The engine's own flag → the field that it sets.
     fields = {flag: field for field, flags in table.by_name(engine).pasted.items() for flag in flags.split()}
     model, passed, rest = "", [], rest[lengths[engine] :]
@@ -64,7 +65,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
             while rest and not rest[0].startswith("-"):
                 passed.append(rest.pop(0))
         elif option is not None and option.type is bool:
-            given[option.name] = not field.startswith("!")
+            settings[option.name] = not field.startswith("!")
         else:
             value = value if equals else rest.pop(0) if rest else ""
             if option is None:
@@ -72,11 +73,11 @@ def read(words: Sequence[str]) -> PastedCommand | None:
             elif field == "chat_template" and not Path(value).is_file():
                 passed += [name, value]
             else:
-                given[field] = _number(value, option.type)
-                given |= {"dp_mode": "engine"} if field == "dp" else {}
+                settings[field] = _number(value, option.type)
+                settings |= {"dp_mode": "engine"} if field == "dp" else {}
     if not model:
         raise UsageError("the command names no model: put it behind the engine's name, or give it by --model")
-    return PastedCommand(engine, model, given, passed)
+    return PastedCommand(engine, model, settings, passed)
 
 
 def _number(text: str, kind: Any) -> Any:

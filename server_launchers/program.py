@@ -29,21 +29,18 @@ class Program(msgspec.Struct, frozen=True):
     """The sentence that says how to install it."""
     subcommand: tuple[str, ...] = ()
     """First words of the script's own arguments."""
-    key_option: str = "--api-key"
-    """The option for a key, of a program that takes its key on the command line only (see `keyed`)."""
 
 
 def key_arguments(program: Program) -> tuple[str, ...]:
-    """Interpreter arguments that run the program's module with its key, taken from `KEY_VARIABLE`.
+    """Interpreter arguments that run the program's module with `--api-key` and the key, taken from `KEY_VARIABLE`.
 
-    The key's option stands behind the subcommand, before the other arguments.
+    The option stands behind the subcommand, before the other arguments.
     """
     position = 1 + len(program.subcommand)
     return (
         "-c",
         # Popped, so that the engine's own children do not inherit the key.
-        f"import os, runpy, sys; sys.argv[{position}:{position}] = ['{program.key_option}', "
-        f"os.environ.pop('{KEY_VARIABLE}')]; "
+        f"import os, runpy, sys; sys.argv[{position}:{position}] = ['--api-key', os.environ.pop('{KEY_VARIABLE}')]; "
         f"runpy.run_module('{program.module[-1]}', run_name='__main__', alter_sys=True)",
     )
 

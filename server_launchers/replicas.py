@@ -105,7 +105,8 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 def remarks(spec: ServerSpec) -> list[str]:
     """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
-    sentences = [f"cannot be started here: {why}"] if (why := obstacle(spec)) else []
+    why = obstacle(spec)
+    sentences = [f"cannot be started here: {why}"] if why else []
     idle = _idle_devices(spec, accelerators.find(table.engine_of(spec).runs_on(spec)).ids)
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")

@@ -11,16 +11,21 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 HIDDEN = "HIDDEN"
+"""The text in place of a secret."""
 
 MIN_SECRET_CHARS = 4
 """Shortest value that is hidden in a log, in characters; a shorter one would mangle the log."""
 
 _SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
+"""Ends of the names of options and fields that hold a secret."""
 _NAMES_A_SECRET = re.compile(rf"(?:^|[-_]){_SENSITIVE}$", re.IGNORECASE)
 _SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNORECASE)
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+"""Name and password in an address."""
 _SECRET_VARIABLE = re.compile(r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|auth|cookie)\Z")
+"""Names of variables that hold a secret."""
 _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
+"""Values that look like a key."""
 
 
 def is_secret(variable: str, value: str) -> bool:

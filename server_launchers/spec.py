@@ -150,7 +150,8 @@ class ServerSpec(Options):
         """Raise `UsageError` for fields that do not go together."""
         if self.name is not None and not _NAME.match(self.name):
             raise UsageError("a server's name is 1 to 80 letters, digits, dots, dashes and underscores", field="name")
-        if twice := [name for name in dict.fromkeys(self.devices or ()) if (self.devices or ()).count(name) > 1]:
+        devices = self.devices or ()
+        if twice := [name for name in dict.fromkeys(devices) if devices.count(name) > 1]:
             raise UsageError(f"{', '.join(twice)} is named more than once: name each device once", field="devices")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
             raise UsageError(

@@ -125,6 +125,7 @@ class HubSource(_Part):
 
     @model_validator(mode="after")
     def _check_configuration(self) -> HubSource:
+        """Refuse fields about configurations that need one another."""
         if any("{config}" in file for file in self.files) and not self.config:
             raise ValueError("`{config}` in `files` needs a `config`")
         if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
@@ -135,13 +136,12 @@ class HubSource(_Part):
 class FileSource(_Part):
     """A file (JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst), or a data set `hf://datasets/owner/name/…`.
 
-    path: relative to the card's folder. config: the configuration, for a data set of the hub that has several.
+    path: relative to the card's folder.
     """
 
     kind: Literal["file"]
     path: Annotated[str, Field(min_length=1)]
     split: str | None = None
-    config: str | None = None
 
 
 class UrlSource(_Part):
@@ -359,6 +359,7 @@ class Card(_Part):
     @field_validator("prompts", mode="after")
     @classmethod
     def _check_prompt_names(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
+        """Refuse two prompts of one name."""
         names = [prompt.name for prompt in prompts]
         if len(set(names)) < len(names):
             raise ValueError("two prompt variants have the same name")
@@ -443,9 +444,9 @@ class Card(_Part):
                 raise UsageError(f"{quoted(argument)} is no release and no span of dates of {self.name}{remedy}")
         return self.model_copy(update=changes)
 
-    def with_data(self, path: str, split: str | None = None, config: str | None = None) -> Card:
+    def with_data(self, path: str, split: str | None = None) -> Card:
         """The card with its data read from the user's own file or data set."""
-        source = FileSource(kind="file", path=_address(path), split=split, config=config)
+        source = FileSource(kind="file", path=_address(path), split=split)
         card = self.model_copy(update={"source": source})
         card._given_data = source.path
         return card
@@ -479,7 +480,6 @@ def from_file(
     answer_key: str | None = None,
     id_key: str | None = None,
     split: str | None = None,
-    config: str | None = None,
     choices_key: Sequence[str] = (),
 ) -> Card:
     """A card for any file of questions and answers, for a user who gives a file in place of a card.
@@ -493,8 +493,6 @@ def from_file(
     source: dict[str, Any] = {"kind": "file", "path": _address(path)}
     if split is not None:
         source["split"] = split
-    if config is not None:
-        source["config"] = config
     card = from_mapping(
         {
             "name": "".join(c for c in name if c.isprintable())[:100] or "data",
@@ -525,4 +523,6 @@ def json_schema() -> dict[str, Any]:
 
 
 _MODELS = (Card, ProgramTests, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
+"""The classes of all parts of a card."""
 _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()
+"""All keys of a card, for the nearest one to a misspelt key."""

@@ -279,4 +279,5 @@ def _card_or_none(path: Path) -> Card | None:
 
 @cache  # the time of the last change is part of the key, so an edited card is read again
 def _load_cached(path: Path, _changed_ns: int) -> Card:
+    """As `load_file`, with a cache."""
     return load_file(path)

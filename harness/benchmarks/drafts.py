@@ -76,7 +76,7 @@ def read_reference(
     kind: the kind of answer; "auto": the reference's own characters decide. form: where in the cell the reference
     stands. structured: whether the cell may be a list or a mapping of answers. Raises `ValueError`.
     """
-    accepted = read_references(value, form, kind, structured)
+    accepted = _accepted_answers(value, kind, form, structured)
     if kind != "auto":
         return Reference(accepted, kind)
     if isinstance(value, list | dict) and form != "single_item":
@@ -113,12 +113,12 @@ def kind_of(reference: str) -> AnswerKind:
     return "number" if node.op == "num" else "expression"
 
 
-def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
-    """The reference answers in a cell, as texts. Raises `ValueError`.
+def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: bool) -> tuple[str, ...]:
+    """The answers in a cell that count as right, as texts; the parameters are those of `read_reference`.
 
-    structured: whether the cell may be a list or a mapping of answers, which becomes one reference with commas between
-    the answers. form: where in the cell the reference stands. kind: with "integer" any other answer is refused; with
-    "auto" a value behind its choice letter ("C. 1-i") gives three references: the value, the letter, and both.
+    A list or a mapping of answers becomes one text with commas between them. With the kind "integer" any other answer
+    is refused; with "auto" a value behind its choice letter ("C. 1-i") gives three: the value, the letter, and both.
+    Raises `ValueError`.
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
@@ -152,8 +152,8 @@ def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bo
         raise ValueError("is empty")
     if kind == "integer":
         return (_integer(text),)
-    if kind == "auto" and (named := _LETTER_AND_VALUE.match(text)) is not None:
-        return named[3], named[1] or named[2], text
+    if kind == "auto" and (parts := _LETTER_AND_VALUE.match(text)) is not None:
+        return parts[3], parts[1] or parts[2], text
     return (_plain_letter(text) if kind in ("auto", "choice") else text,)
 
 
@@ -320,8 +320,8 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
                 raise _wrong_cell(row, card.date_column, "be a date", date)
             first, last = card.dates
-            # Dates of this form compare as texts, each cut to the precision of its bound.
-            if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
+            # Dates of this form compare as texts, each cut to the precision of its bound; "" is no bound.
+            if date[: len(first)] < first or date[: len(last)] > last:
                 continue
         yield row
 
@@ -591,10 +591,8 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
             raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        remedy = "; put the questions without options into a file of their own, for a run of their own"
-        raise UsageError(
-            f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{'' if texts else remedy}"
-        )
+        remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
+        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
     return texts, labels
 
 

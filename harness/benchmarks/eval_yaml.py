@@ -149,7 +149,10 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
 
 
 def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
-    """Translate a task's solvers, in order, into the user's message and the system message."""
+    """Translate a task's solvers into a card's (template of the user's message, system message; None without one).
+
+    Each solver in turn builds on the template so far. Raises `UsageError` for what a card cannot express.
+    """
     template, system = "{question}", None
     if sum(step.name == "generate" for step in spec.solvers) > 1:
         raise UsageError(f"{where}: solvers (generate): a card asks for one reply; leave out all but one")
@@ -190,3 +193,4 @@ def _template(text: object, where: str, field: str) -> str:
 
 
 _KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}
+"""All keys that are read, for the nearest one to a misspelt key."""

@@ -28,6 +28,7 @@ FIELDS = ("question", "choices")
 """The fields of a template."""
 
 _SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
+"""The fields of a template."""
 
 
 def check_template(text: str) -> str:
@@ -118,7 +119,9 @@ def render(
 
 
 BOXED = r"Please reason step by step, and put your final answer within \boxed{}."
+"""The usual instruction to box the answer."""
 BOXED_ZH = r"请逐步推理，并将最终答案放在 \boxed{} 中。"
+"""The same in Chinese."""
 
 SYSTEM_PROMPTS: dict[str, str | None] = {
     "none": None,
@@ -151,6 +154,7 @@ _GPQA = (
     "format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. Think step by step before answering.\n\n"
     "{question}\n\n{choices}"
 )
+"""The template for GPQA."""
 
 PROMPTS: dict[str, Prompt] = {
     prompt.name: prompt
@@ -271,10 +275,10 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
     """
     text = question.messages[-1].content if question.messages else question.prompt
     while True:  # a prompt may add text before the question and behind it
-        rest, is_shorter = without_instruction(text, prompt)
-        if not is_shorter or not any(map(str.isalnum, rest)):
+        shorter, is_shorter = without_instruction(text, prompt)
+        if not is_shorter or not any(map(str.isalnum, shorter)):
             return text.strip()
-        text = rest
+        text = shorter
 
 
 def list_choices(choices: Sequence[str]) -> str:
@@ -291,6 +295,7 @@ def stem(question: Question, prompt: Prompt | None = None) -> str:
 
 
 _FORMER = ("boxed_integer", "boxed_mixed", "boxed_mixed_zh")
+"""Names of prompts that shipped once."""
 
 
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:

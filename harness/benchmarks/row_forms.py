@@ -25,6 +25,7 @@ import msgspec
 from harness.core.inert import quoted
 
 RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents"]
+"""The name of a form."""
 
 Grid = Annotated[
     list[Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=9)]], msgspec.Meta(min_length=1, max_length=30)]],
@@ -33,6 +34,7 @@ Grid = Annotated[
 """A grid of ARC: its rows, each a list of cells."""
 
 Columns = dict[str, Any]
+"""A row: column → cell."""
 
 
 class GridPair(msgspec.Struct):
@@ -271,6 +273,7 @@ FORMS: dict[RowForm, type[FormedRow]] = {
     "nodes": Nodes,
     "documents": WithDocuments,
 }
+"""Form → the struct that reads its rows."""
 
 
 def rows_of(name: RowForm, row: Columns) -> Iterator[Columns]:

@@ -10,10 +10,13 @@ import unicodedata
 from collections.abc import Collection, Iterable
 
 QUESTION_COLUMNS = ("problem", "question", "prompt")
+"""Columns of a question as a text."""
 ASKED_COLUMNS = (*QUESTION_COLUMNS, "messages")
 """Columns of a question in a file that is asked; in outputs, `messages` may hold the reply too."""
 ANSWER_COLUMNS = ("answer", "expected_answer", "final_answer", "correct_answer", "gold", "target", "reference")
+"""Columns of the reference answer."""
 ID_COLUMNS = ("id",)
+"""Columns of the question's id."""
 
 
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:

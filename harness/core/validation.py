@@ -124,7 +124,8 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     keys = first["loc"]
     field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
-        near = near_names(str(keys[-1]), names)
+        key = str(keys[-1])
+        near = "" if key in names else near_names(key, names)  # a key of another place is not misspelt
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")

@@ -27,11 +27,16 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 """Largest record that is read, in bytes; the longest lists in it are the ids of its questions."""
 
 _ACCURACY = {"accuracy", "acc", "exactmatch", "em"}
+"""Names of the accuracy, as `_metric` folds them."""
 _DRAWN = re.compile(r"(pass|maj|cons)(?:@|at)([1-9][0-9]{0,5}|k)")
+"""Names of pass@k and maj@k, folded in the same way."""
 _SCALES = {"proportion": 1, "fraction": 1, "percent": 100, "percentage": 100, "%": 100, "1": 1, "1.0": 1, "100": 100,
            "100.0": 100}  # fmt: skip
+"""Unit, or largest score → the score of a benchmark that is wholly right."""
 _OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$|^overall$", re.IGNORECASE)
+"""The end of a name that says that a result is that of the whole benchmark."""
 _SETTINGS = ("temperature", "top_p", "top_k", "max_tokens")
+"""Sampling settings that are taken over."""
 
 
 def scores_of(path: Path, address: str = "") -> dict[str, Any]:
@@ -143,7 +148,8 @@ def _metric(config: dict[str, Any]) -> str | None:
         if match := _DRAWN.fullmatch(spelled):
             drawn = match[2] if match[2] != "k" else str((config.get("metric_parameters") or {}).get("k"))
             if re.fullmatch("[1-9][0-9]{0,5}", drawn):
-                return f"{'pass' if match[1] == 'pass' else 'maj'}@{drawn}"
+                metric = "pass" if match[1] == "pass" else "maj"
+                return f"{metric}@{drawn}"
     return None
 
 

@@ -277,6 +277,7 @@ def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[Respon
 
 
 _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
+"""The line before a state, with its number."""
 
 
 def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
@@ -286,18 +287,19 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     with the longest text that occurs in it. Raises `UsageError`.
     """
     shown = visible(str(path))
-    states = _STATE.split(cells.decode_file(path))
-    if len(states) < 3:
+    # The numbers of the states and their texts in turn, behind what stands before the first state.
+    _, *parts = _STATE.split(cells.decode_file(path))
+    if not parts:
         raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
-    texts = sorted(((_question_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))
-    for number, block in zip(states[1::2], states[2::2], strict=True):
-        match = next(((text, q) for text, q in texts if text in block), None)
+    longest_first = sorted(((_question_text(q), q) for q in questions), key=lambda pair: len(pair[0]), reverse=True)
+    for number, state in zip(parts[::2], parts[1::2], strict=True):
+        match = next(((text, question) for text, question in longest_first if text in state), None)
         if match is None:
             raise UsageError(f"{shown}: state {number} holds the text of no question; is the dump of another data set?")
         text, question = match
-        answer = block[block.index(text) + len(text) :].rstrip("\n")
+        answer = state[state.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")
-        # In the same text, the instruction to box the answer (`… \boxed{}.`) stands between question and answer.
+        # SGLang's prompt has the instruction to box the answer (`… \boxed{}.`) between question and answer.
         instruction = re.match(r".{0,120}?oxed\{\}\.", answer, re.DOTALL)
         yield OutputRow(
             f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], card_question=question

@@ -86,11 +86,11 @@ def is_numbered(path: Path) -> bool:
 def lacks(path: Path) -> list[str]:
     """Sentences on what the outputs at `path` may lack: parts beside the file, and files that are not finished."""
     parted = _PARTED.fullmatch(path.name)
-    beside = [] if parted is None else [p.name for p in path.parent.glob("*.json") if _is_part_of(p, parted[1])]
+    parts = [] if parted is None else [p.name for p in path.parent.glob("*.json") if _is_part_of(p, parted[1])]
     sentences = []
-    if len(beside) > 1:
-        listed = ", ".join(visible(name, 60) for name in sorted(beside)[:20])
-        sentences.append(f"the set is in {len(beside)} parts ({listed}), and only {visible(path.name, 60)} is read")
+    if len(parts) > 1:
+        listed = ", ".join(visible(name, 60) for name in sorted(parts)[:20])
+        sentences.append(f"the set is in {len(parts)} parts ({listed}), and only {visible(path.name, 60)} is read")
     files = [file for _, file in numbered_files(path)] if path.is_dir() else [path]
     unfinished = [visible(file.name, 60) for file in files if file.name.endswith("-async")]
     if unfinished:
@@ -120,5 +120,5 @@ def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
 
 def _sample_number(path: Path) -> int | None:
     """The number in the name of an `output-rs*.jsonl`; None for any other file."""
-    named = _RS.fullmatch(path.name)
-    return int(named[1]) if named else None
+    match = _RS.fullmatch(path.name)
+    return int(match[1]) if match else None

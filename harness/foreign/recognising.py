@@ -35,9 +35,9 @@ class ByText:
         bare = bare_text(row_question, self._prompt)
         forms = text_of(row_question), bare, _without_drawings(bare)
         candidates = next((self._by_text[form] for form in forms if form in self._by_text), [])
-        named = [question for question in candidates if question.question_id == row_question.question_id]
-        equal = [question for question in candidates if question.references == row_question.references]
-        return named or equal or candidates
+        with_id = [question for question in candidates if question.question_id == row_question.question_id]
+        with_references = [question for question in candidates if question.references == row_question.references]
+        return with_id or with_references or candidates
 
 
 class Recognised:
@@ -145,8 +145,8 @@ def text_of(question: Question) -> str:
 def _without_drawings(text: str) -> str:
     """`text` without Asymptote code, which some copies of a benchmark leave out."""
     first, *others = text.split("[asy]")
-    kept = [first.rstrip()]
+    texts = [first.rstrip()]
     for part in others:
-        _, end, rest = part.partition("[/asy]")
-        kept.append(rest.rstrip() if end else f"[asy]{part}")
-    return "".join(kept)
+        _, end, text_after = part.partition("[/asy]")
+        texts.append(text_after.rstrip() if end else f"[asy]{part}")
+    return "".join(texts)

@@ -97,7 +97,8 @@ class RowIdentities:
         if number < len(self.distinct) - 1:
             return  # An equal row came before, and caused no conflict that is not stored already.
         earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
-        if self.conflict is None and not identity.from_card and (differing := _difference(identity, earlier)):
+        differing = "" if identity.from_card else _difference(identity, earlier)
+        if self.conflict is None and differing:
             self.conflict = UsageError(
                 f"{row.where}: the question {visible(str(identity.named), 100)!r} has another {differing} than at "
                 f"{where}; samples of one question must agree"
@@ -199,3 +200,4 @@ def reference_of(row: OutputRow) -> Reference:
 
 
 _reference_of_text = lru_cache(maxsize=4_096)(read_reference)
+"""`read_reference` with a cache, since the rows of a question have one reference."""

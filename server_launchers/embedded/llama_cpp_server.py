@@ -24,6 +24,7 @@ MISSING = (
 )
 """The message where its packages are not installed."""
 DEFAULT_SLOTS = 4
+"""Requests that are worked on at once."""
 DEFAULT_CONTEXT = 4096
 """Number of tokens that one request may use, prompt and answer together."""
 LOG_SECONDS = 0.5
@@ -141,19 +142,23 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
+    """End this process at once, as a signal handler."""
     os._exit(0)
 
 
 def _cores() -> int:
+    """Number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _say(text: str) -> None:
+    """Print a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def _positive(text: str) -> int:
+    """A number of at least 1, for argparse."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, not {text}")
@@ -161,6 +166,7 @@ def _positive(text: str) -> int:
 
 
 def _port(text: str) -> int:
+    """A TCP port, for argparse."""
     value = int(text)
     if not 0 <= value <= 65535:
         raise argparse.ArgumentTypeError(f"must be between 0 and 65535, not {text}")

@@ -15,7 +15,9 @@ from pathlib import Path
 from harness.core.about import cache_folder
 
 RUNTIME = "libgomp.so.1"
+"""File name by which the loader looks for the runtime."""
 CARRIER = "pykdtree"
+"""Package whose wheel carries the runtime."""
 
 
 def environment() -> dict[str, str]:

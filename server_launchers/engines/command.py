@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
+"""Texts in the command line that stand for values of the spec."""
 
 
 class AnyProgram(Engine):

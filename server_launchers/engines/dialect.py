@@ -5,7 +5,6 @@ Every value has its source: the engine's own code or documentation, or a running
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -15,8 +14,10 @@ MODELS = "/models"
 """Path of the model list. It is the only page below the base URL; all others stand at the server's root."""
 
 FactKind = Literal["model", "host"]
+"""Whether a fact changes the distribution of replies ("model") or not ("host")."""
 
 Body = dict[str, Any]
+"""The body of a request, as JSON."""
 
 
 class FactField(msgspec.Struct, frozen=True):
@@ -68,11 +69,6 @@ class Reading(msgspec.Struct, frozen=True):
         return value
 
 
-def exactly(text: str) -> str:
-    """The regular expression that matches only this text, as engines' grammars read it: a blank stands for itself."""
-    return re.escape(text).replace("\\ ", " ")
-
-
 def prompt_body(model: str, text: str, special: bool) -> Body:
     """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
     return {"model": model, "prompt": text, "add_special_tokens": special}
@@ -116,8 +112,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     tokens: TokenPages | None = None
     states_ids: frozenset[str] = frozenset()
     """The protocols ("chat", "completions") whose streams state token ids when asked (`return_token_ids`)."""
-    held_to: Callable[[str], Body] | None = None
-    """A function (text) → the request fields that force a reply to be exactly this text, by the engine's grammar."""
     goes_on: Mapping[str, Any] = {}
     """Fields that keep a reply going past the model's own end, up to max_tokens."""
     too_long: tuple[str, ...] = ()

@@ -22,15 +22,21 @@ if TYPE_CHECKING:
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
 """Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
 ROUTED = STARTED | {"router_python"}
+"""Fields that every engine accepts that can stand behind a router."""
 PACKAGED = ROUTED | {"python", "engine_version", "devices"}
 """Fields of the spec that every engine accepts that is a Python package."""
 GPU_SERVER = PACKAGED | {
-    *("nodes", "node_rank", "head_address", "head_port", "interface", "node_address"),
-    *("served_name", "api_key_env", "tp", "pp", "docker", "context", "memory_fraction", "max_sequences"),
-    *("max_batched_tokens", "attention_backend", "dtype", "quantization", "reasoning_parser", "sampling_defaults"),
-    *("deterministic", "seed", "eager", "prefix_caching", "chat_template", "trust_remote_code"),
-}
+    "nodes", "node_rank", "head_address", "head_port", "interface", "node_address", "served_name", "api_key_env", "tp",
+    "pp", "docker", "context", "memory_fraction", "max_sequences", "max_batched_tokens", "attention_backend", "dtype",
+    "quantization", "reasoning_parser", "sampling_defaults", "deterministic", "seed", "eager", "prefix_caching",
+    "chat_template", "trust_remote_code",
+}  # fmt: skip
 """Fields of the spec that vLLM and SGLang accept, on every accelerator."""
+MODEL_FLAGS = (
+    "quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode",
+    "chat-template", "reasoning-parser", "tool-call-parser",
+)  # fmt: skip
+"""Options of both their command lines that change the distribution of replies."""
 
 
 class Engine:

@@ -35,14 +35,16 @@ if TYPE_CHECKING:
 
 
 def _text(_model: str, text: str, special: bool) -> Body:
+    """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
     return {"content": text, "add_special": special, "parse_special": True}
 
 
 _SAMPLING = (
-    *("temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability"),
-    *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat"),
-    *("samplers", "reasoning_format", "chat_format", "lora"),
-)
+    "temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability",
+    "repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat",
+    "samplers", "reasoning_format", "chat_format", "lora",
+)  # fmt: skip
+"""Sampling values of the server that /props states."""
 
 DIALECT = Dialect(
     name="llama.cpp",
@@ -68,10 +70,10 @@ DIALECT = Dialect(
     ),
     names={"repetition_penalty": "repeat_penalty"},
     tokens=TokenPages(_text, template="/apply-template"),
-    held_to=lambda text: {"grammar": f'root ::= "{text}"'},
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
 )  # fmt: skip
+"""How llama.cpp's servers are known and spoken to."""
 
 # ---- how it is started
 
@@ -81,9 +83,8 @@ class LlamaCpp(Engine):
 
     summary = "The embedded CPU server, for any GGUF file or a name of `harness serve --models`."
     takes = ROUTED | {
-        *("served_name", "api_key_env", "python"),
-        *("context", "max_sequences", "threads", "chat_template"),
-    }
+        "served_name", "api_key_env", "python", "context", "max_sequences", "threads", "chat_template",
+    }  # fmt: skip
     devices = "none"
     fetches_weights = True
     causes = (

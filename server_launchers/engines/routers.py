@@ -59,9 +59,9 @@ class Router(msgspec.Struct, frozen=True):
         return Program(None, ("-m", f"{self.module}.launch_router"), self.module.replace("_", "-"), self.install)
 
     def interpreter(self, spec: ServerSpec) -> str:
-        """The Python that has the router installed: the given one, else the engine's, else the one on PATH."""
-        given = spec.router_python or spec.python
-        return "python3" if given is None else str(given.expanduser())
+        """The Python that has the router installed: `--router-python`, else the engine's, else the one on PATH."""
+        python = spec.router_python or spec.python
+        return "python3" if python is None else str(python.expanduser())
 
     def preferred_interpreter(self, spec: ServerSpec) -> str:
         """The Python for the router.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import GPU_SERVER, Engine
+from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
+from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 from server_launchers.variables import KEY_VARIABLE
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.5.23"
+"""The newest version that was tried."""
 INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
 NEUTRAL_SINCE = DETERMINISTIC_SINCE = (0, 5, 6)
 """The first version with --sampling-defaults, and with --enable-deterministic-inference."""
 GRAPH_BACKENDS_SINCE = (0, 5, 23)
 """The first version known to have --cuda-graph-backend-decode, which deprecates --disable-cuda-graph."""
 NEUTRAL_WORDS = ("--sampling-defaults", "openai")
+"""The option by which SGLang uses its own sampling values, not the model's."""
 PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang", INSTALL)
 
 
@@ -85,8 +87,8 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
         else:
             words += ["--disable-cuda-graph"]
     # Our neutral values must not override the user's own choice.
-    given = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
-    if not given and spec.sampling_defaults == "neutral" and since(version, NEUTRAL_SINCE):
+    is_users = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
+    if not is_users and spec.sampling_defaults == "neutral" and since(version, NEUTRAL_SINCE):
         words += NEUTRAL_WORDS
     if spec.deterministic:
         if not since(version, DETERMINISTIC_SINCE):
@@ -129,6 +131,7 @@ CAUSES = (
         "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
     ),
 )
+"""Pattern of a line of SGLang's log → why a start failed."""
 
 
 # ---- how its servers are known and spoken to
@@ -165,13 +168,13 @@ DIALECT = Dialect(
     # sglang/srt/entrypoints/openai/protocol.py (`TokenizeRequest`)
     tokens=TokenPages(),
     states_ids=frozenset({"completions"}),
-    held_to=lambda text: {"regex": exactly(text)},
     goes_on={"ignore_eos": True},
     too_long=(r"longer than the model's context length", r"requested token count exceeds"),
     # Obeyed where the server was started with --enable-strict-thinking.
     # https://docs.sglang.io/docs/advanced_features/thinking_budget
     thinking_budget=("custom_params", "thinking_budget"),
 )  # fmt: skip
+"""How SGLang's servers are known and spoken to."""
 
 # ---- the engine
 
@@ -194,22 +197,20 @@ class SGLang(Engine):
     )
     parsers = "sglang"
     model_flags = (
-        *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
-        *("chat-template", "reasoning-parser", "tool-call-parser", "sampling-defaults", "preferred-sampling-params"),
-        *("json-model-override-args", "lora-paths"),
-    )
+        *MODEL_FLAGS, "sampling-defaults", "preferred-sampling-params", "json-model-override-args", "lora-paths",
+    )  # fmt: skip
     file_flags = ("chat-template",)
     pasted: ClassVar = {
-        **{"model": "model-path model", "api_key": "api-key", "served_name": "served-model-name"},
-        **{"host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size"},
-        **{"pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size"},
-        **{"context": "context-length", "memory_fraction": "mem-fraction-static"},
-        **{"max_sequences": "max-running-requests", "max_batched_tokens": "chunked-prefill-size"},
-        **{"attention_backend": "attention-backend", "dtype": "dtype", "quantization": "quantization"},
-        **{"seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache"},
-        **{"deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser"},
-        **{"chat_template": "chat-template", "trust_remote_code": "trust-remote-code"},
-    }
+        "model": "model-path model", "api_key": "api-key", "served_name": "served-model-name",
+        "host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size",
+        "pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size",
+        "context": "context-length", "memory_fraction": "mem-fraction-static",
+        "max_sequences": "max-running-requests", "max_batched_tokens": "chunked-prefill-size",
+        "attention_backend": "attention-backend", "dtype": "dtype", "quantization": "quantization",
+        "seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache",
+        "deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser",
+        "chat_template": "chat-template", "trust_remote_code": "trust-remote-code",
+    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "5.23.0"
+"""The newest version that was tried."""
 INSTALL = install_hint(f"'transformers[serving]=={TESTED_VERSION}' torch")
 PROGRAM = Program(
     "transformers", ("-m", "transformers.cli.transformers"), "transformers", INSTALL, subcommand=("serve",)
@@ -23,9 +24,9 @@ class Transformers(Engine):
 
     summary = "The server of transformers: `transformers serve`."
     takes = PACKAGED | {
-        *("device", "dtype", "quantization", "attention_backend", "seed", "trust_remote_code"),
-        *("max_batched_tokens", "memory_fraction"),
-    }
+        "device", "dtype", "quantization", "attention_backend", "seed", "trust_remote_code", "max_batched_tokens",
+        "memory_fraction",
+    }  # fmt: skip
     assumed_version = TESTED_VERSION
     # Its model list shows the hub's cache, and fails without a network.
     lists_models = False

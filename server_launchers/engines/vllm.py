@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import GPU_SERVER, Engine
+from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, stated_at
+from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.33.0"
+"""The newest version that was tried."""
 INSTALL = install_hint(f"vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}")
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
+"""How vLLM is called."""
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
+"""How versions before `SERVES_SINCE` are called."""
 SERVES_SINCE = CACHES_PREFIXES_SINCE = (0, 8)
 """The first version that is started by its command, and that keeps a cache of prefixes unless told otherwise."""
 DATA_PARALLEL_SINCE = (0, 8, 3)
+"""The first version with --data-parallel-size."""
 REASONS_SINCE = (0, 9)
 """The first version in which --reasoning-parser works alone."""
 ATTENTION_OPTION_SINCE = (0, 13)
@@ -41,6 +45,7 @@ NEUTRAL_SINCE = (0, 8)
 its own values; older ones take `vllm` for the name of a folder.
 """
 NEUTRAL_WORDS = ("--generation-config", "vllm")
+"""The option by which vLLM uses its own sampling values, not the model's."""
 
 
 # ---- how it is started
@@ -199,11 +204,13 @@ CAUSES = (
         "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
     ),
 )
+"""Pattern of a line of vLLM's log → why a start failed."""
 
 
 # ---- how its servers are known and spoken to
 
 _CONFIG = "/server_info?config_format=json"
+"""Page with the settings of the engine."""
 
 
 DIALECT = Dialect(
@@ -231,12 +238,12 @@ DIALECT = Dialect(
     # https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api
     tokens=TokenPages(),
     states_ids=frozenset({"chat", "completions"}),
-    held_to=lambda text: {"structured_outputs": {"regex": exactly(text)}},
     goes_on={"ignore_eos": True},
     too_long=(r"maximum context length", r"max_model_len"),
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
     thinking_budget=("thinking_token_budget",),
 )  # fmt: skip
+"""How vLLM's servers are known and spoken to."""
 
 
 # ---- the engine
@@ -253,22 +260,20 @@ class Vllm(Engine):
     causes = CAUSES
     dialect = DIALECT
     model_flags = (
-        *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
-        *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),
-        *("generation-config", "override-generation-config", "hf-overrides", "rope-scaling", "rope-theta"),
-        *("lora-modules",),
-    )
+        *MODEL_FLAGS, "default-chat-template-kwargs", "generation-config", "override-generation-config", "hf-overrides",
+        "rope-scaling", "rope-theta", "lora-modules",
+    )  # fmt: skip
     file_flags = ("chat-template", "generation-config")
     pasted: ClassVar = {
-        **{"model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port"},
-        **{"tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp"},
-        **{"context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs"},
-        **{"max_batched_tokens": "max-num-batched-tokens", "attention_backend": "attention-backend", "dtype": "dtype"},
-        **{"quantization": "quantization q", "seed": "seed", "eager": "enforce-eager"},
-        **{"reasoning_parser": "reasoning-parser", "chat_template": "chat-template"},
-        **{"prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching"},
-        **{"trust_remote_code": "trust-remote-code"},
-    }
+        "model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port",
+        "tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp",
+        "context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs",
+        "max_batched_tokens": "max-num-batched-tokens", "attention_backend": "attention-backend", "dtype": "dtype",
+        "quantization": "quantization q", "seed": "seed", "eager": "enforce-eager",
+        "reasoning_parser": "reasoning-parser", "chat_template": "chat-template",
+        "prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching",
+        "trust_remote_code": "trust-remote-code",
+    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of this version is called."""

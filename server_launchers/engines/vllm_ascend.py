@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"
+"""Page that says which versions belong together."""
 
 
 _NEWEST = "0.23.0"
+"""The newest version of vLLM and of the plug-in that was released for NPUs."""
 INSTALL = (
     "with CANN 9.1.0 in place (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows the NPUs), "
     f"in an environment of its own: pip install vllm=={_NEWEST} && pip install vllm-ascend=={_NEWEST}; {MATRIX} says "

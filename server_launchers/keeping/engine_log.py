@@ -16,16 +16,19 @@ from harness.core.inert import visible
 from server_launchers.engines import table
 
 _PORT_IN_USE = r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE"
+"""Lines of a program whose port is taken."""
 _FATAL = re.compile(_PORT_IN_USE)
 """Lines that mean a failed start for every engine, though some engines hang instead of ending."""
 
 _MEMORY = "lower --memory-fraction, --max-model-len or --max-sequences, or raise --tp"
+"""Advice where the devices have too little memory."""
 _OPTION_CAUSES = (
     (r"unrecognized arguments?: (.+)", "the engine does not know the option {}"),
     (r"No such option:? (\S+)", "the engine does not know the option {}"),
     (r"error: (argument .+: invalid \S+.*)", "the engine refuses an option: {}"),
     (r"error: (the following arguments are required: .+)", "the engine needs an option: {}"),
 )
+"""Pattern of a refused option → the cause. Tried before an engine's own causes."""
 
 _SHARED_CAUSES = (
     (
@@ -83,7 +86,9 @@ _SHARED_CAUSES = (
     (r"unable to (?:open|write to) (?:file|shared memory)|[Bb]us error", "shared memory ran out: enlarge /dev/shm"),
     (r"^\[harness\] cannot run (.+)", "{}: the program cannot be run"),
 )
+"""Pattern of what every engine's log may say → the cause. Tried after an engine's own causes."""
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
+"""The message of an exception at the end of a traceback."""
 # Errors that only send the reader to another line: they are no cause.
 _POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
 _SIGNALS = {
@@ -94,6 +99,7 @@ _SIGNALS = {
     11: "it crashed (signal 11)",
     15: "it was told to stop (signal 15)",
 }
+"""Signal that ended a process → the cause."""
 
 
 @cache
@@ -136,6 +142,7 @@ def cause(lines: Sequence[str], exit_code: int | None) -> str:
 
 
 def _exit_sentence(code: int | None) -> str:
+    """The end of a process in words. code: its exit code, negative for a signal; None if it is unknown."""
     if code is None:
         return "it ended"
     if code >= 0:

@@ -384,7 +384,7 @@ class Guard:
         code: exit status of the process.
         """
         # Leftover workers are ended before the pipe is closed, so that their last output is read.
-        left = processes.end(member.everyone(), SWEEP_SECONDS)
+        survivors = processes.end(member.everyone(), SWEEP_SECONDS)
         with contextlib.suppress(BlockingIOError):
             while member.pipe is not None:
                 self._drain(member)
@@ -393,7 +393,7 @@ class Guard:
         member.main = None
         member.state.exit_code = code
         member.log.note(f"the process ended with {_exit_text(code)}")
-        self._note_left(member, left)
+        self._note_survivors(member, survivors)
         # A member that dies before the server is ready is not restarted: the launcher reports the failed start.
         if self.state.status == "ready" and not self.stopping and member.state.restarts < self._restarts:
             member.state.restarts += 1
@@ -425,11 +425,11 @@ class Guard:
             member.end_container()
         # Processes that left their group or lost their parent are found by descent and by the mark.
         family = processes.descendants(os.getpid()).union(*(processes.find_marked(each.mark) for each in self.members))
-        left = processes.end(family, SWEEP_SECONDS)
+        survivors = processes.end(family, SWEEP_SECONDS)
         # A last turn reaps the killed and reads their output before the logs close.
         self._turn(0)
         # The processes that are left belong to the whole server; the first log, which people read first, names them.
-        self._note_left(self.members[0], left)
+        self._note_survivors(self.members[0], survivors)
         for member in self.members:
             member.log.close()
         # "exited" is written last: `servers.end` waits for it.
@@ -445,10 +445,10 @@ class Guard:
                 os.killpg(group, number)
         return [member for member, _ in running]
 
-    def _note_left(self, member: Member, left: list[Process]) -> None:
+    def _note_survivors(self, member: Member, survivors: list[Process]) -> None:
         """Name in the member's log the processes that could not be ended."""
-        if left:
-            member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
+        if survivors:
+            member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in survivors))
 
     def _save(self) -> None:
         """Write the state file, if that is possible."""

@@ -86,6 +86,7 @@ class StartProgress:
 
 
 OnProgress = Callable[[StartProgress], None]
+"""A function that is called at each look at a server that starts."""
 
 
 @dataclass
@@ -485,6 +486,7 @@ def choose_ports(spec: ServerSpec, count: int) -> list[int]:
 
 
 def _family(host: str) -> socket.AddressFamily:
+    """The kind of socket for a host address."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
@@ -497,16 +499,19 @@ def refuse_taken_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
+            holder = f", held by {owners}" if owners else ""
             raise LaunchError(
-                f"cannot listen on {host} port {port}: {error.strerror}{f', held by {owners}' if owners else ''}; "
-                "stop that program or choose another --port"
+                f"cannot listen on {host} port {port}: {error.strerror}{holder}; stop that program or choose another "
+                "--port"
             ) from None
 
 
 # ---- the address in a file, for other machines
 
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
+"""Host addresses that mean every interface."""
 _LOOPBACK = ("localhost", "::1")
+"""Hosts that only this machine reaches, beside 127.…"""
 
 
 def refuse_unreachable(spec: ServerSpec) -> None:

@@ -207,7 +207,8 @@ def status() -> list[ServerState]:
 
     A server whose processes are all gone has the state `exited`.
     """
-    states = [state for path in servers_folder().glob("[!.]*.json") if (state := read(path)) is not None]
+    files = servers_folder().glob("[!.]*.json")
+    states = [state for state in map(read, files) if state is not None]
     for state in states:
         if not state.running:
             state.status = "exited"
@@ -282,8 +283,8 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     fitting = [server for server in recorded if name in (None, server.name)]
     if len(fitting) != 1:
         problem = unnamed if name is None else f"no server is called {name}"
-        known = ", ".join(server.name for server in recorded) or "none, since no server runs here"
-        raise LaunchError(f"{problem}; known: {known}")
+        names = ", ".join(server.name for server in recorded) or "none, since no server runs here"
+        raise LaunchError(f"{problem}; known: {names}")
     return fitting[0]
 
 
@@ -301,9 +302,9 @@ def end(server: ServerState) -> list[str]:
             server.guard.signal(signal.SIGKILL)
     # Read again: the guard may have noted more processes since the caller read the file.
     server = read(path_of(server.name)) or server
-    left = [processes.describe(process.pid) for process in _end_orphans(server)]
-    if left:
-        return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
+    survivors = [processes.describe(process.pid) for process in _end_orphans(server)]
+    if survivors:
+        return survivors + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
     with contextlib.suppress(OSError):
         path_of(server.name).unlink()
     return []
@@ -386,6 +387,7 @@ def _read(path: Path, limit: int, *, from_end: bool = False) -> bytes | None:
 
 
 def _is_ours(status: os.stat_result) -> bool:
+    """Whether what has this status is a plain file with one name, ours, and nobody else may write to it."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and _is_private(status)
 
 

@@ -51,10 +51,10 @@ def allowed(kind: Accelerator) -> tuple[str, ...] | None:
 
 def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
     """The machine with these devices only."""
-    known = dict(zip(machine.ids or (), machine.names, strict=False))
+    name_of = dict(zip(machine.ids or (), machine.names, strict=False))
     # A device may be named by its UUID, which no tool was asked for; its name is known where all devices are alike.
     common_name = machine.names[0] if len(set(machine.names)) == 1 else None
-    names = [known.get(device, common_name) for device in ids]
+    names = [name_of.get(device, common_name) for device in ids]
     return replace(machine, ids=tuple(ids), names=tuple(name for name in names if name is not None))
 
 
@@ -120,9 +120,8 @@ def _nvidia() -> Machine:
 def _ascend() -> Machine:
     """The Ascend devices that this process can see."""
     # npu-smi lists all devices, also in a container; /dev has a file only for those that the container may use.
-    numbers = sorted(
-        int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))
-    )
+    names = (path.name.removeprefix("davinci") for path in Path("/dev").glob("davinci*"))
+    numbers = sorted(int(name) for name in names if name.isdecimal())
     if not numbers:
         return Machine(() if shutil.which("npu-smi") else None)
     info = output_of("npu-smi", "info")

@@ -31,6 +31,7 @@ from server_launchers.variables import KEY_VARIABLE, MARK
 HUB_VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 """Variables of the hub that a container inherits. HF_HOME is not one: the folder is mounted at its usual path."""
 _ASCEND_DEVICES = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
+"""Devices that a container needs to use any NPU."""
 _ASCEND_MOUNTS = (
     "/usr/local/dcmi",
     "/usr/local/bin/npu-smi",
@@ -38,6 +39,7 @@ _ASCEND_MOUNTS = (
     "/usr/local/Ascend/driver/version.info",
     "/etc/ascend_install.info",
 )
+"""Files of the driver that a container needs to use an NPU."""
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:

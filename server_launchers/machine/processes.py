@@ -106,17 +106,17 @@ def end(processes: Iterable[Process], seconds: float) -> list[Process]:
 
     Such processes are stuck in the kernel.
     """
-    left = [process for process in processes if process.alive()]
+    living = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
-    while left:
-        for process in left:
+    while living:
+        for process in living:
             process.signal(signal.SIGKILL)
         # The kernel removes a killed process only when its memory is freed; this waits without a busy loop.
         time.sleep(0.02)
-        left = [process for process in left if process.alive()]
+        living = [process for process in living if process.alive()]
         if time.monotonic() > deadline:
             break
-    return left
+    return living
 
 
 def listeners(port: int) -> set[int] | None:
@@ -126,9 +126,9 @@ def listeners(port: int) -> set[int] | None:
     except (psutil.Error, OSError):
         return None
     owners = {socket.pid for socket in sockets if socket.status == psutil.CONN_LISTEN and socket.laddr.port == port}
-    known = {pid for pid in owners if pid is not None}
+    visible_owners = {pid for pid in owners if pid is not None}
     # A socket without a visible owner belongs to another user or a container: the answer is "unknown", not "nobody".
-    return known if known or not owners else None
+    return visible_owners if visible_owners or not owners else None
 
 
 def describe(pid: int) -> str:

@@ -119,6 +119,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
             MINIMAL.replace("question: q", "qestion: q"),
             r"'columns\.qestion'\. Did you mean question",
         ),
+        (MINIMAL.replace("kind: file", "kind: file, config: x"), r"unknown key 'source\.file\.config'\.$"),
         (MINIMAL + "sampling: {temprature: 1}\n", r"'sampling\.temprature'\. Did you mean temperature"),
         (
             MINIMAL + "rules: {relative_tolerence: 0.1}\n",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import catalogue, prompts, questions
 from harness.benchmarks.card import Card, from_mapping
-from harness.benchmarks.drafts import form_of, read_reference, read_references
+from harness.benchmarks.drafts import form_of, read_reference
 from harness.benchmarks.prompts import BOXED, Prompt
 from harness.core.errors import UsageError
 from harness.core.records import OWN_METADATA, Grade, Question
@@ -113,7 +113,7 @@ def test_the_id_column_of_a_card_is_used_where_it_is_there(write_rows: Write) ->
     ],
 )
 def test_a_reference_is_read_from_its_cell(value: Any, form: Any, kind: str, expected: str) -> None:
-    assert read_references(value, form, kind, structured=True) == (expected,)
+    assert read_reference(value, kind, form, structured=True).accepted == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_reference_is_read_from_its_cell(value: Any, form: Any, kind: str, exp
 )
 def test_a_cell_without_a_reference_is_refused(value: Any, form: Any, kind: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read_references(value, form, kind, structured=True)
+        read_reference(value, kind, form, structured=True)
 
 
 @pytest.mark.parametrize(
@@ -157,14 +157,14 @@ def test_the_kind_follows_the_reference_and_the_form_that_identity_counts_is_fro
 
 
 def test_a_value_under_its_letter_is_right_as_either() -> None:
-    assert read_references(r"C. 1-\mathrm{i}", "plain", "auto", False)[:2] == (r"1-\mathrm{i}", "C")
-    assert read_references(r"（A）$\sqrt{2}$", "plain", "auto", False)[:2] == (r"$\sqrt{2}$", "A")
+    assert read_reference(r"C. 1-\mathrm{i}").accepted[:2] == (r"1-\mathrm{i}", "C")
+    assert read_reference(r"（A）$\sqrt{2}$").accepted[:2] == (r"$\sqrt{2}$", "A")
 
 
 @given(st.text(alphabet="\\boxed{}f 1", max_size=60))
 def test_a_box_that_is_found_is_balanced(text: str) -> None:
     try:
-        (box,) = read_references(text, "last_box", "expression", False)
+        (box,) = read_reference(text, "expression", "last_box").accepted
     except ValueError:
         return
     plain = box.replace("\\\\", "").replace("\\{", "").replace("\\}", "")

@@ -21,12 +21,10 @@ def read(card: Card) -> Rows:
     has_tests = card.program is not None
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):
-            return hub.read(hub.from_url(source.path, source.split, source.config), long_fields=has_tests)
+            return hub.read(hub.from_url(source.path, source.split), long_fields=has_tests)
         scheme, separator, _ = source.path.partition("://")
         if separator:
             return _of_plugin(scheme, source)
-        if source.config is not None:
-            raise UsageError("only a data set of the hub (hf://datasets/OWNER/NAME) has configurations", field="config")
         path = local_path(card, source)
         rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
         return Rows(rows, source.path)
@@ -95,7 +93,7 @@ def is_cached(card: Card) -> bool:
         from harness.benchmarks.sources import web
 
         return web.is_cached(source)
-    return isinstance(source, FileSource) and hub.is_cached(hub.from_url(source.path, source.split, source.config))
+    return isinstance(source, FileSource) and hub.is_cached(hub.from_url(source.path, source.split))
 
 
 def is_of_its_set(card: Card) -> bool:

@@ -51,11 +51,11 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
     texts, n_chars = [], 0
     for name in filter(None, map(str.strip, names.split(";"))):
         path = visible(f"{category}/{group}/{name}", 200)
-        named = members.get(_name(f"{category}/{group}/{name}"), [])
-        if len(named) != 1:
-            problem = f"{len(named)} documents {path!r}, in different folders" if named else f"no document {path!r}"
+        files = members.get(_name(f"{category}/{group}/{name}"), [])
+        if len(files) != 1:
+            problem = f"{len(files)} documents {path!r}, in different folders" if files else f"no document {path!r}"
             raise UsageError(f"{row.where}: {visible(shown)} holds {problem}")
-        data = archives.unpack(opened, named[0], f"{visible(shown)}: {visible(name, 200)}")
+        data = archives.unpack(opened, files[0], f"{visible(shown)}: {visible(name, 200)}")
         texts.append(data.decode("utf-8", "replace"))
         n_chars += len(texts[-1])
         if n_chars > MAX_FIELD_CHARS:

@@ -33,7 +33,9 @@ from harness.core.inert import visible
 from harness.core.limits import MAX_NAME_BYTES
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
+"""The address of a data set: its name, a revision, and a file."""
 _REVISION = re.compile(r"[0-9a-f]{40}")
+"""A commit."""
 
 TIMEOUT_SECONDS = 20.0
 """Longest wait for the hub's description of a data set."""
@@ -50,7 +52,7 @@ class _Listing(msgspec.Struct, frozen=True):
     configs: list[dict[str, Any]] = []
 
 
-def from_url(url: str, split: str | None, config: str | None = None) -> HubSource:
+def from_url(url: str, split: str | None) -> HubSource:
     """The source that a user names by `hf://datasets/OWNER/NAME[@REVISION][/FILE]`. Raises `UsageError`."""
     parts = _HF_URL.fullmatch(url)
     if not parts:
@@ -60,16 +62,7 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
         raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
     if file and split:
         raise UsageError(f"{visible(url)} names one file; leave out the split {visible(split)!r}")
-    if file and config:
-        raise UsageError(f"{visible(url)} names one file; leave out the configuration {visible(config)!r}")
-    return HubSource(
-        kind="hub",
-        id=name,
-        revision=revision,
-        config=(config,) if config else (),
-        split=split or "train",
-        files=(file,) if file else (),
-    )
+    return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
 
 
 def read(source: HubSource, *, long_fields: bool) -> Rows:
@@ -207,8 +200,8 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
         return None
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
-    named = {archives.split_path(file)[0] for file in source.files}
-    has_named_files = bool(named) and named <= set(files)
+    listed = {archives.split_path(file)[0] for file in source.files}
+    has_named_files = bool(listed) and listed <= set(files)
     # Without the network the files that are here are all that there is.
     if has_named_files or (files and _offline()):
         return _Listing(revision, files)
@@ -305,7 +298,8 @@ def endpoint() -> str:
 def host() -> str:
     """The hub's URL without a name and password, for messages."""
     parts = urlsplit(endpoint())
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
 def _offline() -> bool:

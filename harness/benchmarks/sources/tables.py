@@ -309,8 +309,8 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
         value = parse_json(content, shown)
     except UsageError:
         # Many files called .json hold one object a line.
-        first, _, rest = content.lstrip().partition("\n")
-        if not (rest.strip() and first.rstrip().endswith("}")):
+        first, _, others = content.lstrip().partition("\n")
+        if not (others.strip() and first.rstrip().endswith("}")):
             raise
         _refuse_split(split, f"{shown} is one object a line")
         file.seek(0)

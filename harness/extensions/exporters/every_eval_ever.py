@@ -24,6 +24,7 @@ from harness.exports.choice import json_line, metrics_of, uncertainty, without_l
 from harness.scoring.score import Score
 
 SCHEMA = "0.3.0"
+"""Version of the schema."""
 
 
 def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

@@ -22,9 +22,11 @@ from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty, without_lone_surrogates
 
 SCORER = "harness"
+"""Our name among the scorers of a log."""
 PROVIDER = "openai-api"
 """The provider that Inspect has for any OpenAI-compatible server; a model's name in a log begins with its provider."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+"""Our finish reason → Inspect's."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 
 
@@ -48,9 +50,9 @@ def _write(benchmark: ExportedBenchmark, path: Path) -> File:
             is_plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) and ".." not in sample["id"]
             name = sample["id"] if is_plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
-            asked = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
+            question = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
             parts = {field: sample[field] for field in ("id", "epoch", "target", "scores", "model_usage", "total_time")}
-            summaries.append({**parts, "input": asked[:1000], "completed": True})
+            summaries.append({**parts, "input": question[:1000], "completed": True})
         member("summaries.json", summaries)
         ended = {"results": _results(benchmark, len(summaries)), "stats": _stats(benchmark)}
         member("header.json", {"version": 2, "status": "success", "eval": _spec(benchmark), **ended})

@@ -10,6 +10,7 @@ from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.lines import conversation, llama_factory
 
 _ROLES = {"user": "human", "assistant": "gpt"}
+"""Our role → ShareGPT's."""
 
 
 def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

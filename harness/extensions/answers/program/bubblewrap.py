@@ -26,16 +26,23 @@ from harness.extensions.answers.program.carried import ENVIRONMENT, OPTIONS, PAC
 from harness.extensions.answers.program.inside.confinement import supported
 
 PROGRAM = "bwrap"
+"""Bubblewrap's command."""
 PACKAGE = "bubblewrap"
+"""The package that installs it."""
 SYSTEM_PYTHON = "/usr/bin/python3"
+"""The system's interpreter, used if the sandbox's user cannot read our own."""
 
 _NOBODY = 65534
+"""User and group of a sandbox that root starts."""
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64")
+"""Folders of shared libraries and of the standard library."""
 # With installed packages a reply would pass on one machine and fail on another; some systems have no tests of Python.
 _HIDDEN = ("python3*/*-packages", "python3*/test", "python3*/idlelib", "python3*/ensurepip")
+"""Folders below these that a sandbox does not show."""
 
 
 def _own_python() -> str:
+    """The path of the interpreter that runs the harness."""
     # A venv's interpreter needs pyvenv.cfg and the venv's folders, which the sandbox lacks; the base interpreter does
     # not.
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "harness.extensions.answers.program.inside"
+"""The package whose modules are carried."""
 
 # Python is started with -S, which hides all installed packages, so that a reply cannot pass by one that a machine
 # happens to have. numpy alone is let through: tests of MBPP+ import it.

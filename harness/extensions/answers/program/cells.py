@@ -28,6 +28,7 @@ _SILENCE_FACTOR = 40.0
 limits of all cases of the job. No sound sandbox took as long, even with 20 processes per core."""
 
 _MAX_COMPLAINT_BYTES = 2_000
+"""Bytes of a sandbox's standard error that a message may quote."""
 
 _MEMORY_MARGIN = 512 << 20
 """Bytes that a sandbox needs beside a program and its tests: two processes of the Python interpreter."""
@@ -55,15 +56,13 @@ class SandboxMaker(Protocol):
 class SandboxCell:
     """A sandbox that is kept running from job to job. It belongs to one thread.
 
-    _fd: our end of the connection. _memory: bytes that the running sandbox has. _silence: seconds without a message
-    after which it counts as stuck.
+    _fd: our end of the connection. _memory: bytes that the running sandbox has.
     """
 
     def __init__(self, maker: SandboxMaker) -> None:
         self._maker = maker
         self._process: subprocess.Popen[bytes] | None = None
         self._fd, self._memory = -1, 0
-        self._silence = _SILENCE_SECONDS
         self.version = ""
         """Version of the sandbox's Python; "" before the first start."""
 
@@ -73,14 +72,14 @@ class SandboxCell:
         Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if no sandbox can be started.
         """
         limits = job["limits"]
-        self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
+        silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
         memory = limits["memory"] + limits["tests_memory"] + _MEMORY_MARGIN
         if self._process is not None and memory > self._memory:
             self.close()
         # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
         for attempt in (1, 2):
             try:
-                return self._done(job, work, memory)
+                return self._done(job, work, memory, silence)
             except BaseException as error:
                 # Messages of a job that was cut off would be read as those of the next one.
                 self.close()
@@ -90,30 +89,34 @@ class SandboxCell:
                     raise SandboxFailedError(str(error)) from error
         raise AssertionError
 
-    def _done(self, job: dict[str, Any], work: dict[str, Any], memory: int) -> dict[str, Any]:
-        """Do a job once, in a sandbox that is started if none runs and closed if the job left files."""
+    def _done(self, job: dict[str, Any], work: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
+        """Do a job once, in a sandbox that is started if none runs and closed if the job left files.
+
+        memory: bytes for a new sandbox. silence: seconds without a message after which it counts as stuck.
+        """
         self.start(memory)
         # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's memory.
         os.write(self._fd, b"j")
         self._say(job)
-        report = self._report()
+        report = self._report(silence)
         if "end" in report:  # the program ended before it was ready for its tests
             report["begun"] = False
         else:
             self._say(work)
-            report = self._report()
-        while "over" not in (last := self._hear(self._silence)):
+            report = self._report(silence)
+        while "over" not in (last := self._hear(silence)):
             pass  # a further message of the job that has ended
         if last.get("used"):  # files are left that the next program would find
             self.close()
         return report
 
     def _say(self, message: Any) -> None:
+        """Send a message to the sandbox. Raises `frames.ClosedError`."""
         frames.send(self._fd, message)
 
-    def _report(self) -> dict[str, Any]:
-        """The job's next message. Raises `SandboxFailedError` if the job ended without one or sent none in time."""
-        message = self._hear(self._silence)
+    def _report(self, seconds: float) -> dict[str, Any]:
+        """The job's next message. Raises `SandboxFailedError` if the job ended, or `seconds` passed, without one."""
+        message = self._hear(seconds)
         if "over" in message:  # before its report
             raise SandboxFailedError(f"the job ended without a report, with the wait status {message['over']}")
         return message

@@ -23,6 +23,7 @@ from harness.core.inert import visible
 from harness.extensions.answers.program.carried import ENVIRONMENT, OPTIONS, python_text
 
 ENGINES = ("docker", "podman")
+"""Container engines that can hold a sandbox."""
 
 IMAGE = "docker.io/library/python:3.11-slim"
 """The default image of a container. An image must have python3."""
@@ -31,6 +32,7 @@ _ANSWER_SECONDS = 60.0
 """Longest time for an engine to answer a question or to remove a container."""
 
 _MAX_PROCESSES = 128
+"""Largest number of processes and threads of a container."""
 # Stated, since podman refuses to start where its own defaults are above the bounds of the calling process.
 _MAX_FILES, _MAX_THREADS = 1024, 512
 

@@ -50,14 +50,18 @@ _SLEEP_SECONDS = 5.0
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
+"""Memory and CPU time of the process that runs the tests."""
 
 
 class Failure(NamedTuple):
-    """The first test that failed. test: its number, from 1; 0 if the program failed before any test. given: the test's
-    input. expected, came: the output that it expects and the program's. These texts are raw: show them by `visible`."""
+    """The first test that failed. These texts are raw: show them by `visible`.
+
+    test: its number, from 1; 0 if the program failed before any test. test_input: the test's input. expected, came: the
+    output that it expects and the program's.
+    """
 
     test: int
-    given: str = ""
+    test_input: str = ""
     expected: str = ""
     came: str = ""
     message: str = ""
@@ -68,8 +72,8 @@ class Failure(NamedTuple):
         first = (
             f"the first test that failed is number {self.test}" if self.test else "the program failed before any test"
         )
-        named = (("input", self.given), ("expected", self.expected), ("came", self.came), ("message", self.message))
-        return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in named if text))
+        texts = {"input": self.test_input, "expected": self.expected, "came": self.came, "message": self.message}
+        return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in texts.items() if text))
 
 
 class ProgramDecision(NamedTuple):
@@ -144,6 +148,7 @@ def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
 
 
 _SIGNALS = frozenset(signal.Signals)
+"""The signals that have a name."""
 
 
 def same_lines(came: str, expected: str) -> bool:
@@ -157,6 +162,7 @@ def same_lines(came: str, expected: str) -> bool:
 
 
 def _same_numbers(came: str, expected: str) -> bool:
+    """Whether two lines are equal lists of decimal numbers."""
     try:
         return [Decimal(word) for word in came.split()] == [Decimal(word) for word in expected.split()]
     except (InvalidOperation, ValueError):
@@ -199,3 +205,4 @@ def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramD
 
 
 _DECIDERS = {"stdin": _by_output, "calls": _by_tests, "checks": _by_tests}
+"""Style of the tests → the function that decides."""

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.records import Question, Sample
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.decide import RULES, ProgramDecision, decide
@@ -95,10 +96,11 @@ _tests = lru_cache(maxsize=64)(tests_of)
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:
     """Say in sentences how a program got its verdict: where it was found, how it was run, which rule decided."""
     n = len(tests.cases) or len(tests.checks)
+    starter = " with its starter code" if tests.starter else ""
     return (
         f"program found at characters {program.start:,}–{program.end:,}: {len(program.code):,} characters of "
-        f"python{' with its starter code' if tests.starter else ''}",
-        f"run in a sandbox on {n} test{'' if n == 1 else 's'} ({tests.style}), {tests.limits.seconds:g} s of CPU time",
+        f"python{starter}",
+        f"run in a sandbox on {count_noun(n, 'test')} ({tests.style}), {tests.limits.seconds:g} s of CPU time",
         *(() if decision.failure is None else decision.failure.steps),
         f"rule {decision.rule}: {visible(RULES[decision.rule])}",
         decision.outcome.replace("_", " "),

@@ -14,7 +14,9 @@ import zlib
 from harness.extensions.answers.program.tests_of import MAX_TESTS_BYTES
 
 _TEXTS = {"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"}
+"""Instructions that write a text."""
 _MEMO = {"MEMOIZE", "BINPUT", "LONG_BINPUT"}
+"""Instructions that only remember the text."""
 
 
 def unpacked_text(packed: str) -> str:

@@ -68,6 +68,7 @@ def _join(code: str, tests: QuestionTests) -> str:
 
 
 def _defines(code: str, function: str) -> bool:
+    """Whether the code defines the function at its top level."""
     return bool(function) and re.search(rf"^(async )?def {re.escape(function)}\b", code, re.MULTILINE) is not None
 
 

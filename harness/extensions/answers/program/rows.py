@@ -38,7 +38,6 @@ class ReadRow(NamedTuple):
 class _JsonCase(msgspec.Struct):
     input: str
     output: str
-    testtype: str = "stdin"
 
 
 class _Metadata(msgspec.Struct):
@@ -49,6 +48,7 @@ _LIVECODEBENCH_STAR = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
     "builtins typing"
 )
+"""Modules whose names LiveCodeBench imports."""
 _LIVECODEBENCH_HEADER = "".join(f"from {name} import *\n" for name in _LIVECODEBENCH_STAR.split()) + "".join(
     f"import {name}\n" for name in _LIVECODEBENCH_STAR.split() if name not in ("builtins", "typing")
 )
@@ -63,6 +63,7 @@ _WITHOUT_STARTER = (
     "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
     "inputs, runs the algorithm and writes output to STDOUT."
 )
+"""LiveCodeBench's own words to a model, with and without starter code."""
 
 
 def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
@@ -99,6 +100,7 @@ def written(text: str) -> str:
 
 
 _WRITTEN = '[{"input": "1 2", "output": "3"}]'
+"""An example of tests, for messages."""
 
 
 def _humaneval(text: str, row: Mapping[str, Any]) -> ReadRow:
@@ -195,6 +197,7 @@ _FORMATS: dict[str, Callable[[str, Mapping[str, Any]], ReadRow]] = {
     "mbpp": _mbpp,
     "livecodebench": _livecodebench,
 }
+"""Format → the function that reads its rows."""
 
 
 def _text(row: Mapping[str, Any], column: str, default: str | None = None) -> str:
@@ -208,6 +211,7 @@ def _text(row: Mapping[str, Any], column: str, default: str | None = None) -> st
 
 
 def _name(row: Mapping[str, Any], column: str) -> str:
+    """The name of a function in a column. Raises `ValueError`."""
     value = _text(row, column)
     if not re.fullmatch(r"[A-Za-z_]\w*", value):
         raise ValueError(f"must have the name of a function in `{column}`, found {quoted(value)}")
@@ -215,6 +219,7 @@ def _name(row: Mapping[str, Any], column: str) -> str:
 
 
 def _decode(text: str, kind: type[T], column: str) -> T:
+    """The value of this type in the JSON of a column. Raises `ValueError`."""
     try:
         return codec.decode(text.encode("utf-8", "surrogatepass"), kind)
     except codec.DecodeError as error:

@@ -8,6 +8,7 @@ from harness.extensions.answers.program.cells import SandboxCell, SandboxMaker
 from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
 
 BUBBLEWRAP = "bwrap"
+"""The kind of sandbox that is used if none is named."""
 
 _MEMORY_OF_QUESTION = 512 << 20
 """Bytes of memory of a container that is started only to learn its version of Python."""

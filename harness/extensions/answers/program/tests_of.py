@@ -17,6 +17,7 @@ import msgspec
 from harness.core import about, codec
 from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
+from harness.core.nouns import count_noun
 
 MAX_INLINE_CHARS = 40_000
 """Longest tests that stand in the reference itself, as JSON."""
@@ -30,6 +31,7 @@ functions are compared · checks: test code runs on it."""
 
 
 _STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
+"""Style → its name for people."""
 
 MAX_SHOWN_CHARS = 300
 """Longest test that is shown; a longer one is cut."""
@@ -125,12 +127,11 @@ def summary_of(reference: str) -> QuestionTests:
 def shown(reference: str) -> str:
     """The tests of a reference in a sentence: their number and style, their limits, and the first one."""
     tests = summary_of(reference)
-    n = tests.n
     limits = f"{tests.limits.seconds:g} s of CPU time, {tests.limits.memory_mb} MB"
-    named = f" of {tests.function}" if tests.function else ""
+    function = f" of {tests.function}" if tests.function else ""
     parts = [part for case in tests.cases[:1] for part in (case.input, case.output)] or tests.checks[:1]
     first = f"; the first: {' → '.join(map(_clip, parts))}" if parts else ""
-    return f"{n} test{'' if n == 1 else 's'}{named} ({_STYLES[tests.style]}, python; {limits}){first}"
+    return f"{count_noun(tests.n, 'test')}{function} ({_STYLES[tests.style]}, python; {limits}){first}"
 
 
 def examples(reference: str) -> tuple[str, str] | None:
@@ -142,5 +143,6 @@ def examples(reference: str) -> tuple[str, str] | None:
 
 
 def _clip(text: str) -> str:
+    """The beginning of a text, for a sentence."""
     text = text.strip()
     return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + " …"

@@ -111,7 +111,8 @@ class Cluster:
                         if kind == "Interrupted" and signals.caught is None and n_restarts[index] < RETRIES:
                             # No signal came to this process: Ray drains the task's node.
                             n_restarts[index] += 1
-                            indices[restarted := begin(index)] = index
+                            restarted = begin(index)
+                            indices[restarted] = index
                             waiting.append(restarted)
                             continue
                         results[index] = _unpack(kind, value, names[index])

@@ -74,9 +74,9 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
                 _Supervisor(channel, name_spaces).work()
                 # os._exit: exit handlers and buffers belong to the cell, not to its fork.
                 os._exit(0)
-            except frames.ClosedError:
+            except frames.ClosedError:  # the harness is gone
                 os._exit(2)
-            except BaseException:
+            except BaseException:  # the job failed; `over` reports the wait status
                 os._exit(3)
         status = os.waitpid(pid, 0)[1]
         _reap(alone)
@@ -404,6 +404,6 @@ class _Supervisor:
 
     def _wait_seconds(self) -> float:
         """Seconds after which the limits must be looked at again."""
-        left = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
+        cpu_allowed = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
         # At least 10 ms against a busy loop near the limit; at most 1 s, since sleep has a limit too.
-        return max(0.01, min(left + 0.01, 1.0))
+        return max(0.01, min(cpu_allowed + 0.01, 1.0))

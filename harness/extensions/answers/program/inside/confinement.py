@@ -49,6 +49,7 @@ faccessat2 439 439
 """Name, number on x86_64 and number on aarch64 of each system call that is allowed with any arguments."""
 
 _CLONE_THREAD = 0x00010000
+"""The flag of clone that asks for a thread, not a process."""
 _PRCTL_NAMES = (15, 16, 0x53564D41)  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA (names of memory, which glibc gives)
 _QUESTIONS = (0x5401, 0x541B, 0x5450, 0x5451, 0x5413, 0x5421)  # TCGETS FIONREAD FIONCLEX FIOCLEX TIOCGWINSZ FIONBIO
 _AF_UNIX = 1
@@ -57,6 +58,7 @@ _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _KILL, _EPERM, _ENOSYS = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+"""The C library."""
 
 
 def supported() -> bool:
@@ -103,6 +105,7 @@ def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """One BPF instruction. if_true, if_false: how many instructions a comparison skips."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 

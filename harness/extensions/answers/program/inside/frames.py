@@ -16,6 +16,7 @@ MAX_REPLY_BYTES = 32 * 1024 * 1024
 """Longest message that is accepted from the process of a program."""
 
 _HEADER = struct.Struct(">I")
+"""The length before a message."""
 
 
 class Channel(NamedTuple):

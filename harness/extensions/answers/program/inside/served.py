@@ -151,6 +151,7 @@ class ServedProgram:
 
 
 _BUILTINS: dict[str, Any] = {"bool": bool, "len": len, "str": str}
+"""Kind of request → the built-in function that it asks for."""
 
 MAX_ITERATED = 1_000_000
 """Largest number of items that are taken from an iterable of the program, which may be endless."""

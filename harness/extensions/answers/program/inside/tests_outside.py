@@ -92,8 +92,8 @@ class _Line:
             request["named"] = {key: encode(value, _number) for key, value in named.items()}
         reply = self._ask(request)
         if what == "call":
-            given = f"({show(arguments[0])})" if len(arguments) == 1 else show(arguments)
-            self.last = (str(target), given, "")
+            shown = f"({show(arguments[0])})" if len(arguments) == 1 else show(arguments)
+            self.last = (str(target), shown, "")
         if "raised" in reply:
             name, message = str(reply["raised"]), str(reply.get("message", ""))
             self.last = (*self.last[:2], f"{name}: {message}"[:MAX_SHOWN_CHARS])

@@ -51,9 +51,11 @@ _FORMS: tuple[tuple[str, Any, Callable[[Any], list[Any]], Callable[..., Any]], .
 )
 """Tag, Python type, function to the parts that are written, function from them. A time zone must be a fixed offset."""
 _DECODERS = {tag: from_parts for tag, _, _, from_parts in _FORMS} | {"i": lambda text: int(text, 16)}
+"""Tag → function from the parts that were written."""
 
 
 def _refuse(value: Any) -> int:
+    """Raise `ValueError` for an object that is not plain."""
     raise ValueError(f"{type(value).__name__} is no plain value")
 
 
@@ -65,13 +67,13 @@ def encode(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
     return _encode(value, hold, 0, [MAX_ITEMS])
 
 
-def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int]) -> Any:
+def _encode(value: Any, hold: Callable[[Any], int], depth: int, allowance: list[int]) -> Any:
     """Encode one value. hold: returns a number for an object that is not plain. depth: levels of lists around it.
 
-    left: a list with one number, of the parts that are still allowed; each call lowers it.
+    allowance: a list with one number, of the parts that are still allowed; each call lowers it.
     """
-    left[0] -= 1
-    if depth > MAX_DEPTH or left[0] < 0:
+    allowance[0] -= 1
+    if depth > MAX_DEPTH or allowance[0] < 0:
         raise ValueError("the value is nested too deeply or has too many parts")
     kind = type(value)
     # Exact types first; bool before int, of which it is a subclass.
@@ -85,10 +87,11 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
         return number if -_MAX_PLAIN_INT <= number <= _MAX_PLAIN_INT else ["i", hex(number)]
     for tag, sequence, _ in _SEQUENCES:
         if isinstance(value, sequence):
-            return [tag, [_encode(item, hold, depth + 1, left) for item in value]]
+            return [tag, [_encode(item, hold, depth + 1, allowance) for item in value]]
     if isinstance(value, dict):
         pairs = [
-            [_encode(key, hold, depth + 1, left), _encode(item, hold, depth + 1, left)] for key, item in value.items()
+            [_encode(key, hold, depth + 1, allowance), _encode(item, hold, depth + 1, allowance)]
+            for key, item in value.items()
         ]
         return ["d", pairs]
     if isinstance(value, float):
@@ -98,9 +101,9 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
         if isinstance(value, plain) and isinstance(getattr(value, "tzinfo", None), (timezone, type(None))):
             return [tag, *parts(value)]
     if kind is range and _is_short(value):
-        return ["g", *(_encode(part, hold, depth + 1, left) for part in (value.start, value.stop, value.step))]
+        return ["g", *(_encode(part, hold, depth + 1, allowance) for part in (value.start, value.stop, value.step))]
     if kind.__module__ == "numpy" and hasattr(value, "tolist"):  # an array, or a number of numpy's
-        return _encode(value.tolist(), hold, depth + 1, left)
+        return _encode(value.tolist(), hold, depth + 1, allowance)
     return ["o", hold(value)]
 
 
@@ -132,7 +135,10 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
         if tag == "d":
             pairs = (_list(pair) for pair in _list(body))
             return {_decode(key, held, depth + 1): _decode(item, held, depth + 1) for key, item in pairs}
-        if tag == "g" and _is_short(span := range(*(_decode(item, held, depth + 1) for item in value[1:]))):
+        if tag == "g":
+            span = range(*(_decode(item, held, depth + 1) for item in value[1:]))
+            if not _is_short(span):
+                raise ValueError("not an encoded value: a long range")
             return span
         if tag in _DECODERS:
             return _DECODERS[tag](*value[1:])
@@ -149,6 +155,7 @@ def _is_short(span: range) -> bool:
 
 
 def _list(value: Any) -> list[Any]:
+    """`value` if it is a list. Raises `ValueError`."""
     if not isinstance(value, list):
         raise ValueError("not an encoded value: a list is missing")
     return value
