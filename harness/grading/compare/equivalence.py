@@ -59,6 +59,8 @@ _FORMS: dict[Form, str] = {
 }
 
 _ALL_REALS = words_of("all real numbers")
+"""The words for ℝ, as `words_of` writes them."""
+
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 """A comma that groups the digits of a number or separates two numbers: 1,234."""
 

@@ -18,6 +18,7 @@ from harness.grading.bounds import MAX_TRIAL_DIVISOR
 FORMS: tuple[Form, ...] = get_args(Form)
 
 _ADDITIVE = ("add", "pm", "mp")
+"""Kinds of nodes that are a sum."""
 
 
 def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form) -> bool:

@@ -16,7 +16,11 @@ from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, su
 from harness.grading.compare.exact import exact
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
+"""Signs of inequalities."""
+
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
+"""Sign of a relation → its sign where the sides change places."""
+
 _MINUS_INFINITY = neg(INFINITY)
 _DECIMALS = 150
 """Number of decimals to which irrational ends of intervals are computed when they are put in order."""
