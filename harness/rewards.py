@@ -33,11 +33,16 @@ Completion = str | Sequence[Mapping[str, Any]]
 Reward = Callable[..., list[float]]
 
 _OPENS, _TURNS, _ENDS = "<think>\n", "\n</think>\n<answer>\n", "\n</answer>"
+"""What stands before the reasoning, between reasoning and answer, and behind the answer."""
+
 _STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
+"""The mark of a step of reasoning."""
+
 _FULL_STEPS = 3
+"""Number of steps that get the whole reward."""
 
 _REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0}
-
+"""Outcome of a verdict → its reward."""
 
 _pool = LastingPool(max(1, (os.cpu_count() or 1) // 2))
 _deadline_s = DEADLINE_SECONDS
@@ -45,16 +50,16 @@ _deadline_s = DEADLINE_SECONDS
 
 def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
     """Return the reward of each text: 1 for right, 0 for any other verdict, None if the reference cannot be read."""
-    questions: dict[str, Question | None] = {"": None}
-    graded = []
+    questions: dict[str, Question | None] = {"": None}  # by the key of the reference
+    pairs = []
     for reference, text in zip(references, texts, strict=True):
         key = _key(reference)
         if key not in questions:
             questions[key] = _question(reference, key)
-        graded.append((questions[key], text))
+        pairs.append((questions[key], text))
     with _pool.held(_deadline_s) as pool:
-        outcomes_left = iter(outcomes(pool, [(q, text) for q, text in graded if q is not None]))
-    return [None if question is None else _REWARD[next(outcomes_left)] for question, _ in graded]
+        in_order = iter(outcomes(pool, [(question, text) for question, text in pairs if question is not None]))
+    return [None if question is None else _REWARD[next(in_order)] for question, _ in pairs]
 
 
 def configure(*, workers: int | None = None, deadline_s: float | None = None) -> None:
@@ -111,7 +116,9 @@ def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_co
     rewards: list[float | None] = []
     for length, right in zip(lengths, accuracy_reward(completions, solution), strict=True):
         reward = 0.5 - (length - shortest) / (longest - shortest)
-        rewards.append(None if right is None else reward if right else min(0.0, reward))
+        if not right:
+            reward = min(0.0, reward)
+        rewards.append(None if right is None else reward)
     return rewards
 
 

@@ -57,13 +57,19 @@ _LABEL = regex(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 """The label of an option inside a text: the B) of "A) true B) false"."""
 
 _LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
+"""Labels without texts, "A) B) C)", which choose none."""
+
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
+"""What may stand between two letters that belong together."""
+
 _LEAD = regex(
     r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
 )
 """Chinese words before the letters of an answer: 正确答案是, 故选."""
 
 _LETTERS_WITH_OR = regex(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
+"""Letters joined by nothing but "or"."""
+
 _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = regex(
     rf"[(\[]? ?[A-Z](?:{_BETWEEN}[A-Z])+ ?[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII

@@ -17,6 +17,8 @@ _TEXT_COMMAND = re.compile(
 
 _TEXT_IN_BRACES = re.compile(rf"(?:{_TEXT_COMMAND.pattern})\{{([^{{}}]*)\}}")
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
+"""Commands and signs of layout."""
+
 _COLOURED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
 _LEAD = re.compile(
     r"\A(?:(?:there (?:is|are)|it(?: is| s|s)|its)\s+(?=\w)|on\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
@@ -33,12 +35,17 @@ _MAX_CHINESE_NUMERAL = 24
 """Longest Chinese number that is read, without its unit, in characters."""
 
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
+"""A hyphen inside a word."""
+
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 """A command with a letter behind a space, which without the space would be part of the command's name."""
 
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
+"""Words in Latin or Chinese letters, with punctuation."""
 
 _FORMULA = re.compile(r"[\d\\$^=<>+_]")
+"""A sign that words do not have."""
+
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 _SYNONYM_GROUPS = (

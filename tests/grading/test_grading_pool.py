@@ -191,7 +191,7 @@ def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_ne
         monkeypatch.setattr(pool, "send", send_to_the_dead)
         assert outcomes(pool, responses) == [verdict, "wrong"]
         assert outcomes(pool, responses) == ["correct", "wrong"]
-        assert not pool._died_under  # a pool that lives as long as a training remembers no answer
+        assert not pool._died_once  # a pool that lives as long as a training remembers no answer
 
 
 def running_workers() -> set[int]:

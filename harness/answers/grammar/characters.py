@@ -23,6 +23,8 @@ _GREEK = {
     for letter in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
     for name in [unicodedata.name(letter).rpartition(" ")[2]]
 } | {"λ": "lambda", "Λ": "Lambda", "ϕ": "phi", "ϵ": "epsilon", "ϑ": "theta"}
+"""Greek letter → the name of its command."""
+
 _SIGNS = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "﹣": "-",
     "×": r"\times ", "✕": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ", "÷": r"\div ",
@@ -97,7 +99,11 @@ _ENTITY = regex(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
 """A character as HTML writes it: &lt;, &#60;"""
 
 _DOUBLED_COMMAND = regex(r"\\\\([A-Za-z]+)")
+"""The command behind two backslashes, as JSON escapes it: `\\\\frac`."""
+
 _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
+"""A text in which no backslash stands alone."""
+
 _DECIMAL_COMMA = regex(r"(?<![\d}])(0(?=\{,\})|\d+(?=\{,\}(?:\d{1,2}|\d{4,})(?![\d{])))\{,\}(?=\d)")
 """`3{,}5`: a comma in braces that separates no thousands."""
 
@@ -105,6 +111,8 @@ _ROW_SPACING = regex(r"\\\\\[-?\d*\.?\d+(?:pt|em|ex|mm|cm)\]")
 """The end of a matrix row with the space below it: `\\\\[4pt]`."""
 
 _DOLLAR = regex(r"(?<!\\)\$")
+"""A dollar sign without a backslash."""
+
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
 """A dollar sign directly before a number, and behind no letter, digit or closing bracket."""
 
@@ -124,6 +132,8 @@ _SOLAR = regex(
 """Units of astronomy, the sun's mass, light and radius: `M_\\odot`."""
 
 _CHEMICAL = regex(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
+"""A chemical formula, the command of the package mhchem."""
+
 _COUNT_OF_ATOMS = regex(r"([A-Za-z]+)(\d+)")
 """Atoms in a chemical formula with their number: the H4 of `\\ce{CH4}`."""
 

@@ -16,6 +16,8 @@ _TENS = {
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }  # fmt: skip
 _GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+"""Words that multiply the number below 1,000 before them."""
+
 _PARTS = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
     "tenth": 10, "eleventh": 11, "twelfth": 12, "fifteenth": 15, "sixteenth": 16, "twentieth": 20, "hundredth": 100,
@@ -35,6 +37,8 @@ _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五�
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
 _NUMERAL = r"([零〇一二两三四五六七八九十百千万亿]{1,24})"
+"""A run of Chinese digits, tens and groups, as a group of a pattern."""
+
 _CHINESE = regex(
     rf"(负?)(?:(百分之)?{_NUMERAL}(?:点([零〇一二三四五六七八九]{{1,12}}))?|(?:{_NUMERAL}又)?{_NUMERAL}分之{_NUMERAL})"
 )

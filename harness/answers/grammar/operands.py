@@ -44,10 +44,14 @@ _DERIVES = (sym("d"), sym("partial"))
 """The d and ∂ above the fraction bar of a derivative, d/dx."""
 
 _CONSTANTS = {"pi": PI, "inf": INFINITY, "nan": Node("const", ("nan",))}
+"""Name of a command → the constant that it is."""
+
 _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
 """Words before the condition of a case."""
 
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix array smallmatrix")
+"""Environments that are a matrix."""
+
 _DETERMINANT = "a determinant that is not worked out"
 _GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
 """Commands that may be a further factor of an argument without brackets; before any other it ends."""

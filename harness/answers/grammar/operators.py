@@ -34,6 +34,8 @@ _PARTS_OF_DEGREE = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "sec
 """Words behind a number that follows degrees → how many of these parts make a degree."""
 
 _ORDINALS = ("th", "st", "nd", "rd")
+"""Endings of ordinals, which leave the number before them as it is: the th of 12th."""
+
 _PERCENT = ("percent", "percentage", "pct", "per cent", "percents")
 
 

@@ -25,10 +25,14 @@ _COPULA = re.compile(r"(?i)(?<!\s)\s*+(?:(?<!:):|\b(?:is|are|equals|was|will\s+b
 """Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
 
 _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")
+"""Words that deny a value or take something out of it."""
+
 _KIND = (
     r"(?:real|complex|positive|negative|non-?negative|non-?zero|integers?|integral|natural|whole|rational|numbers?|"
     r"constants?|values?|of|an?|any|all|every|each|some|arbitrary)"
 )
+"""A kind of number, or a word before one: part of a remark that says nothing."""
+
 _LETTER = r"\$\w+'*"
 """A variable as `words_of_remark` writes it."""
 

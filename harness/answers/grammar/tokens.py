@@ -61,6 +61,8 @@ _COMMA_GROUPED = re.compile(
 """1,234,567, and 12,34,567 as in India."""
 
 _SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
+"""1 234 567; before a fraction, 1 234/5, the digits are two numbers."""
+
 _REPEATING = re.compile(
     r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
 )
@@ -78,10 +80,14 @@ _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])"
 """The name of a Python module in `np.sqrt` or `math.pi`, which adds nothing; references of Minerva have it."""
 
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
+"""What stands between two words of one phrase."""
+
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
 _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
+"""The name of an environment, with its columns: `{array}{cc}`."""
+
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
 """The p.m. of 3:30 p.m."""
 
@@ -100,6 +106,8 @@ _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
 
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
+""""and" and "or" among words, in English and Chinese."""
+
 _COMPUTES = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "/", "divided by": "/", "out of": "/"}
 """Words that compute where a number follows them: `5 over 2`, `negative 5`."""
 
@@ -112,7 +120,11 @@ _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 """The two points of a vector's name: `\\vec{AB}`."""
 
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")
+"""The beginning of a number or a command, behind layout."""
+
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")
+"""Units that are read behind a number without a command; other letters there are variables."""
+
 _MAX_TEXTS = 20
 """Deepest nesting of mathematics in commands of text."""
 

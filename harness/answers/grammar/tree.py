@@ -62,12 +62,15 @@ I = Node("const", ("i",))  # noqa: E741  the name of the imaginary unit
 INFINITY = Node("const", ("inf",))
 
 SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
+"""Kinds of nodes that are a set of numbers."""
+
 LEFT_OPEN = names("sum prod int iint oint iiint lim")
 """Functions with a letter of their own. Finite sums and products alone are worked out; an answer that leaves another is
 undecided.
 """
 
 STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio text congruence given")
+"""Kinds of nodes that hold several values, words or a relation, and so are no scalar."""
 
 
 def walk(node: Node) -> list[Node]:

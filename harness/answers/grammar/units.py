@@ -139,7 +139,11 @@ _FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
 """A symbol or name in a unit, with its exponent: the s^2 of m/s^2."""
 
 _SIGNS_OF_UNIT = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
+"""A text of signs that the name of a unit may have."""
+
 _EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
+"""The words between a quantity and a time in "dollars a day"."""
+
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
 """Words that keep their final s, though it makes most words a plural."""
 
@@ -392,10 +396,13 @@ _INSIDE_NAMES = names(
 _SUPPOSING = names(
     "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
 )
+"""Words in the name of a value that suppose or doubt something."""
+
 _CHINESE_QUALIFIERS = regex(
     r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当"
     r"|(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z"
 )
+"""Chinese words in the name of a value that doubt it, suppose something, or make it a bound."""
 
 _MAX_COUNTED_SIGNS = 8
 """Largest number of Chinese characters of a classifier and its noun; more are a sentence."""

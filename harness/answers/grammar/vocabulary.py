@@ -71,8 +71,11 @@ OPERATORS = {
 """Commands of operators, brackets and signs, each with the sign of its token."""
 
 LOGIC = {"land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨", "&": "and"}
+"""Commands of logic → the sign or word that joins items."""
+
 MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
           "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
+"""Commands of currencies → the currency."""
 
 
 _NAMES = {name: ("cmd", name) for name in FUNCTIONS} | {alias: ("cmd", name) for alias, name in ALIASES.items()}

@@ -8,7 +8,7 @@ Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an a
                    families (kπ), labels, matrices, ratios, realsets, relations, rewriting for each kind
     scalars        two numbers or expressions with their units, by methods that are tried in this order until one
                    decides:  exact → modular → numeric · identities
-    products       where letters do not multiply as numbers do: matrices, vectors
-    wording        further references in words that no rule reads
+    words          two answers in words
+    constants      free constants of antiderivatives;  rounding: rounded values in a chain
     conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"
 """

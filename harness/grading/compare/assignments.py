@@ -55,7 +55,7 @@ def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
             names += labels
             values += [value] * len(labels)
     groups: list[Assignment] = []
-    start = 0
+    start = 0  # index of the first name of the next group, which ends before a name that it already has
     for end in range(1, len(names) + 1):
         if end == len(names) or names[end] in names[start:end]:
             groups.append(Assignment(tuple(names[start:end]), tuple(values[start:end])))
@@ -81,18 +81,18 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
     """Whether the assignments of two answers can be paired so that each pair is equal; None if no rule can tell."""
     if len(reference) != len(answer) or len(reference[0].names) != len(answer[0].names):
         return False
-    left = list(answer)
+    unpaired = list(answer)
     unsure = False
     for assignment in reference:
-        for candidate in left:
-            aligned = _align(assignment, candidate)
-            if aligned is None:
+        for candidate in unpaired:
+            values = _align(assignment, candidate)
+            if values is None:
                 return None
-            verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, aligned, strict=True)]
+            verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, values, strict=True)]
             # An undecided value beside a different one does not leave the pair open.
             unsure = unsure or (None in verdicts and False not in verdicts)
             if all(verdicts):
-                left.remove(candidate)
+                unpaired.remove(candidate)
                 break
         else:
             return None if unsure else False

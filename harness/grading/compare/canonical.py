@@ -48,6 +48,7 @@ _MAX_WORDS_CHARS = 200
 """Longest vote that is no value, in characters."""
 
 _MAX_CHARS = 2_000
+"""Longest vote that is a value, in characters."""
 
 
 def vote_of(answer: str, question: Question, *, right: str | None = None, undecided: bool = False) -> str | None:
@@ -67,7 +68,7 @@ def vote_of(answer: str, question: Question, *, right: str | None = None, undeci
     vote = canonical(answer, listed=listed)
     if undecided:
         return f"{vote}, undecided"
-    # Its form may be a reference's, which its unit, its order or its form is not.
+    # A wrong answer whose unit, order or form alone is not the reference's has the same canonical form.
     is_near = any(vote == canonical(without_boxes(reference), listed=listed) for reference in question.references)
     return f"{vote}, but wrong" if is_near else vote
 
@@ -93,8 +94,8 @@ def canonical(text: str, *, listed: bool = False) -> str:
 
 def _form_of(node: Node) -> str:
     """Return the canonical form of a tree."""
-    if (named := assignments(node)) is not None:
-        return "; ".join(sorted(", ".join(sorted(map(_named, group.names, group.values))) for group in named))
+    if (groups := assignments(node)) is not None:
+        return "; ".join(sorted(", ".join(sorted(map(_named, group.names, group.values))) for group in groups))
     # x = 3 is its value.
     while is_equation(node) and (parts := statement(node)) is not None:
         node = parts.values[-1]

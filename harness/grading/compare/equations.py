@@ -21,6 +21,7 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.labels import inverse_of, names_agree
 
 _EQUALITY = frozenset(("=", "≈"))
+"""Signs of a relation that is an equation."""
 
 
 class Statement(NamedTuple):
@@ -42,11 +43,7 @@ def is_equation(node: Node) -> bool:
 def is_label(node: Node) -> bool:
     """Whether `node` names a quantity: a letter, a product or quotient of letters, f(x), words, a tuple of names."""
     op, args = node
-    if op in ("sym", "text"):
-        return True
-    if op == "const":
-        return args[0] in ("e", "i")
-    if op == "apply":
+    if op in ("sym", "text", "apply") or _is_letter(node):
         return True
     if op == "mul":
         return _is_function_call(node) or all(part.op in ("sym", "text") or _is_letter(part) for part in args)
@@ -214,14 +211,9 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     from harness.grading.compare.identities import identical
 
     # With a slope of 0 the letter cancels, so that every value of it solves the equation or none does.
-    if identical(zero, line) is not True or _vanishes(slope):
+    if identical(zero, line) is not True or exact(slope) == 0:
         return None
     return neg(Node("div", (at0, slope)))
-
-
-def _vanishes(node: Node) -> bool:
-    """Whether `node` is exactly 0."""
-    return exact(node) == 0
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:

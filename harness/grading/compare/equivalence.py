@@ -17,6 +17,7 @@ from harness.answers.boxed import without_boxes
 from harness.answers.grammar.characters import escape_prices
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
+from harness.answers.grammar.parser import WITH_UNIT
 from harness.answers.grammar.tree import Node, sym
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import (
@@ -40,6 +41,8 @@ from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
+"""An integer, perhaps between dollar signs."""
+
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
@@ -56,11 +59,17 @@ _FORMS: dict[Form, str] = {
 }
 
 _ALL_REALS = words_of("all real numbers")
+"""The words for ℝ, as `words_of` writes them."""
+
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
+"""A comma that groups the digits of a number or separates two numbers: 1,234."""
+
 _TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60})\\text\s*\{([^(){}]{0,60})\)\s*\}\Z")
 """Brackets at the end that words open and close: `\\text{(about }18.9\\text{ cards)}`."""
 
 _REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
+"""A reason in brackets at the end."""
+
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _SAID_TWICE = re.compile(
     r"(?s)\s*+(?P<value>.{1,200})\(\s*+(?:\\text\{\s*)?"
@@ -70,21 +79,33 @@ _SAID_TWICE = re.compile(
 """A value with another form of it in brackets: `3/5 (or 0.6)`, `14 (2*7)`."""
 
 _REJECTS = re.compile(r"(?i)\b(?:reject|extraneous|discard|invalid|not\s+valid)|舍")
+"""Words by which an answer rejects one of its values."""
+
 _ROUGHLY = re.compile(r"[a≈~\\]|roughly")
+"""The beginning of a sign or word of `_SAID_TWICE` that says that the other form is rounded."""
+
 _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a-z])")
-_LETTERS = re.compile(r"[A-Za-z]|\d\Z")
+"""Commands of LaTeX that a value without letters may hold."""
+
+_LETTER_OR_LAST_DIGIT = re.compile(r"[A-Za-z]|\d\Z")
+"""What a bracket behind it may be the argument or a factor of: f(2), 14(2)."""
+
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
 _PARTS = re.compile(r"(?s)\(a\).*\(b\)")
 """The names of parts, as in `(a) 3; (b) 8`; values without them are not assigned to parts here."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
-_DIGITS = re.compile(r"-?\d*\.\d+\s*")
-"""What says a value again: its working, a percentage, or the digits of a fraction."""
+_DECIMAL = re.compile(r"-?\d*\.\d+\s*")
+"""What says a value again: its working or a percentage; a decimal says a fraction again."""
+
 _ORDER_COUNTS = re.compile(
     r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm)(?![a-zA-Z])[\s{]*[A-Za-z]{1,2}[\s}]*\\(?:times|cdot)(?![a-zA-Z])"
     r"|\\nabla\s*\\(?:times|cdot)|(?<![A-Za-z])[A-Z]\s*\^\s*\{?\s*(?:-\s*1|T|\\top)\s*\}?\s*[A-Z](?![a-z])"
 )
 r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: their order counts."""
+
+_LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
+"""An option letter with the text of an option behind it."""
 
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
@@ -92,9 +113,10 @@ _DECIMAL_COMMA = re.compile(
 )
 """A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
 
-
 _DIGIT = re.compile(r"-?\d")
 _DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
+"""A date in digits, 2024-05-01 or 01/05/2024."""
+
 _MAX_WORDS = 6
 """A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
 
@@ -131,26 +153,20 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     rounding = replace(rules, round_to_reference=True)
     if "." in reference and rules != rounding and _equal(reference, answer, kind, rounding, ()).equal:
         return "rounded"
-    reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
-    if (
-        isinstance(reference_node, str)
-        or isinstance(answer_node, str)
-        # Two trees of one kind differ in their values; only two quantities may still differ in their units.
-        or reference_node.op == answer_node.op != "quantity"
-    ):
+    left, right = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
+    if isinstance(left, str) or isinstance(right, str) or not {left.op, right.op} <= {*WITH_UNIT}:
         return None
-    with_unit = ("quantity", "deg", "pct")
-    if (
-        reference_node.op in with_unit
-        and answer_node.op in with_unit
-        and same(reference_node.args[0], answer_node.args[0], rules).equal
-    ):
-        return "unit"
-    return None
+    # Two percentages, or two angles in degrees, differ in their values; only two quantities may differ in their units.
+    may_differ_in_unit = left.op != right.op or left.op == "quantity"
+    return "unit" if may_differ_in_unit and same(left.args[0], right.args[0], rules).equal else None
 
 
 def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
-    """Compare by value, as `equal` does, but accept any form of the answer."""
+    """Compare by value, as `equal` does, but accept any form of the answer.
+
+    In this order: integers and plain numbers, option letters, the text, words, dates, trees; then trees with a decimal
+    comma, or without the option letter before a value. The parameters are those of `equal`.
+    """
     reference, answer = escape_prices(reference), escape_prices(answer)
     if kind != "choice":
         reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
@@ -175,9 +191,10 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if _PARTS.search(reference) and not _PARTS.search(answer):
         return Comparison(None, "parts")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
-        in_order = [re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer)]
-        same_letters = in_order[0] == in_order[1] if rules.ordered else reference_letters == answer_letters
-        return Comparison(same_letters, "choices")
+        if rules.ordered:
+            first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
+            return Comparison(first == second, "choices")
+        return Comparison(reference_letters == answer_letters, "choices")
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     signs = without_layout(answer)
@@ -186,9 +203,11 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
+        if by_words.equal is not None:
+            return by_words
         # A text that begins with a digit may be a number, which is compared below.
-        if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
-            return by_words if by_words.equal is not None else _undecided_words(reference)
+        if kind == "text" and not _DIGIT.match(reference):
+            return _undecided_words(reference)
     result = _same_dates(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
@@ -226,8 +245,8 @@ def _without_remark(answer: str) -> str:
     if not sign and (
         "(" in value
         or ("%" not in again and _MULTIPLIES.search(value))
-        or _LETTERS.search(_NUMBER_COMMANDS.sub("", value))
-        or not (_WORKING.search(again) or (("frac" in value or "/" in value) and _DIGITS.fullmatch(again)))
+        or _LETTER_OR_LAST_DIGIT.search(_NUMBER_COMMANDS.sub("", value))
+        or not (_WORKING.search(again) or (("frac" in value or "/" in value) and _DECIMAL.fullmatch(again)))
     ):
         return answer  # a product, or a function of what stands in the brackets
     link = r"\approx" if _ROUGHLY.match(sign) else "="
@@ -236,8 +255,8 @@ def _without_remark(answer: str) -> str:
 
 def _equal_by_decimal_comma(reference: str, answer: str, rules: GradeRules) -> bool:
     """Whether two answers are equal if a comma between digits is a decimal comma, as in 12,5 beside 12.5."""
-    read = [_with_decimal_point(text) for text in (reference, answer)]
-    return read != [reference, answer] and _compare_trees(read[0], read[1], "expression", rules).equal is True
+    with_point = _with_decimal_point(reference), _with_decimal_point(answer)
+    return with_point != (reference, answer) and _compare_trees(*with_point, "expression", rules).equal is True
 
 
 def _with_decimal_point(text: str) -> str:
@@ -373,23 +392,16 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
     # A model may write its letter small; a small letter as reference is a variable.
     reference_letter, answer_letter = letter_of(reference, last), letter_of(answer, last, any_case=True)
-    if reference_letter is not None and answer_letter is not None:
+    if reference_letter is None:
+        return None
+    if answer_letter is not None:
         return Comparison(reference_letter == answer_letter, "choice")
-    if reference_letter is not None and choices:
-        if (labelled := _LETTER_AND_TEXT.fullmatch(answer)) is not None:
-            # A letter and the text of another option do not say which was option.
-            option = option_of(labelled["text"], choices, rules)
-            option = option if option == labelled["letter"] else None
-        else:
-            option = option_of(answer, choices, rules)
-        if option is not None:
-            return Comparison(option == reference_letter, "choice text")
-    if reference_letter is not None:
+    labelled = _LETTER_AND_TEXT.fullmatch(answer) if choices else None
+    option = option_of(labelled["text"] if labelled else answer, choices, rules) if choices else None
+    # A letter with the text of another option does not say which of the two was chosen.
+    if option is None or (labelled is not None and option != labelled["letter"]):
         return Comparison(None, "choice")
-    return None
-
-
-_LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
+    return Comparison(option == reference_letter, "choice text")
 
 
 def option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:

@@ -12,10 +12,14 @@ from collections.abc import Callable, Mapping
 from harness.answers.grammar.tree import PI, Node, is_scalar, names, neg, num, substitute, sym, symbols, walk
 
 _LETTERS = frozenset("knm")
-INTEGER_LETTERS = names("k n m t q j l s")
+"""Letters that stand for any integer beside π, without a condition."""
+
+_INTEGER_LETTERS = names("k n m t q j l s")
 """Letters that stand for any integer in `7k + 3`, beside a residue class or where the other side says so."""
 
 _INTEGERS = frozenset("ZN")
+"""Names of ℤ and ℕ in a tree, without the + or * of ℕ*."""
+
 PARAMETER = sym("any integer")
 """The letter that both sides get for their parameters."""
 
@@ -81,7 +85,7 @@ def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> No
     number of the question, so that 2n + 1 is not "2n - 1, n ∈ ℤ". Only k counts in both; by custom it is free.
     """
     letters = symbols(node)
-    if not is_scalar(node) or len(letters) != 1 or not letters <= INTEGER_LETTERS:
+    if not is_scalar(node) or len(letters) != 1 or not letters <= _INTEGER_LETTERS:
         return None
     if beside is not None:
         may_be_given = letters != {"k"} and letters & beside.keys()

@@ -18,6 +18,7 @@ from harness.grading.bounds import MAX_TRIAL_DIVISOR
 FORMS: tuple[Form, ...] = get_args(Form)
 
 _ADDITIVE = ("add", "pm", "mp")
+"""Kinds of nodes that are a sum."""
 
 
 def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form) -> bool:
@@ -29,14 +30,14 @@ def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form)
         return True
     if form in ("fraction", "simplest") and "÷" in text.rpartition("=")[2]:
         return False
-    return has_form(answer, reference, form)
+    return _has_form(answer, reference, form)
 
 
-def has_form(answer: Node, reference: Node, form: Form) -> bool:
+def _has_form(answer: Node, reference: Node, form: Form) -> bool:
     """Whether `answer`, which equals `reference`, is written in the form `form`."""
-    if form == "simplest" and _is_fractions(reference):
+    if form == "simplest" and _holds_fractions(reference):
         # 化成最简分数: of 0.375=3/8 and 3/8=0.375 only 3/8 has the form.
-        chain = answer.args[0] if answer.op == "rel" else (answer,)
+        chain = answer.args[0] if answer.op == "rel" else (answer,)  # the sides of an equation
         values = [value for value in chain if not symbols(value) and not any(map(_is_decimal, walk(value)))]
         if not values:
             return False
@@ -57,6 +58,7 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
         return _same_factors(answer, reference)
     if form == "scientific":
         return all(_is_scientific(_value_of(part)) for part in (answer.args if answer.op == "list" else (answer,)))
+    # What is left is the simplest form.
     if reference.op == "ratio" and answer.op == "div":
         answer = Node("ratio", answer.args)
     # 1.5 is the quotient of 3:2, and no ratio.
@@ -122,7 +124,7 @@ def _is_product_of_sums(node: Node) -> bool:
 
 
 # --- simplest form ---
-def _is_fractions(node: Node) -> bool:
+def _holds_fractions(node: Node) -> bool:
     """Whether `node` is a fraction, or a list of fractions and integers; they may have names and units."""
     if any(map(_is_decimal, walk(node))):
         return False

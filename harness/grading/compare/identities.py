@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from harness.answers.grammar.tree import Node, names, symbols, walk
@@ -20,14 +19,19 @@ from harness.grading.compare.numeric import Evaluation, differ, evaluations, sam
 from harness.grading.compare.point import NotNumeric, Point
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
+"""Letters that often stand for integers."""
+
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
+"""Functions that are simpler at integers, or have only integers as values."""
+
 _STEPS = names("abs sgn max min floor ceil mod gcd lcm")
 """Functions with corners or jumps."""
 
 _BRANCHED = names("arcsin arccos arcsec arccsc arccosh arctanh arctan arccot")
+"""Inverse functions, whose formulas change from one branch to the next."""
+
 _MIN_POINTS = 3
 """Number of points at which both expressions must have a value; with fewer nothing is decided."""
-
 
 _SPANS_OF_A_RATIO = 10
 """A ratio is compared with this multiple of the span in digits (`numeric` explains the span). A value needs fewer
@@ -73,8 +77,8 @@ def proportional(left: Node, right: Node) -> Any | None:
 
     If the field cannot tell, the ratio must be the same at three points; None for functions with breaks.
     """
-    constant = proportional_in_field(left, right)
-    if constant is False:
+    is_constant = proportional_in_field(left, right)
+    if is_constant is False:
         return None
     ratio = None
     n_points = 0
@@ -86,7 +90,7 @@ def proportional(left: Node, right: Node) -> Any | None:
         if value is None:
             continue
         # The field has proven that the ratio is constant, so that its value at any point is enough.
-        if constant:
+        if is_constant:
             return value.values[0]
         if ratio is not None and differ(ratio.values[0], value.values[0], max(ratio.tolerance, value.tolerance)):
             return None
@@ -108,9 +112,8 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
 
     Raises `NotNumeric`: an expression has no value there, or only one of them is 0.
     """
-    evaluation = None
-    for evaluation in evaluations((left, right), point_at, spans=_SPANS_OF_A_RATIO):  # noqa: B007  the last one has the digits
-        pass
+    # The last evaluation has the digits that suffice.
+    *_, evaluation = (None, *evaluations((left, right), point_at, span_factor=_SPANS_OF_A_RATIO))
     if evaluation is None:
         raise NotNumeric("no value")
     top, bottom = evaluation.values
@@ -158,11 +161,7 @@ def _point(index: int, budget: list[int], **values: Any) -> PointAt:
 
     budget: a list of one number, the evaluations left. values: which values the letters get, as for `Point`.
     """
-    return partial(_at, index, budget, values)
-
-
-def _at(index: int, budget: list[int], values: dict[str, Any], digits: int) -> Point:
-    return Point(digits, index, budget, **values)
+    return lambda digits: Point(digits, index, budget, **values)
 
 
 def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool = False) -> bool | None:

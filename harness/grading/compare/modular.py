@@ -27,12 +27,13 @@ _MAX_COEFFICIENT_BITS = 20_000
 """Largest bound of coefficients, in bits; it needs 79 primes."""
 
 _MAX_EXPONENT = 1 << 64
+"""Exponents from here on, of either sign, are not computed; a letter stands for the power."""
 
 _MAX_KNOWN = 256
 """Number of trees whose residues are cached."""
 
-
 MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // PRIME_BITS + 1
+"""Largest number of primes by which two expressions are compared."""
 
 
 class NotModular(ValueError):
@@ -66,6 +67,7 @@ def _prime(index: int) -> int:
 
 
 _SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for divisor in range(3, isqrt(n) + 1, 2)))
+"""The product of all odd primes below 1,000."""
 
 
 def _is_prime(number: int) -> bool:
@@ -120,7 +122,7 @@ def proportional_in_field(left: Node, right: Node) -> bool | None:
     return None
 
 
-def inverse(residue: int, prime: int) -> int:
+def _inverse(residue: int, prime: int) -> int:
     """Return 1 / residue modulo `prime`. Raises `NotModular` for 0."""
     try:
         return pow(residue, -1, prime)
@@ -195,7 +197,7 @@ class _Point:
         depth += 1
         if op == "num":
             top, bottom = args[0].numerator, args[0].denominator
-            return _Residue(top * self._inverse(bottom) % self.prime, 0, _bits(top) + _bits(bottom))
+            return _Residue(top * _inverse(bottom, self.prime) % self.prime, 0, _bits(top) + _bits(bottom))
         if op in ("sym", "const"):
             if args[0] in ("inf", "nan"):
                 raise NotModular("infinity")
@@ -203,8 +205,8 @@ class _Point:
                 return _Residue(_root_of_minus_one(self.prime), 0, 1)
             return _Residue(_digest_of_name(self.salt, op, args[0]) % self.prime, 1, 0)
         if op in ("deg", "pct"):
-            top, bottom = (Node("mul", (args[0], PI)), 180) if op == "deg" else (args[0], 100)
-            return self.residue_of(Node("div", (top, num(bottom))), depth)
+            quotient = (Node("mul", (args[0], PI)), num(180)) if op == "deg" else (args[0], num(100))
+            return self.residue_of(Node("div", quotient), depth)
         if op in ("add", "mul", "neg", "div"):
             return self._operation(op, [self.residue_of(part, depth) for part in args])
         if op == "pow":
@@ -236,7 +238,7 @@ class _Point:
         elif op == "neg":
             residue = -residue
         else:
-            residue *= self._inverse(parts[1].residue)
+            residue *= _inverse(parts[1].residue, self.prime)
         # A sum of n terms has coefficients up to n times as large.
         extra = _bits(len(parts)) if op == "add" else 0
         return _Residue(
@@ -284,17 +286,10 @@ class _Point:
         arguments get different residues, which their bounds must ensure.
         """
         return _Residue(
-            self._letter(name, *(argument.residue for argument in arguments)),
+            _digest(self.salt, name, *(argument.residue for argument in arguments)) % self.prime,
             sum(argument.degree for argument in arguments) + 1,
             sum(argument.bits for argument in arguments) + 1,
         )
-
-    def _letter(self, *parts: object) -> int:
-        """Return a residue that looks random, fixed by `parts` and the point."""
-        return _digest(self.salt, *parts) % self.prime
-
-    def _inverse(self, residue: int) -> int:
-        return inverse(residue, self.prime)
 
 
 def _digest(*parts: object) -> int:

@@ -5,7 +5,7 @@ Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, as d
 (tanh 500 is 1 − 2e⁻¹⁰⁰⁰). A term that could be lost has a span of its own size. Two values are decided by
 
     digits ≥ 6 · span + 100                     the precision, raised until these hold; beyond `MAX_DIGITS` undecided
-    digits ≥ 2 · span + 1.5 · spans + 100       spans: the sum of |log₁₀ v| of all these numbers
+    digits ≥ 2 · span + 1.5 · sum + 100         sum: of |log₁₀ v| of all these numbers
     tolerance = 10^−(digits − 2 · span − 20)    relative; rounding errors, also of cancelled terms, stay below it
 
     difference > tolerance    different, at any precision
@@ -38,6 +38,7 @@ FIRST_DIGITS = 70
 _SPAN_FACTOR = 6
 _SUM_OF_SPANS_FACTOR = 1.5
 _SPARE_DIGITS = 100
+"""Numbers of the rules above, by which the digits suffice."""
 
 
 class Evaluation(NamedTuple):
@@ -54,14 +55,14 @@ class Evaluation(NamedTuple):
 
 
 def evaluations(
-    trees: Sequence[Node], point_at: Callable[[int], Point], *, spans: int = _SPAN_FACTOR
+    trees: Sequence[Node], point_at: Callable[[int], Point], *, span_factor: int = _SPAN_FACTOR
 ) -> Iterator[Evaluation]:
     """Calculate the values of all trees with more and more digits, until these suffice to compare; yield each attempt.
 
     point_at: takes a number of digits and returns the point at which the trees are evaluated with that precision.
-    spans: the digits must be at least this multiple of the span,
-    which the top of the module explains. Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`.
-    Raises `Vanishing`: a divisor is 0 even with the digits that suffice.
+    span_factor: the digits must be at least this multiple of the span, which the top of the module explains. Raises
+    `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is 0 even with
+    the digits that suffice.
     """
     digits = FIRST_DIGITS
     while True:
@@ -69,10 +70,10 @@ def evaluations(
         try:
             values = tuple(evaluate_at(point, tree) for tree in trees)
         except Vanishing:
-            if digits >= _digits_needed(point, spans):
+            if digits >= _digits_needed(point, span_factor):
                 raise
             values = ()
-        needed = _digits_needed(point, spans)
+        needed = _digits_needed(point, span_factor)
         if values:
             yield Evaluation(values, point, point.tolerance(), digits >= needed)
         if digits >= needed:
@@ -82,9 +83,10 @@ def evaluations(
         digits = needed
 
 
-def _digits_needed(point: Point, spans: int) -> int:
-    """Return how many digits an equality needs, by the span that `point` has noted."""
-    return ceil(max(spans * point.span, 2 * point.span + _SUM_OF_SPANS_FACTOR * point.spans)) + _SPARE_DIGITS
+def _digits_needed(point: Point, span_factor: int) -> int:
+    """Return how many digits an equality needs, by the spans that `point` has noted."""
+    by_sum = 2 * point.span + _SUM_OF_SPANS_FACTOR * point.sum_of_spans
+    return ceil(max(span_factor * point.span, by_sum)) + _SPARE_DIGITS
 
 
 def differ(left: Any, right: Any, tolerance: Any) -> bool:

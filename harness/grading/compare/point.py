@@ -24,8 +24,14 @@ NOISE_DIGITS = 20
 """Number of digits at the end of a number that rounding errors may have reached."""
 
 _MAX_LOG2 = 100_000.0
+"""Largest |log₂| of a number or power that is computed."""
+
 _MAX_ARGUMENT = 1e12
+"""Largest size of a function's argument."""
+
 _MAX_EXPONENTIAL = 50_000
+"""Largest size of the argument of an exponential or hyperbolic function."""
+
 _MAX_GAMMA_DIGITS = 400
 """Largest number of digits for the factorial of a number that is no integer: with more it takes seconds."""
 
@@ -54,8 +60,8 @@ class Point:
 
     index: number of the point; each point gives the variables other values. budget: evaluations left, shared by
     several points; an evaluation with more digits costs more. integers, negative, stretch: which values
-    the variables take. span, spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of them
-    (see `numeric`).
+    the variables take. span, sum_of_spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of
+    them (see `numeric`).
     """
 
     def __init__(
@@ -76,7 +82,7 @@ class Point:
         self.negative = negative
         self.stretch = stretch
         self.span = 0.0
-        self.spans = 0.0
+        self.sum_of_spans = 0.0
         # A product of long numbers takes time about quadratic in their digits.
         self._cost = 1 + (digits // 200) ** 2
 
@@ -105,9 +111,9 @@ class Point:
                 self._note(abs(part[2] + part[3]) * _LOG10_OF_2)
 
     def _note(self, span: float) -> None:
-        """Add one number's span to `span`, the largest, and to `spans`, the sum."""
+        """Add one number's span to `span`, the largest, and to `sum_of_spans`."""
         self.span = max(self.span, span)
-        self.spans += span
+        self.sum_of_spans += span
 
     def without_noise(self, value: Any, scale: Any) -> Any:
         """Return `value` with its real or imaginary part set to 0 if that is only the rounding error of a number as
@@ -144,7 +150,7 @@ class Point:
         return value
 
     def operation(self, node: Node, depth: int) -> Any:
-        """Compute the value of `node` from its parts, by its kind."""
+        """Compute the value of `node` from its parts, by its kind. depth: as in `value`. Raises `NotNumeric`."""
         op, args = node
         mp = self.mp
         if op == "num":
@@ -199,7 +205,10 @@ class Point:
         raise NotNumeric(op)
 
     def power(self, base_node: Node, exponent_node: Node, depth: int) -> Any:
-        """Return `base ** exponent`, the real root where the exponent is a fraction with odd denominator."""
+        """Return `base ** exponent`; of a negative base with a fraction of odd denominator as exponent, the real value.
+
+        Raises `NotNumeric`: the power is too large. Raises `Vanishing`: a power of zero that is not positive.
+        """
         mp = self.mp
         base, exponent = self.value(base_node, depth), self.value(exponent_node, depth)
         if base == 0:
@@ -344,10 +353,13 @@ _ELEMENTARY = {
 """Functions of one argument, each with its name in mpmath."""
 
 _EXPONENTIAL = frozenset(("exp", "sinh", "cosh", "tanh", "coth", "sech", "csch"))
+"""Functions that hold a power of e with their argument."""
+
 _WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcsec"))
 """Functions that are 0 at other arguments than 0."""
 
 _BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
+"""Inverse functions with an end or a pole at 1 or -1."""
 
 
 def _log2(value: Any) -> float:

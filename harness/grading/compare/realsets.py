@@ -16,12 +16,18 @@ from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, su
 from harness.grading.compare.exact import exact
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
+"""Signs of inequalities."""
+
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
+"""Sign of a relation → its sign where the sides change places."""
+
 _MINUS_INFINITY = neg(INFINITY)
 _DECIMALS = 150
 """Number of decimals to which irrational ends of intervals are computed when they are put in order."""
 
 _MAX_END = 10**30
+"""Irrational ends up to this size are put in order: 300 digits hold their 150 decimals, and 120 for terms that cancel.
+"""
 
 
 class RealInterval(NamedTuple):
@@ -74,7 +80,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
     if op == "bracket" and len(args) == 2:
         return [_interval(args[0], args[1], True, True)]
     if op == "set":
-        return [RealInterval(item, item, True, True) for item in args if _is_value(item)]
+        return [_interval(item, item, True, True) for item in args]
     if op == "sym" and args[0] == "R":
         return [RealInterval(_MINUS_INFINITY, INFINITY, False, False)]
     if op == "member":
@@ -147,25 +153,16 @@ def letters(condition: Node) -> frozenset[str]:
     return frozenset(name for side in sides for name in symbols(side))
 
 
-def _is_value(item: Node) -> bool:
-    """Return True for a scalar; raise `NotASet` for any other node."""
-    if not is_scalar(item):
-        raise NotASet("a set of structures")
-    return True
-
-
 def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> RealInterval:
     """Return the interval between two scalars. Raises `NotASet` for other ends."""
     if not (is_scalar(low) and is_scalar(high)):
-        raise NotASet("an interval of structures")
+        raise NotASet("a set of structures")
     return RealInterval(low, high, closed_low, closed_high)
 
 
 # --- equations and inequalities ---
-
-
-_DEGREE = 2
-"""Number of solutions of a quadratic equation, and of |u| = b."""
+_MAX_DEGREE = 2
+"""Largest degree of an inequality that is solved."""
 
 
 def _solution(node: Node) -> list[RealInterval]:
@@ -271,7 +268,7 @@ def _values(left: Node, right: Node) -> list[Fraction]:
         raise NotASet("not one variable")
     variable = Node("sym", tuple(names))
     difference = Node("add", (left, neg(right)))
-    if _degree(difference) > _DEGREE:
+    if _degree(difference) > _MAX_DEGREE:
         raise NotASet("not quadratic")
     values = []
     for point in (0, 1, 2, 5):
@@ -295,14 +292,14 @@ def _degree(node: Node) -> int:
         return sum(map(_degree, args))
     if op == "div" and not symbols(args[1]):
         return _degree(args[0])
-    if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1 and 0 <= args[1].args[0] <= _DEGREE:
+    if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1 and 0 <= args[1].args[0] <= _MAX_DEGREE:
         return _degree(args[0]) * int(args[1].args[0])
     raise NotASet("no polynomial")
 
 
 # --- order of the ends ---
-def _key(node: Node) -> Any:
-    """Return the number by which an interval's end is sorted. Raises `NotASet` for an end with letters, or that is
+def _sort_key(node: Node) -> Any:
+    """Return the number by which an end of an interval is sorted. Raises `NotASet` for an end with letters, or that is
     complex.
     """
     if node == INFINITY:
@@ -318,7 +315,6 @@ def _key(node: Node) -> Any:
         number = real_of(node, 2 * _DECIMALS, _DECIMALS)
     except NotNumeric as error:
         raise NotASet("ends that cannot be ordered") from error
-    # Up to this size, 300 digits hold 150 decimals and leave 120 for terms that cancel.
     if abs(number) > _MAX_END:
         raise NotASet("ends that cannot be ordered")
     return number
@@ -332,16 +328,16 @@ def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
     if len(pieces) == 1:
         return pieces
     try:
-        ordered = sorted(pieces, key=lambda piece: (_key(piece.low), not piece.closed_low))
+        ordered = sorted(pieces, key=lambda piece: (_sort_key(piece.low), not piece.closed_low))
     except NotASet:
         return pieces
     merged: list[RealInterval] = []
     for piece in ordered:
-        low, high = _key(piece.low), _key(piece.high)
+        low, high = _sort_key(piece.low), _sort_key(piece.high)
         if low > high or (low == high and not (piece.closed_low and piece.closed_high)):
             continue
-        last = merged[-1] if merged else piece
-        end = _key(last.high)
+        last = merged[-1] if merged else piece  # the interval that `piece` may be joined to
+        end = _sort_key(last.high)
         if not merged or low > end or (low == end and not (piece.closed_low or last.closed_high)):
             merged.append(piece)
         elif (high, piece.closed_high) > (end, last.closed_high):
@@ -351,16 +347,16 @@ def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
 
 def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
     """Return the reals outside of `pieces`, a result of `_merge`."""
-    rest: list[RealInterval] = []
-    low, closed = _MINUS_INFINITY, False
+    gaps: list[RealInterval] = []
+    low, closed = _MINUS_INFINITY, False  # where the next gap begins
     for piece in pieces:
-        rest.append(RealInterval(low, piece.low, closed, not piece.closed_low))
+        gaps.append(RealInterval(low, piece.low, closed, not piece.closed_low))
         low, closed = piece.high, not piece.closed_high
-    rest.append(RealInterval(low, INFINITY, closed and low != INFINITY, False))
+    gaps.append(RealInterval(low, INFINITY, closed, False))
     return [
-        piece._replace(closed_high=False) if piece.high == INFINITY else piece
-        for piece in rest
-        if piece.low != INFINITY and piece.high != _MINUS_INFINITY
+        gap._replace(closed_high=False) if gap.high == INFINITY else gap
+        for gap in gaps
+        if gap.low != INFINITY and gap.high != _MINUS_INFINITY
     ]
 
 
@@ -369,9 +365,9 @@ def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[Real
     common = []
     for pair in product(left, right):
         # Of two equal ends the open one counts.
-        lower = max(pair, key=lambda piece: (_key(piece.low), not piece.closed_low))
-        upper = min(pair, key=lambda piece: (_key(piece.high), piece.closed_high))
-        low, high = _key(lower.low), _key(upper.high)
+        lower = max(pair, key=lambda piece: (_sort_key(piece.low), not piece.closed_low))
+        upper = min(pair, key=lambda piece: (_sort_key(piece.high), piece.closed_high))
+        low, high = _sort_key(lower.low), _sort_key(upper.high)
         if low < high or (low == high and lower.closed_low and upper.closed_high):
             common.append(RealInterval(lower.low, upper.high, lower.closed_low, upper.closed_high))
     return common

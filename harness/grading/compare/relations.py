@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.answers.grammar.tree import Node, is_scalar, neg, symbols
+from harness.answers.grammar.tree import Node, symbols
+from harness.grading.compare.equations import difference
 from harness.grading.compare.scalars import Comparison
 
 _FLIP = {">": "<", ">=": "<="}
+"""Sign of a relation that is written from its other end → its sign then."""
+
 _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
+"""Signs whose sides may change places."""
 
 
 def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Comparison:
@@ -22,7 +26,7 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
     if left.args[1] == right.args[1] and all(map(same, left.args[0], right.args[0])):
         return Comparison(True, "relation")
     if left.args[1] == right.args[1] and left.args[1] in (("<",), ("<=",), ("!=",)):
-        left_gap, right_gap = (_gap(node) for node in (left, right))
+        left_gap, right_gap = difference(left), difference(right)
         if left_gap is not None and right_gap is not None and symbols(left_gap) and symbols(right_gap):
             from harness.grading.compare.identities import proportional
 
@@ -31,12 +35,6 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
             if ratio is not None and (left.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
                 return Comparison(True, "relation")
     return Comparison(None, "relation")
-
-
-def _gap(node: Node) -> Node | None:
-    """Return left − right of a relation with two scalar sides, else None."""
-    left, right = node.args[0]
-    return Node("add", (left, neg(right))) if is_scalar(left) and is_scalar(right) else None
 
 
 def _orient(node: Node) -> Node:

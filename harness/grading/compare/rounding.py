@@ -53,7 +53,7 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
     """Whether `value` rounds to `rounded` in steps of `unit`, or is cut to it."""
     if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
         return False
-    # A little over one half, and below a little under one, for the unit is a float and the value is exact.
+    # The unit is a float and the value is exact: so a little over one half, and below a little under one.
     if abs(value - rounded) <= unit * 0.5000001:
         return True
     cut_off = (value - rounded) * (1 if value > 0 else -1)  # the digits that were cut, with the sign of the value

@@ -53,12 +53,21 @@ from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.rewriting import without_degree_signs
 
-_ANGLE = (("radian", 1),)  # dimensions, see `units`
+# Dimensions of units (`units.Unit`).
+_ANGLE = (("radian", 1),)
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
 _KELVIN = (("temperature", 1),)
+_DOLLARS = (("dollar", 1),)
+_NAMELESS = ((("sided", 1),), (("sided", 2),), (("sided", 3),))
+"""Dimensions of "units", "square units" and "cubic units", which name no size."""
 
 _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
+"""The 分 that is 1/100 yuan or a minute; in other words, as 分米, it is a prefix."""
+
 _STERLING = Unit((("sterling", 1),), Fraction(1))
+
+_NUMBER_AND_LETTERS = re.compile(r"-?[\d/.^·]+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[·/ ](?=[A-Za-z])|\Z))+)")
+"""A product of a number and letters, as `show` writes it, without brackets: 5·m/s^2."""
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -82,7 +91,7 @@ class Comparison(NamedTuple):
 
 def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
-    if reference == answer and not _contains_nan(reference):
+    if reference == answer and not contains_nan(reference):
         return Comparison(True, "identical")
     reference, answer = _with_unit_letters(_with_ohms(reference), _with_ohms(answer))
     # The result if no reading is left.
@@ -98,12 +107,16 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(None, "percent")
     if result.equal and reference.op == "deg" and _is_temperature(answer):
         return Comparison(None, "units")  # 60° may be an angle, which is no temperature
-    names = [{(here.args[0], len(here.args)) for here in walk(side) if here.op == "fn"} for side in (reference, answer)]
-    if result.equal is False and {("ln", 2), ("log", 2)} <= names[0] ^ names[1]:
+    if result.equal is False and {("ln", 2), ("log", 2)} <= _functions(reference) ^ _functions(answer):
         return Comparison(None, "logarithm")  # some write log for ln
     if result.equal is False and _has_unexplained_letters(reference, answer):
         return Comparison(None, "names")
     return result
+
+
+def _functions(node: Node) -> set[tuple[str, int]]:
+    """Return the name of each function in the tree with its number of arguments plus 1: ("log", 3) has a base."""
+    return {(here.args[0], len(here.args)) for here in walk(node) if here.op == "fn"}
 
 
 def _is_temperature(node: Node) -> bool:
@@ -134,11 +147,8 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
 
 def _with_ohms(node: Node) -> Node:
     """Return `50 Ω` as 50 ohms; any other node unchanged."""
-    is_ohms = node.op == "mul" and len(node.args) == _PAIR and node.args[1] == sym("Omega") and node.args[0].op == "num"
+    is_ohms = node.op == "mul" and len(node.args) == 2 and node.args[1] == sym("Omega") and node.args[0].op == "num"
     return Node("quantity", (node.args[0], "ohm")) if is_ohms else node
-
-
-_PAIR = 2
 
 
 def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
@@ -172,10 +182,6 @@ def _as_quantities(node: Node) -> list[Node]:
             value = substitute(value, here, num(1) if here.op == "sym" else here.args[0])
     # MJ is read as M·J, and km/h as k·m/h.
     return [Node("quantity", (value, letters[1])), Node("quantity", (value, letters[1].replace("·", "")))]
-
-
-_NUMBER_AND_LETTERS = re.compile(r"-?[\d/.^·]+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[·/ ](?=[A-Za-z])|\Z))+)")
-"""A product of a number and letters, as it is shown, without brackets: 5·m/s^2."""
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:
@@ -216,26 +222,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     is unknown and the other side does not name it too, or if one side has no unit and the rules let none be dropped.
     """
     if reference.op == answer.op == "quantity":
-        (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
-        measure, answer_measure = measures(name, answer_name)
-        if measure is None or answer_measure is None:
-            are_symbols = name.isascii() and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS
-            agree = name == answer_name if are_symbols else same_noun(name, answer_name)  # MB and Mb differ
-            if measure is answer_measure is None and agree:
-                return [(reference_value, answer_value)]
-            # An unknown name can be neither converted nor called another unit.
-            return []
-        sided = (("sided", 1),), (("sided", 2),), (("sided", 3),)
-        # "5 units" names no size, so it fits any unit; a square unit and a cubic one exclude each other.
-        if measure.dimension in sided or answer_measure.dimension in sided:
-            both = measure.dimension in sided[1:] and answer_measure.dimension in sided[1:]
-            return [] if both and measure != answer_measure else [(reference_value, answer_value)]
-        if measure.dimension != answer_measure.dimension:
-            return []
-        if measure.factor == answer_measure.factor:
-            # Not multiplied, so that a decimal keeps the places to which it was rounded.
-            return [(reference_value, answer_value)]
-        return [(_multiply(reference_value, measure.factor), _multiply(answer_value, answer_measure.factor))]
+        return _in_one_unit(reference, answer)
     if not allows(rules, "units_dropped"):
         return []
     quantity, bare = (reference, answer) if reference.op == "quantity" else (answer, reference)
@@ -263,9 +250,30 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     ):
         return []  # words that are part of the answer, such as "is wrong"; a reference's own words are its unit
     values = [inner]
-    if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
+    if measure is not None and measure.dimension == _DOLLARS and measure.factor != 1:
         values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
+
+
+def _in_one_unit(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
+    """Return the pair of numbers of two quantities in one unit, as a list; empty if there is no such unit."""
+    (value, name), (answer_value, answer_name) = reference.args, answer.args
+    measure, answer_measure = measures(name, answer_name)
+    if measure is None or answer_measure is None:
+        are_symbols = name.isascii() and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS
+        agree = name == answer_name if are_symbols else same_noun(name, answer_name)  # MB and Mb differ
+        # An unknown name can be neither converted nor called another unit.
+        return [(value, answer_value)] if measure is answer_measure is None and agree else []
+    # "5 units" names no size, so it fits any unit; a square unit and a cubic one exclude each other.
+    if measure.dimension in _NAMELESS or answer_measure.dimension in _NAMELESS:
+        have_powers = measure.dimension in _NAMELESS[1:] and answer_measure.dimension in _NAMELESS[1:]
+        return [] if have_powers and measure != answer_measure else [(value, answer_value)]
+    if measure.dimension != answer_measure.dimension:
+        return []
+    if measure.factor == answer_measure.factor:
+        # Not multiplied, so that a decimal keeps the places to which it was rounded.
+        return [(value, answer_value)]
+    return [(_multiply(value, measure.factor), _multiply(answer_value, answer_measure.factor))]
 
 
 def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
@@ -341,7 +349,7 @@ def _places_gained(factor: Fraction) -> int:
     return 1 - len(str(floor(factor))) if factor >= 1 else len(str(ceil(1 / factor) - 1))
 
 
-def _contains_nan(node: Node) -> bool:
+def contains_nan(node: Node) -> bool:
     """Whether NaN occurs in the tree; such a tree equals nothing, not even itself."""
     return any(here.op == "const" and here.args[0] == "nan" for here in walk(node))
 
@@ -352,10 +360,10 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """
     if not (is_scalar(reference) and is_scalar(answer)):
         return Comparison(None, "words")  # words or a structure where one number or expression belongs
-    infinite = _infinity(reference), _infinity(answer)
-    if infinite != (0, 0):
+    infinity, answer_infinity = _infinity(reference), _infinity(answer)
+    if infinity or answer_infinity:
         # Two indeterminate forms, such as ∞ − ∞, are not equal, although `_infinity` is 2 for both.
-        return Comparison(infinite[0] == infinite[1] != 2, "infinity")
+        return Comparison(infinity == answer_infinity != 2, "infinity")
     if is_undefined(reference) or is_undefined(answer):
         return Comparison(False, "undefined")
     reference_exact, answer_exact = exact(reference), exact(answer)
@@ -443,8 +451,8 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
     """Whether `value`, rounded to the decimal places of the literal `rounded`, is that literal."""
     places = _places(rounded)
     literal = rounded.args[0] if rounded.op == "neg" else rounded
-    if literal.op != "num" or (places < 0 and literal.args[0].denominator == 1 and literal.args[1] == -1):
-        return False
+    if literal.op != "num" or (places == -1 and literal.args[0].denominator == 1):
+        return False  # an integer is not rounded
     target = literal.args[0] if rounded.op == "num" else -literal.args[0]
     half = Fraction(1, 2) * Fraction(10) ** -places
     return bool(abs(value - target) <= half)

@@ -75,17 +75,19 @@ from harness.grading.compare.realsets import (
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import without_ellipsis
 from harness.grading.compare.rounding import is_same_or_rounded
-from harness.grading.compare.scalars import Comparison, same_scalar
+from harness.grading.compare.scalars import Comparison, contains_nan, same_scalar
 
 _UNREAD = Comparison(None, "structure")
 """The result for two kinds of structures that no rule compares: undecided."""
 
-
 _UNIT_VECTORS = (I, sym("j"), sym("k"))
+"""The letters of unit vectors, as the grammar reads them: i is read as the imaginary unit."""
+
 _WORDS = ("text", "given")
 """Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
 
 _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp", "ratio")
+"""Kinds of nodes that no polynomial holds."""
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -94,7 +96,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _compare_under_conditions(reference, answer, rules)
     if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:
         return _same_expressions(reference, answer, rules)
-    if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
+    if reference == answer and not contains_nan(reference):
         return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
         return _compare_sign_alternatives(reference, answer, rules)
@@ -205,10 +207,10 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
     sides as they are if each has every letter of a condition. None otherwise, and if no side has a condition.
     """
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
-    if not (left_domains or right_domains) or (
-        left_domains and right_domains and set(left_domains.values()) != set(right_domains.values())
-    ):
+    if not (left_domains or right_domains):
         return None
+    if left_domains and right_domains and set(left_domains.values()) != set(right_domains.values()):
+        return None  # one letter is an integer, the other a real number
     left_letter = parameter_of(left, left_domains) or integer_letter(left, beside=right_domains)
     right_letter = parameter_of(right, right_domains) or integer_letter(right, beside=left_domains)
     if left_letter is None or right_letter is None:
@@ -224,12 +226,12 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
 
 def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     """Compare two families of values, whatever letter stands for the integer; None unless they are equal."""
-    letters = [parameter_of(node, {}) for node in (reference, answer)]
+    letter, answer_letter = parameter_of(reference, {}), parameter_of(answer, {})
     if PARAMETER in walk(reference) and PARAMETER in walk(answer):
-        letters = [PARAMETER, PARAMETER]
-    if letters[0] is None or letters[1] is None or not {PARAMETER, sym("k")} & set(letters):
+        letter = answer_letter = PARAMETER
+    if letter is None or answer_letter is None or not {PARAMETER, sym("k")} & {letter, answer_letter}:
         return None  # n and m may be quantities of the question; k beside π is an integer by custom
-    left, right = substitute(reference, letters[0], PARAMETER), substitute(answer, letters[1], PARAMETER)
+    left, right = substitute(reference, letter, PARAMETER), substitute(answer, answer_letter, PARAMETER)
     agreed = same_family(left, right, lambda left, right: bool(same_scalar(left, right, rules).equal))
     return Comparison(True, "family") if agreed else None
 
@@ -274,11 +276,10 @@ def _class_of(node: Node) -> Node:
 def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a list."""
     reference_items, answer_items = items_of(reference), items_of(answer)
-    if all(
-        is_inequality(item) or item.op in ("member", "rel") for item in (*reference_items, *answer_items)
-    ) or _has_inequality_list(reference, answer):
+    are_conditions = all(item.op in ("member", "rel") for item in (*reference_items, *answer_items))
+    if are_conditions or _has_inequality_list(reference, answer):
         result = _compare_real_sets(reference, answer, rules)
-        # Only equality is taken over: lists that differ as sets may be equal item by item.
+        # Only equality counts here: lists that differ as sets may be equal item by item.
         if result is not None and result.equal:
             return result
     for node, counterpart, swapped in ((reference, answer, False), (answer, reference, True)):
@@ -437,18 +438,21 @@ def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -
 
 
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
-    """Compare two lists of parts that may be paired in any order. rule: the name to record."""
+    """Compare two lists of parts that may be paired in any order. rule: the name to record.
+
+    Each part takes the first equal partner. Without one, the lists differ, or are undecided if a pair before was.
+    """
     if len(left_items) != len(right_items):
         return Comparison(_verdict_on_sizes(left_items, right_items), rule)
-    # Most answers keep the order of the reference, so that the first item left over is the partner.
-    left_over = list(right_items)
+    # Most answers keep the order of the reference, so that the first item without a partner is the partner.
+    unpaired = list(right_items)
     unsure = False
     for item in left_items:
-        for index, candidate in enumerate(left_over):
+        for index, candidate in enumerate(unpaired):
             result = _same_part(item, candidate, rules)
             unsure = unsure or result.equal is None
             if result.equal:
-                left_over.pop(index)
+                unpaired.pop(index)
                 break
         else:
             return Comparison(None if unsure else False, rule)
@@ -506,27 +510,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     reference_parts = statement(reference) if is_equation(reference) else None
     answer_parts = statement(answer) if is_equation(answer) else None
     if is_equation(reference) and is_equation(answer):
-        is_solved = reference_parts is not None and not symbols(reference_parts.values[-1])
-        if is_solved and answer_parts is None and same_equations(reference, answer):
-            return Comparison(None, "unsolved")  # 3x = 9 beside x = 3
-        if reference_parts is not None and answer_parts is not None and _names_fewer(reference_parts, answer_parts):
-            return Comparison(None, "names")
-        if (
-            reference_parts is not None
-            and answer_parts is not None
-            and labels_agree(reference_parts, answer_parts, rules)
-        ):
-            answer_renamed = rename_variables(reference_parts, answer_parts, rules)
-            result = _UNREAD if answer_renamed is None else _compare_chains(reference_parts, answer_renamed, rules)
-            # Names that differ may still belong to one curve, so only equal names make "different" final.
-            if result.equal or (result.equal is False and reference_parts.labels == answer_parts.labels):
-                return result
-        if same_equations(reference, answer):
-            return Comparison(True, "equation")
-        for equation, solved in ((reference, answer_parts), (answer, reference_parts)):
-            if solved is not None and solved.labels and same_when_solved(equation, solved):
-                return Comparison(True, "equation")
-        return Comparison(_verdict_on_curves(reference, answer), "equation")
+        return _same_two_equations(reference, reference_parts, answer, answer_parts, rules)
     if not allows(rules, "labels_dropped"):
         return Comparison(None, "label")
     if is_equation(reference):
@@ -543,6 +527,33 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0]):
         return same(reference, operands[-1], rules)
     return result
+
+
+def _same_two_equations(
+    reference: Node, reference_parts: Statement | None, answer: Node, answer_parts: Statement | None, rules: GradeRules
+) -> Comparison:
+    """Compare two equations: the values that they give to one name, then the curves that they state.
+
+    reference_parts, answer_parts: their names and values; None for an equation that names nothing.
+    """
+    is_solved = reference_parts is not None and not symbols(reference_parts.values[-1])
+    if is_solved and answer_parts is None and same_equations(reference, answer):
+        return Comparison(None, "unsolved")  # 3x = 9 beside x = 3
+    if reference_parts is not None and answer_parts is not None:
+        if _names_fewer(reference_parts, answer_parts):
+            return Comparison(None, "names")
+        if labels_agree(reference_parts, answer_parts, rules):
+            answer_renamed = rename_variables(reference_parts, answer_parts, rules)
+            result = _UNREAD if answer_renamed is None else _compare_chains(reference_parts, answer_renamed, rules)
+            # Names that differ may still belong to one curve, so only equal names make "different" final.
+            if result.equal or (result.equal is False and reference_parts.labels == answer_parts.labels):
+                return result
+    if same_equations(reference, answer):
+        return Comparison(True, "equation")
+    for equation, solved in ((reference, answer_parts), (answer, reference_parts)):
+        if solved is not None and solved.labels and same_when_solved(equation, solved):
+            return Comparison(True, "equation")
+    return Comparison(_verdict_on_curves(reference, answer), "equation")
 
 
 def _names_nothing(node: Node) -> bool:
@@ -711,16 +722,18 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
 
 
 def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
-    """Return a vector beside a sum of i and another unit vector, `(3, 4)` beside `3i + 4j`, as such a sum, and the
-    sum with the letter i in place of the imaginary unit; any other node unchanged.
+    """Return `node`, one side of `(3, 4)` beside `3i + 4j`, as a sum of unit vectors in which i is a letter.
+
+    So the vector becomes a sum, and the sum has the letter i in place of the imaginary unit. Any other node is returned
+    unchanged. counterpart: the other side.
     """
     vector, total = (counterpart, node) if is_scalar(node) else (node, counterpart)
     entries = _vector(vector) if vector.op == "matrix" else vector.args if vector.op in ("tuple", "bracket") else ()
     terms = total.args if total.op == "add" and is_scalar(total) else ()
-    used = [[here for here in walk(term) if here in _UNIT_VECTORS] for term in terms]
+    units = [[here for here in walk(term) if here in _UNIT_VECTORS] for term in terms]  # those of each term
     # One unit in each term: 1 + 2i is a complex number, i alone too, and i² + j² is none of vectors.
-    is_sum = all(len(units) == 1 for units in used) and I in walk(total) and len({units[0] for units in used}) > 1
-    n_units = 3 if [sym("k")] in used else 2
+    is_sum = all(len(of_term) == 1 for of_term in units) and I in walk(total) and len({unit for (unit,) in units}) > 1
+    n_units = 3 if [sym("k")] in units else 2
     if not is_sum or not n_units <= len(entries or ()) <= 3 or set(_UNIT_VECTORS) & set(walk(vector)):
         return node
     if vector is node:

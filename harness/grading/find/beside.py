@@ -51,7 +51,11 @@ currency.
 _OPERATOR_IN_TEXT = regex(
     r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d)[\s{$\\(]*\Z"
 )
+"""An operator, a function or a digit before a value, which makes it a part of an expression."""
+
 _OPERATOR_BEFORE_FORMULA = regex(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
+"""An operator before the dollar sign of a formula."""
+
 _SIGN_IN_TEXT = regex(r"(?:[=≈]\s{0,9}(?P<sign>[-−])\s{0,9})?(?P<money>\\\$|[€£¥￥])?[\s*_]{0,9}\Z")
 """Outside of formulas: the sign and the currency directly before a value; both may be missing."""
 
@@ -66,16 +70,24 @@ _DEGREES = regex(
     r"\^?\s*+\{?\s*+(?:\\circ|°)\s*+\}?\s*+(?:\\(?:text|mathrm|rm)\s*+\{?\s*+)?(?P<scale>[CF])?(?![A-Za-z])"
     r"|degrees?\b(?!\s+[A-Z])"
 )
+"""A degree sign, with C or F for a temperature, or the word."""
+
 _UNIT_IN_FORMULA = regex(
     r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*+"
     r"|[{}\s~])*+(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
     r"|\\(?:text|mathrm|cdot|,)){0,40})"
 )
+"""A unit behind a command of text or of a product, or in braces."""
+
 _WORDS = regex(
     r"[A-Za-zµΩ°][A-Za-zµΩ°/^·²³0-9]*(?:[ -][A-Za-z][A-Za-z/^·²³0-9]*){0,4}"
     r"|[\u4e00-\u9fff]{1,6}(?:/[\u4e00-\u9fff]{1,4})?"
 )
+"""Up to five words, or Chinese characters, of which the first may be a unit."""
+
 _ENDS = regex(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
+"""The end of a clause behind a unit."""
+
 _CONTINUES = regex(
     r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]"
     r"|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
@@ -83,6 +95,8 @@ _CONTINUES = regex(
 """An operator, digit, letter, command or call directly behind a value, which makes it a part of an expression."""
 
 _COMPUTES = regex(r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b")
+"""Words behind a value that compute with it."""
+
 _AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
 """Names of units that are words, too: they are units only alone and at the end of a statement."""
 

@@ -24,6 +24,8 @@ _MARKUP = regex(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
     r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
 )
+"""Signs and commands that only change how a text looks."""
+
 # Parts of patterns: an option letter, what joins two letters, letters in one run (ABC), the letters of a statement, and
 # what may stand between its words and its letters.
 _LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
@@ -56,11 +58,15 @@ _STATED = regex(
     {_INTRO} {_LETTERS}
     """
 )
+"""A phrase that states a choice, with its letters: "the answer is B", "I choose B", 故选B."""
+
 _CALLED_RIGHT = regex(
     rf"""(?xi) (?:\b(?:option|choice|answer|makes|making)\s+)? {_LETTERS} [).]? \s+
     (?:(?:is|are|must\s+be|seems)\s+)? (?:therefore\s+|thus\s+|clearly\s+)? (?:the\s+)? (?:only\s+|most\s+)?
     (?:(?:correct|right|best|valid)\b(?!\s+if\b)|answer\b|(?:option|choice|one)\s+(?:that|which)\b)"""
 )
+""""B is correct", "B is the best answer"."""
+
 _CALLED_RIGHT_IN_CHINESE = regex(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
 _CALLED_THE_ONLY_ONE = regex(
     rf"(?i){_LETTERS}\s+is\s+the\s+only\s+(?:possible\s+|remaining\s+)?(?:option|choice|answer|one)\b"
@@ -69,6 +75,8 @@ _ONLY_ONE_LEFT = regex(
     rf"(?i)\bonly\s+(?:(?:option|choice)\s+)?{_LETTERS}\s+"
     r"(?:satisfies|works|fits|matches|meets|remains|is\s+(?:left|possible|consistent))\b"
 )
+""""only B fits"."""
+
 _WEAKLY_STATED = regex(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
 """An option that is named, and chosen only if no other is."""
 
@@ -89,6 +97,8 @@ _DENIED_BEHIND = regex(
 """`_DENIED_BEFORE`, `_DENIED_BEHIND`: words beside a statement that deny it."""
 
 _FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d|[–-]\s*[A-Z](?![A-Za-z'’)]|\s+[a-z]))")
+"""What stands behind a letter that is a variable of a formula."""
+
 _WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
 """Words that may follow the option A or I; before any other word these letters are an article or a pronoun."""
@@ -104,13 +114,18 @@ _DISCUSSED = regex(r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fail
 """A verb behind a marked letter: the sentence discusses that option and chooses none."""
 
 _AT_THE_END = regex(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
+""""… is B." at the end of a reply."""
+
 _LISTED_OPTION = regex(r"(?m)(?:^[ \t>*-]*+\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
 """The label of an option that the reply lists: "B. 12" at the beginning of a line."""
 
 _OPTION_LABEL = regex(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
+"""A letter with a bracket, dot or colon behind it."""
+
 _OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
 
 _REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
+"""Where the words behind a choice go on to its reason."""
 
 
 def choice_in_prose(text: str, last: str = "Z") -> Extraction | None:

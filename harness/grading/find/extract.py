@@ -52,6 +52,8 @@ _LIST_LINK = regex(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*(?:[a-z]\s
 """What joins two numbers or formulas to one answer, perhaps with the name of the second: 2 and 3; x = 2, y = 3."""
 
 _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
+"""The x = before a value."""
+
 _FORMULA_LINK = regex(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
@@ -59,8 +61,14 @@ _FORMULA_LINK = regex(
 
 _UNIT_BEHIND_FORMULA = regex(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
 _ALTERNATIVE = regex(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")
+""""or" and a number behind a formula."""
+
 _TUPLE = regex(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
+"""A point or interval in brackets, with two parts or more."""
+
 _MAX_TUPLE_CHARS = 240
+"""About the longest text that `_TUPLE` can match, in characters."""
+
 _SPOKEN_ANSWER = regex(
     r"(?i)(?:\A\s*|\n[ \t]*+)(yes|no|true|false)\b"
     r"(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
@@ -107,8 +115,12 @@ _EMPTY = regex(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
 
 _CODE_OPENING = regex(r"```[A-Za-z]*\s*\n\s*|`")
+"""The beginning of a code block, or of code in a line."""
+
 _CODE_BLOCK = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _ONLY_CODE = regex(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
+"""A reply that is a code block of one line."""
+
 _QUOTE_MARK = regex(r">\s+(?=\S)")
 _LEAD = regex(
     r"""(?xi) (?: (?:
@@ -127,6 +139,8 @@ _LEAD = regex(
 """Words before an answer that stands on a line of its own: "so 5", "we get 5", "it's 5"."""
 
 _ENVIRONMENT = regex(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
+"""The beginning or end of an environment of LaTeX."""
+
 _CHINESE = regex(r"[\u3400-\u9fff]")
 _FORMULA_BEFORE = regex(
     r"(?:(?<![A-Za-z\d])(?:sqrt|sin|cos|tan|ln|log|exp|pi|[A-Za-z]|\d{1,9})(?![A-Za-z])|[√π)])"
@@ -135,10 +149,14 @@ _FORMULA_BEFORE = regex(
 """The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
 
 _ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
+"""A word before a rounded value."""
+
 _SPECIAL = regex(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 """A special token of a model, printed as text."""
 
 _STRUCK_OUT = regex(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
+"""Text between tags of HTML, or between ~~, that is struck out."""
+
 _HEADING = regex(r"(?m)^#{1,3}[ \t]+")
 _ANSWER_HEADING = regex(
     r"(?im)^[ \t]*(?:#{1,4}|\*\*|【)[ \t]*(final[ \t]+answer|answer|(?:正确|参考|标准"
@@ -147,6 +165,8 @@ _ANSWER_HEADING = regex(
 """A heading 答案 or Answer, read as the label of the line behind it."""
 
 _HTML = regex(r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>")
+"""A tag of HTML that sets text in another type or layout."""
+
 _HTML_BREAK = regex(r"(?i)</?(?:br|p|div|hr|h[1-6])\b")
 _GIVES_UP = regex(
     r"(?i)\b(?:i|we)\s+(?:(?:am|are|was|were)\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not"
@@ -158,6 +178,8 @@ _GIVES_UP = regex(
 
 _DELIMITERS = regex(r"\\[()\[\]]|\$")
 _EMPTY_SET = regex(r"\s*\\?\{\s*\\?\}\s*")
+"""{ } is an answer without letters and digits."""
+
 _STATING = frozenset(["Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Pd", "Cs", "Co", "Cn"])
 """Categories of Unicode whose characters may be an answer: letters, digits, signs of mathematics and of money, dashes;
 and characters without a known meaning.

@@ -40,9 +40,17 @@ _LABEL = regex(
     | (?:答え|解答|回答|정답|답)\s*(?:は|은|는)\s* | (?:故选|应选|所以选)\s*(?:\*\*|__)?\s*[:：]?\s*
     """
 )
+"""Words and marks that announce an answer, up to where it begins."""
+
 _JSON = regex(r"(?i)[\"'](?:final[_ ]?)?answer[\"']\s*:\s*")
+"""The name of a JSON field "answer"."""
+
 _JSON_TEXT = regex(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
+"""A text of JSON."""
+
 _JSON_VALUE = regex(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
+"""A list, a number or a word of JSON."""
+
 _BACKSLASHED_NAME = regex(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
 """Letters behind a single backslash, an escape of JSON or a command of LaTeX."""
 

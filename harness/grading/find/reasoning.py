@@ -12,6 +12,8 @@ from operator import itemgetter
 
 _CLOSERS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "</seed:think>", "[/THINK]", "◁/think▷")
 _OPENERS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<seed:think>", "[THINK]", "◁think▷")
+"""`_CLOSERS`, `_OPENERS`: marks of models around their reasoning."""
+
 _CLOSERS_BY_SIGN, _OPENERS_BY_SIGN = (
     [(sign, tuple(same_sign)) for sign, same_sign in groupby(marks, key=itemgetter(0))]
     for marks in (_CLOSERS, _OPENERS)
@@ -23,6 +25,7 @@ _BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
 _CHANNEL = "<|channel|>"
 _FINAL = "<|channel|>final<|message|>"
 _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
+"""The end of a message of OpenAI's harmony format."""
 
 
 def final_part(text: str) -> tuple[int, int] | None:

@@ -52,10 +52,14 @@ _NOT_BEFORE = names("than by to least most another figure page step equation the
 """Words before a number that is not what its sentence concludes: "more than 5", "step 5"."""
 
 _BEHIND = regex(r"(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6}+[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+")
+"""Up to six words or signs behind a value, to the end of its sentence."""
+
 _IS_ANSWER = regex(
     r"(?i)\s*+(?:is|are|(?:,\s*+)?[—–-]++\s*+that['’]s)\s++(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
     r"|solution)\b"
 )
+""""… is the answer" behind a value."""
+
 _CLOSING = regex(
     r"(?i)(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
     r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*+"
@@ -69,6 +73,7 @@ _UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
 )
+"""What may be a unit directly behind a value."""
 
 
 def statement_end(text: str, start: int, end: int) -> int | None:
@@ -123,6 +128,7 @@ _REFUSED_BEFORE = regex(
     ) [$(*]*\Z"""
 )
 _REFUSED_BEHIND = regex(r"(?i)[$)*\s]*(?:(?:is|are|was|does|can|will|would)(?:\s*n['’]t|\s*not|\s+never)\b|is\s+wrong)")
+"""`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words by which a value is not the answer, or only a part of it."""
 
 
 def is_refused(text: str, start: int, end: int) -> bool:

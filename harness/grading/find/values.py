@@ -11,6 +11,12 @@ from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
 Method = Literal[
     "box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply", "none"
 ]
+"""How an answer was found.
+
+box, boxes, open box: in a box, in several that are one answer, in a box without its closing brace. phrase: behind a
+label. formula, number: the last one of a reply. letter: a stated choice. line: the last line. sentence: `UNSTATED`.
+reply: the whole reply, for a verifier. none: not at all.
+"""
 
 UNSTATED: Method = "sentence"
 """Method of an answer that no sentence states, or that the text leaves open."""
@@ -37,6 +43,7 @@ class Extraction(NamedTuple):
 
 
 NOTHING = Extraction("", 0, 0, "none")
+"""What is found in a reply without an answer."""
 
 MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""
@@ -73,7 +80,11 @@ _OUTSIDE_FORMULAS = regex(
 """What may state a value that is no number or formula: LaTeX without dollars, roots, times, words that compute."""
 
 WORD = regex(r"[A-Za-z]{2,}")
+"""A word of two letters or more; a single letter is a variable."""
+
 COMMAND = regex(r"\\[A-Za-z]+")
+"""A command of LaTeX."""
+
 STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
 """The end of a sentence or a line."""
 

@@ -45,6 +45,7 @@ _MAX_QUESTIONS = 256
 """The last questions are remembered, up to this number, which saves time in a loop over answers to one reference."""
 
 _names = count()
+"""Ids of questions: a pool finds its decisions by them, so that no two questions may share one."""
 
 
 class LastingPool:
@@ -145,14 +146,15 @@ def _verdict(question: Question, sample: Sample, deadline_s: float, *, with_step
 
     Short answers are decided here: they cannot take long, and a message to a worker takes longer.
     """
-    found = search(question, sample, with_steps=with_steps)
-    if all(is_short(question, text) for text in texts_to_decide(question, found)):
-        return conclude(question, found, partial(decide, question, with_steps=with_steps))
+    extraction = search(question, sample, with_steps=with_steps)
+    if all(is_short(question, text) for text in texts_to_decide(question, extraction)):
+        return conclude(question, extraction, partial(decide, question, with_steps=with_steps))
     with _lasting.held(deadline_s) as pool:
-        return pool.ask_about(question, sample, found, GRADER, with_steps=with_steps).verdict()
+        return pool.ask_about(question, sample, extraction, GRADER, with_steps=with_steps).verdict()
 
 
 _questions: dict[tuple[Any, ...], Question] = {}
+"""The last questions, by what they were made of."""
 
 
 def _question(

@@ -46,6 +46,7 @@ from harness.grading.find.values import NOTHING, Extraction
 from harness.grading.processes.worker import Checked, GradingReply, GradingTask
 from harness.grading.verdict import (
     GRADER,
+    MAX_VOTE_CHARS,
     Verdict,
     conclude,
     find,
@@ -66,7 +67,6 @@ MAX_DECISIONS = 1 << 16
 
 _WINDOW = 4_096
 """The parent reads no further sample while this many samples wait for a verdict."""
-
 
 KEEP_SECONDS = 1.0
 """Seconds between two times at which verdicts are handed over to be kept (`_Keeper`)."""
@@ -167,15 +167,15 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
 
     Question ids must differ.
     """
-    decided: list[VerdictName | _Pending] = []
+    known_or_pending: list[VerdictName | _Pending] = []
     for question, text in responses:
         extraction = find(question, text)
         outcome = "no_answer" if extraction is None else simple_outcome(question, extraction)
-        decided.append(outcome or pool.ask_about(question, sample_of(""), extraction or NOTHING, GRADER))
+        known_or_pending.append(outcome or pool.ask_about(question, sample_of(""), extraction or NOTHING, GRADER))
     # All are asked before the first is awaited, so that workers get full batches.
-    outcomes_in_order = [item.verdict().outcome if isinstance(item, _Pending) else item for item in decided]
+    in_order = [item.verdict().outcome if isinstance(item, _Pending) else item for item in known_or_pending]
     pool.forget_decisions()
-    return outcomes_in_order
+    return in_order
 
 
 def sample_of(response: str) -> Sample:
@@ -289,7 +289,7 @@ class _Pending(NamedTuple):
 
 
 def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:
-    """Wait for the verdict of an extension."""
+    """Wait for the verdict of an extension, and call `pool.on_wait` meanwhile; raise what the extension raised."""
     while not future.done():
         wait([future], timeout=KEEP_SECONDS)
         pool.on_wait()
@@ -301,14 +301,14 @@ class _Keeper:
 
     Also verdicts on samples that wait behind one without a verdict. Only slow verdicts are worth it: if more than
     `MAX_KEPT` came since the last time, none of them is handed over. keep: None = none ever is. waiting: the samples
-    whose verdicts are not yet yielded. A context manager; leaving it before the end hands over what is there.
+    whose verdicts are not yet yielded. A context manager; leaving it by an exception hands over what is there.
     """
 
     def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
         self._keep, self._pool, self._waiting = keep, pool, waiting
-        self._recent: list[Grade] = []
-        self._handed: set[Key] = set()  # Handed over already, and not yet yielded.
-        self._due = time.monotonic() + KEEP_SECONDS
+        self._yielded: list[Grade] = []  # since grades were last handed over, and in no hand-over before
+        self._handed_over: set[Key] = set()  # samples whose grades were handed over and not yet yielded
+        self._next_time = time.monotonic() + KEEP_SECONDS
 
     def __enter__(self) -> _Keeper:
         if self._keep is not None:
@@ -325,15 +325,15 @@ class _Keeper:
         Beyond `MAX_KEPT` grades none is added: `_hand_over` then hands over none of them.
         """
         if self._keep is not None:
-            if grade.key in self._handed:
-                self._handed.remove(grade.key)
-            elif len(self._recent) <= MAX_KEPT:
-                self._recent.append(grade)
+            if grade.key in self._handed_over:
+                self._handed_over.remove(grade.key)
+            elif len(self._yielded) <= MAX_KEPT:
+                self._yielded.append(grade)
             self._hand_over_if_due()
         return grade
 
     def _hand_over_if_due(self) -> None:
-        if time.monotonic() >= self._due:
+        if time.monotonic() >= self._next_time:
             self._hand_over()
 
     def _hand_over(self) -> None:
@@ -341,19 +341,20 @@ class _Keeper:
         if self._keep is None:
             return
         settled = [pending for pending in self._waiting if pending.is_settled()]
-        fresh = [pending for pending in settled if pending.sample.key not in self._handed]
-        if len(self._recent) + len(fresh) <= MAX_KEPT:
-            self._handed.update(pending.sample.key for pending in fresh)
-            self._keep([*self._recent, *(pending.grade() for pending in fresh)])
-        self._recent = []
-        self._due = time.monotonic() + KEEP_SECONDS
+        fresh = [pending for pending in settled if pending.sample.key not in self._handed_over]
+        if len(self._yielded) + len(fresh) <= MAX_KEPT:
+            self._handed_over.update(pending.sample.key for pending in fresh)
+            self._keep([*self._yielded, *(pending.grade() for pending in fresh)])
+        self._yielded = []
+        self._next_time = time.monotonic() + KEEP_SECONDS
 
 
 class _Worker:
-    """A worker process, and the jobs whose replies it owes, the next one first.
+    """A worker process, and the jobs whose replies it owes.
 
-    deadline: of the next reply. ready: the process has finished its imports. question: the question that it was
-    sent last.
+    owed: (id that the reply must repeat, job), the one that is due first. buffer: bytes that it sent, up to an end that
+    completes no frame yet. deadline: of the next reply. ready: the process has finished its imports. question: the
+    question that it was sent last, which the next task need not repeat.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -413,11 +414,11 @@ class Pool:
             raise UsageError(f"a deadline of {deadline} s leaves no time to grade; give a positive number")
         self.size = workers
         self.deadline = self.longest_deadline = deadline
-        self._start = start
+        self._start_worker = start
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
         self.decisions: dict[bytes, Verdict | None] = {}
-        self._died_under: set[bytes] = set()  # keys of jobs on which one worker died
+        self._died_once: set[bytes] = set()  # keys of jobs that are asked again, since a worker died on them
         self._distinct: dict[Verdict, Verdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
         self.on_wait: Callable[[], None] = lambda: None  # called several times a second while verdicts are awaited
@@ -485,7 +486,7 @@ class Pool:
     def dispatch(self) -> None:
         """Give queued jobs to workers that owe nothing, and start workers up to `size`."""
         for worker in [worker for worker in self.workers if not worker.owed and worker.process.poll() is not None]:
-            self.replace(worker, None)  # it ended while it owed no reply, so no answer is the cause
+            self.replace(worker, None)  # it ended while it owed no reply, so that no answer is the cause
         while self.queue:
             idle = next((worker for worker in self.workers if not worker.owed), None)
             if idle is None:
@@ -498,7 +499,7 @@ class Pool:
     def start(self) -> _Worker:
         """Start a worker and watch it for replies."""
         # With the longest deadline, since a worker keeps the deadline with which it starts.
-        worker = self._start(lambda: _Worker(self.longest_deadline))
+        worker = self._start_worker(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
@@ -537,9 +538,8 @@ class Pool:
         """
         self.on_wait()
         now = time.monotonic()
-        busy = [worker.deadline.ends_at for worker in self.workers if worker.owed]
-        wait = min([timeout, *(max(deadline - now, 0.0) for deadline in busy)])
-        for key, _ in self.selector.select(wait):
+        seconds_left = [max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.owed]
+        for key, _ in self.selector.select(min([timeout, *seconds_left])):
             self.receive(key.data)
         for worker in list(self.workers):
             if worker.owed and worker.deadline.is_over():
@@ -549,7 +549,7 @@ class Pool:
 
     def receive(self, worker: _Worker) -> None:
         """Read what a worker has sent and take all complete replies; replace a worker that ended or sent no frame."""
-        if worker not in self.workers:
+        if worker not in self.workers:  # it was replaced since the selector named it
             return
         try:
             data = os.read(worker.stdout.fileno(), 1 << 16)
@@ -580,14 +580,14 @@ class Pool:
             self.replace(worker, "crash")
             return False
         verdict = reply.verdict
-        if reply.item == "" and verdict is None:
+        if reply.item == "" and verdict is None:  # a note
             worker.ready = reply.is_ready
             return True
         if not worker.owed or worker.owed[0][0] != reply.item or verdict is None:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
-        self._died_under.discard(job.key)
+        self._died_once.discard(job.key)
         self.decisions[job.key] = self._distinct.setdefault(verdict, verdict)
         if verdict.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out
@@ -597,9 +597,9 @@ class Pool:
     def after_death(self, worker: _Worker) -> str | None:
         """Return the rule for the job on which this worker died; None the first time, when the job is queued again."""
         due = worker.owed[0][1].key if worker.owed else None
-        if due is None or due in self._died_under:
+        if due is None or due in self._died_once:
             return "crash"
-        self._died_under.add(due)
+        self._died_once.add(due)
         return None
 
     def replace(self, worker: _Worker, rule: str | None) -> None:
@@ -613,12 +613,13 @@ class Pool:
         worker.owed.clear()
         if rule is not None and owed:
             job = owed.pop(0)
-            self._died_under.discard(job.key)
+            self._died_once.discard(job.key)
             if rule == "time":
                 rule = verifier.late(job.question.rules.grader, self.deadline)
             elif rule == "crash":
                 rule = verifier.crash_rule(job.question.rules.grader)
             steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
-            self.decisions[job.key] = Verdict("undecided", rule, vote=job.answer[:200] or None, steps=steps)
+            vote = job.answer[:MAX_VOTE_CHARS] or None
+            self.decisions[job.key] = Verdict("undecided", rule, vote=vote, steps=steps)
         # At the front and in their order, since samples wait for the oldest jobs first.
         self.queue.extendleft(reversed(owed))

@@ -41,6 +41,8 @@ RUBRIC = "rubric-"
 """The name of a prompt with a user's rubric begins with this; the rubric's checksum follows."""
 
 _TAG_DIGITS = 12
+"""Number of hexadecimal digits of the checksum in a tag."""
+
 _FIELD = re.compile(r"\{(question|references|answer)\}")
 _ANSWER_END = re.compile(rf"</answer-[0-9a-f]{{{_TAG_DIGITS}}}>\n\n")
 _DECORATION = str.maketrans("", "", "*_`#>")
@@ -280,13 +282,13 @@ def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
     lines = reply[start : part[1]].split("\n")
     if start > part[0]:
         del lines[0]  # its beginning is cut off
-    for number, line in reversed([*enumerate(lines)]):
+    for index, line in reversed([*enumerate(lines)]):
         # Chinese models write the full-width colon.
         label, colon, value = line.translate(_DECORATION).replace("：", ":", 1).partition(":")
         if label.strip().casefold() != prompt.label.casefold():
             continue
         if line.lstrip().startswith("#") and not value.strip():
-            colon, value = ":", "\n".join(lines[number + 1 :]).translate(_DECORATION)
+            colon, value = ":", "\n".join(lines[index + 1 :]).translate(_DECORATION)
         word = value.strip().removesuffix(".").casefold()
         verdicts = {prompt.correct.casefold(): True, prompt.incorrect.casefold(): False}
         return verdicts.get(word) if colon else None

@@ -13,6 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import IO, Any, NamedTuple
 
 import msgspec
@@ -44,6 +45,9 @@ SECOND_GRADERS = {
 }
 """Second graders by the value of option `also`."""
 
+_OPINIONS = {True: "correct", False: "wrong", None: "no opinion"}
+"""Verdict of a second grader → its name in `Agreement.matrix`."""
+
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """Samples of one question that gave the same answer, on which the graders differ. effect: by how much these samples
@@ -61,7 +65,7 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     """How far two graders agree on the same samples.
 
-    matrix: (our verdict, their verdict) → samples. Accuracies are means over questions, as fractions of 1.
+    matrix: (our verdict, their verdict) → number of samples. Accuracies are means over questions, as fractions of 1.
     """
 
     matrix: dict[tuple[str, str], int]
@@ -107,46 +111,45 @@ def second_verdicts(
 def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agreement:
     """Compare our grades with a second grader's verdicts (`theirs`); grades of samples without one are left out."""
     matrix: Counter[tuple[str, str]] = Counter()
-    of_question: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    # For each question, whether we and they call its samples correct.
+    ours: dict[str, list[bool]] = defaultdict(list)
+    theirs_by_question: dict[str, list[bool]] = defaultdict(list)
     differing: Counter[tuple[str, str | None, str, bool | None]] = Counter()
     for grade in grades:
         if grade.key not in theirs:
             continue
         their_verdict = theirs[grade.key]
-        matrix[grade.verdict, _NAMES[their_verdict]] += 1
-        correct = grade.verdict == "correct"
-        of_question[grade.question_id].append((correct, their_verdict is True))
-        if correct != (their_verdict is True):
+        matrix[grade.verdict, _OPINIONS[their_verdict]] += 1
+        correct, correct_by_them = grade.verdict == "correct", their_verdict is True
+        ours[grade.question_id].append(correct)
+        theirs_by_question[grade.question_id].append(correct_by_them)
+        if correct != correct_by_them:
             differing[grade.question_id, grade.extracted, grade.verdict, their_verdict] += 1
-    total = max(len(of_question), 1)
+    n_questions = max(len(ours), 1)
     disagreements = [
         Disagreement(
-            question_id=question, extracted=extracted, ours=ours, theirs=their_verdict, n_samples=count,
-            effect=count / len(of_question[question]) / total,
+            question_id=question, extracted=extracted, ours=our_verdict, theirs=their_verdict, n_samples=count,
+            effect=count / len(ours[question]) / n_questions,
         )
-        for (question, extracted, ours, their_verdict), count in differing.items()
+        for (question, extracted, our_verdict, their_verdict), count in differing.items()
     ]  # fmt: skip
     disagreements.sort(
         key=lambda disagreement: (disagreement.ours != "undecided", -disagreement.effect, disagreement.question_id)
     )
     return Agreement(
         matrix=dict(matrix),
-        accuracy_ours=sum(_share(pairs, 0) for pairs in of_question.values()) / total,
-        accuracy_theirs=sum(_share(pairs, 1) for pairs in of_question.values()) / total,
+        accuracy_ours=sum(map(fmean, ours.values())) / n_questions,
+        accuracy_theirs=sum(map(fmean, theirs_by_question.values())) / n_questions,
         disagreements=disagreements,
     )
 
 
-_NAMES = {True: "correct", False: "wrong", None: "no opinion"}
-
-
-def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
-    """Return the fraction of pairs whose entry `which` is true."""
-    return sum(pair[which] for pair in pairs) / len(pairs)
-
-
 class _Child:
-    """The process of a second grader. An answer beyond its deadline ends it; the next answer starts another process."""
+    """The process of a second grader. An answer beyond its deadline ends it; the next answer starts another process.
+
+    A context manager. process, deadline: None while no process runs. buffer: what the process sent behind the last
+    complete line.
+    """
 
     def __init__(self, python: str, library: SecondGrader) -> None:
         self.python = python
