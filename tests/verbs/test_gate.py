@@ -320,6 +320,8 @@ def test_few_former_runs_leave_the_stated_deviation_and_five_are_uncertain() -> 
     assert learnt.known == 5
     assert learnt.sd == pytest.approx(np.std(runs, ddof=1))
     assert float(learnt.variances @ learnt.weights) > 1.5 * learnt.sd**2
+    # Of 4 degrees of freedom: the median of χ²/4 is (1 − 2/36)³.
+    assert float(np.median(learnt.variances)) == pytest.approx(learnt.sd**2 / (1 - 1 / 18) ** 3)
 
 
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:

@@ -283,7 +283,7 @@ def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> N
     warm = {str(i): -0.5 * i - 1 for i in range(6)}
     cold = {name: 2 * value for name, value in warm.items()}
     assert later.stated_at(warm, warm, 0.5) == 1.0
-    assert later.stated_at(cold, warm, 0.5) == 0.5
+    assert [later.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
     assert later.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
 
 
