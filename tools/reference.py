@@ -111,6 +111,7 @@ def commands() -> str:
 
 
 def _command(title: str, command: click.Command) -> str:
+    """The section of a command: its help, and a table of its options."""
     level = "###" if " " in title else "##"
     context = click.Context(command, info_name=title)
     summary = inspect.cleandoc(command.help or "").split("\b")[0].strip()
@@ -154,6 +155,7 @@ def run_folder() -> str:
 
 
 def _docstring(record: type) -> str:
+    """A record's docstring, without indentation, for Markdown."""
     return "\n".join(line.strip() for line in inspect.cleandoc(record.__doc__ or "").splitlines()).replace("<", "&lt;")
 
 
@@ -256,6 +258,7 @@ def json_output() -> str:
 
 
 def _or_null(value: dict[str, Any]) -> str:
+    """The words for a value that may be null; else empty."""
     return " or null" if {"type": "null"} in value.get("anyOf", ()) else ""
 
 
@@ -380,10 +383,12 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
 
 
 def _annotation(stated: Any) -> str:
+    """A type as source text."""
     return stated if isinstance(stated, str) else inspect.formatannotation(stated)
 
 
 def _prose(text: str) -> str:
+    """A text with the signs of HTML escaped."""
     return text.replace("<", "&lt;")
 
 

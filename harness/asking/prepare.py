@@ -485,6 +485,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
+    """The run's folder, or that of its shard. model: its name makes the default folder."""
     run = RunFolder(options.out) if options.out is not None else RunFolder.default(model)
     return run if options.shard is None else run.of_shard(options.shard)
 

@@ -140,6 +140,7 @@ def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
         return ServedHere(endpoints).lost
 
     def lost() -> str | None:
+        """Why the run's own server has ended; None while it runs."""
         why = server.ended
         return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}" if why else None
 

@@ -47,6 +47,7 @@ def command_of(verb: str) -> click.Command:
 
     @click.pass_context
     def carry_out(context: click.Context, /, **_parameters: Any) -> None:
+        """Carry out the verb with the options that were typed; its exit code ends the command."""
         module = importlib.import_module(f"harness.cli.{verb}")
         context.exit(module.carry_out(options_typed(context, declared)) or 0)
 

@@ -128,6 +128,7 @@ class _EngineCommand(Helping):
     """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before `--`; those behind it go to `extra_flags`."""
         # click drops the `--` and mixes the words behind it with its own arguments, so they are cut off before.
         end = args.index("--") if "--" in args else len(args)
         ctx.params["extra_flags"] = tuple(args[end + 1 :])
@@ -159,6 +160,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     """
 
     def serve(**given: Any) -> None:
+        """Start the engine with the flags that were typed."""
         from harness.cli.serve_start import start
 
         start(engine, **given)

@@ -158,6 +158,7 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
 
 
 def _folder(status: RunStatus) -> RunFolder:
+    """The folder of the run that a status is of."""
     return RunFolder(Path(status.run))
 
 

@@ -151,6 +151,7 @@ class ReplyLengths:
 
     @property
     def _shortest(self) -> int:
+        """The shortest length, in tokens, that is kept."""
         return shortest_kept(self._longest)
 
     @property

@@ -111,6 +111,7 @@ class Spilled:
 
 
 def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write all of `data` at the end of the file. Raises `OSError`."""
     while data:  # an unbuffered file may write fewer bytes than it is given
         data = data[file.write(data) :]
 
@@ -175,6 +176,7 @@ class Packed(Sequence[R], Generic[R]):
 
     @property
     def _n_blocks(self) -> int:
+        """Number of blocks that are compressed."""
         return len(self._ends) - 1
 
     @overload

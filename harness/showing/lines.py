@@ -326,4 +326,5 @@ def duration(seconds: float) -> str:
 
 
 def _minutes(minutes: int) -> str:
+    """Return `12 min`, or `3 h 05 min` from 100 minutes on."""
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
