@@ -67,6 +67,15 @@ def _dashed(word: str) -> str:
     return word.replace("_", "-")
 
 
+def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
+    """Print the help of every command, whole, and exit, if `--help-all` was typed."""
+    # No other command needs the module before it is imported itself.
+    if typed:
+        from harness.cli.help import show_all
+
+        show_all(ctx, parameter, typed)
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
@@ -81,7 +90,7 @@ def _dashed(word: str) -> str:
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda *given: _show_all(*given),
+    callback=_show_all,
     help="Show the help of every command, with all of its options.",
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version, and the commit where it is known.")
@@ -106,15 +115,6 @@ def _warn(sentence: str) -> None:
     from harness.cli.terminal import warn  # few commands warn
 
     warn(sentence)
-
-
-def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
-    """Print the help of every command, whole, and exit, if `--help-all` was typed."""
-    # No other command needs the module before it is imported itself.
-    if typed:
-        from harness.cli.help import show_all
-
-        show_all(ctx, parameter, typed)
 
 
 def _show_notes(stop: BaseException | None) -> None:
