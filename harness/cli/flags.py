@@ -286,7 +286,10 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
 
 
 def _addressed(typed: str) -> dict[str, Any]:
-    """The judge's model, and its server if it stands behind the model's name."""
+    """The judge's model, and its server if it stands behind the name: MODEL@URL, or MODEL@NAME of a running server.
+
+    `JudgeOptions` refuses an empty model.
+    """
     if typed.startswith("@"):
         return {"model": ""}
     if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:

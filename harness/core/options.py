@@ -480,6 +480,7 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
     """
     options = options_of(declared)
     defaults = {name: option.default for name, option in options.items() if name not in given}
+    # A required option, and a mapping that nobody must share, are pydantic's.
     if (
         given.keys() <= options.keys()
         and all(_is_plain(options[name], value) for name, value in given.items())
