@@ -106,6 +106,7 @@ def toy() -> Answer:
     lock = threading.Lock()
 
     def answer(request: Request) -> Iterator[Step]:
+        """The answer to one request; a question's n-th is right or wrong by `right`."""
         if request.method == "GET":
             yield models("toy")
             return

@@ -246,6 +246,7 @@ async def work(name: str, port: int, model: str, requests: int, in_flight: int) 
     seeds = iter(range(requests))
 
     async def worker() -> None:
+        """Send requests one after the other until all seeds are used, and check each reply."""
         nonlocal done, tokens, broken
         for seed in seeds:
             text, fingerprint, stated = await ask(seed)

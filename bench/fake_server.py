@@ -48,6 +48,7 @@ def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
     tokens = [rng.choice(TOKENS) for _ in range(n)]
 
     def event(delta: dict[str, str], finish: str | None = None, **extra: object) -> bytes:
+        """One event of a completion. extra: further fields of the event."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, "token_ids": None}
         head = {"id": f"chatcmpl-{variant:016x}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
         return frame(head | {"choices": [choice]} | extra)
@@ -164,10 +165,12 @@ def serve(port: int) -> None:
     due: list[tuple[float, int, int]] = []
 
     def close(fd: int) -> None:
+        """Close a connection and forget it."""
         epoll.unregister(fd)
         connections.pop(fd).sock.close()
 
     def advance(fd: int, connection: Connection) -> None:
+        """Send until the answer is whole, its next segment is not due yet, or the socket is full."""
         # Until the answer is whole, its next segment is not due yet, or the socket is full.
         while connection.send():
             if connection.next == len(connection.segments):

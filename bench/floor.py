@@ -31,20 +31,28 @@ _between = re.compile(rb"\n\n\r\n[0-9a-f]+\r\ndata: ").sub
 
 
 class Delta(msgspec.Struct):
+    """The text that an event adds."""
+
     content: str | None = None
     reasoning: str | None = None
 
 
 class Choice(msgspec.Struct):
+    """The completion that an event continues."""
+
     delta: Delta
     finish_reason: str | None = None
 
 
 class Usage(msgspec.Struct):
+    """The token counts at the end of a stream."""
+
     completion_tokens: int
 
 
 class Event(msgspec.Struct):
+    """An event of a stream."""
+
     choices: list[Choice]
     system_fingerprint: str | None = None
     usage: Usage | None = None
@@ -83,6 +91,7 @@ def run(port: int, model: str, requests: int, in_flight: int) -> int:
     n_sent = n_done = n_right = 0
 
     def send(sock: socket.socket) -> None:
+        """Send the next request over this connection."""
         nonlocal n_sent
         text = body % n_sent
         streams[sock.fileno()] = sock.recv, [], [], sock

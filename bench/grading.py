@@ -160,6 +160,7 @@ def _command(data: Path, python: str | None) -> None:
 
 
 def _run(command: list[str]) -> Callable[[], object]:
+    """Return the function that runs this command to its end."""
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -171,17 +172,20 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _processor() -> float:
+    """Processor seconds so far, of this process and of its children that ended."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _samples(path: Path) -> Iterator[Sample]:
+    """Yield the samples of a file, one line each."""
     with path.open("rb") as file:
         for line in file:
             yield codec.decode(line, Sample)
 
 
 def _long_samples(data: Path) -> tuple[dict[str, Question], list[bytes]]:
+    """The questions of MATH-500 by id, and `SPEED_ROWS` samples with long reasoning as JSON lines, mostly right."""
     rng = random.Random(7)
     words = re.findall(r"\S+", r"the so let x equals number therefore compute is $x^2$ (3,4) $\frac{1}{2}$ hence we")
     filler = " ".join(rng.choice(words) for _ in range(SPEED_CHARS // 4))

@@ -53,6 +53,7 @@ class Server:
     running: list[tuple[float, Task]] = field(default_factory=list)
 
     def step(self, k: int) -> float:
+        """Seconds a token with k requests in flight."""
         return self.base + self.per_request * k
 
 
@@ -66,6 +67,8 @@ class Policy(NamedTuple):
 
 
 class Clock:
+    """The time of a simulation, in seconds; a simulation moves it."""
+
     now = 0.0
 
     def __call__(self) -> float:
@@ -73,6 +76,7 @@ class Clock:
 
 
 def draw_lengths(questions: int, samples: int, rng: random.Random) -> Lengths:
+    """Draw the tokens of each sample: each question has a mean of its own."""
     mu = math.log(MEAN_TOKENS) - (QUESTION_SIGMA**2 + SAMPLE_SIGMA**2) / 2
     effects = [rng.gauss(0, QUESTION_SIGMA) for _ in range(questions)]
     return [
@@ -82,6 +86,7 @@ def draw_lengths(questions: int, samples: int, rng: random.Random) -> Lengths:
 
 
 def length(lengths: Lengths, task: Task) -> int:
+    """The tokens of a sample."""
     return lengths[int(task.question_id)][task.sample_index]
 
 
@@ -94,6 +99,7 @@ def makespan(
     requested: set[Task] = set()
 
     def fill() -> None:
+        """Give free servers their next samples, the emptiest server first, until all are full or get none."""
         refused: set[int] = set()
         while True:
             free = [i for i, s in enumerate(servers) if len(s.running) < s.slots and i not in refused]
@@ -125,6 +131,8 @@ def makespan(
 
 
 def in_order(tasks: Sequence[Task]) -> Callable[[Clock], Policy]:
+    """The policy that takes the samples in this order, for any server."""
+
     def make(_: Clock) -> Policy:
         rest: Iterator[Task] = iter(tasks)
         return Policy(lambda _: next(rest, None), lambda _task, _tokens: None)
@@ -133,6 +141,8 @@ def in_order(tasks: Sequence[Task]) -> Callable[[Clock], Policy]:
 
 
 def ours(lengths: Lengths, servers: int = 1, order: Order = "longest") -> Callable[[Clock], Policy]:
+    """The policy of our scheduler. servers: their number."""
+
     def make(clock: Clock) -> Policy:
         nothing: set[Key] = set()
         plan = missing_samples("sim", [str(q) for q in range(len(lengths))], len(lengths[0]), nothing)
@@ -147,6 +157,7 @@ def by_scheduler(scheduler: Scheduler, clock: Clock, servers: int) -> Policy:
     sent: dict[Task, tuple[Work, Lane, float]] = {}
 
     def pick(server: int) -> Task | None:
+        """The next sample of a server, which is then in flight; None if there is none."""
         lane = lanes[server]
         if (work := scheduler.next(lane, lanes)) is None:
             return None
@@ -155,6 +166,7 @@ def by_scheduler(scheduler: Scheduler, clock: Clock, servers: int) -> Policy:
         return work.task
 
     def done(task: Task, tokens: int) -> None:
+        """Tell the scheduler that a sample has finished."""
         work, lane, started = sent.pop(task)
         lane.pace.ended(0)
         lane.finished(clock.now - started, tokens)
@@ -164,6 +176,7 @@ def by_scheduler(scheduler: Scheduler, clock: Clock, servers: int) -> Policy:
 
 
 def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:
+    """Seconds that no policy can undercut: all tokens at full speed, or the longest sample alone."""
     rate = sum(s.slots / s.step(s.slots) for s in servers)
     return max(sum(map(sum, lengths)) / rate, max(map(max, lengths)) * min(s.step(1) for s in servers))
 
@@ -177,6 +190,7 @@ def simulate(shape: tuple[int, int, int], seed: int, two_servers: bool) -> dict[
     longest = sorted(by_round, key=lambda t: -length(lengths, t))
 
     def servers() -> list[Server]:
+        """New servers for one simulation."""
         if two_servers:
             return [Server(0.012, 0.00004, slots // 2), Server(0.030, 0.0001, slots // 2)]
         return [Server(0.012, 0.00004, slots)]

@@ -108,6 +108,8 @@ def table(
     """
 
     def register(rows_of: RowsOf) -> Callable[[np.random.Generator, int], Table]:
+        """Put the table into `TABLES`."""
+
         @functools.wraps(rows_of)
         def made(rng: np.random.Generator, repeats: int) -> Table:
             return Table(title, list(rows_of(rng, repeats)), least, most, note)
@@ -119,6 +121,8 @@ def table(
 
 
 class Cell(NamedTuple):
+    """A number of questions, and the Beta distribution of their chances."""
+
     n_questions: int
     accuracy: float
     concentration: float
@@ -130,6 +134,7 @@ class Cell(NamedTuple):
 
 
 def cells(n_questions: int) -> Iterator[Cell]:
+    """All cells with so many questions."""
     for concentration in CONCENTRATIONS:
         for accuracy in ACCURACIES:
             yield Cell(n_questions, accuracy, concentration)
@@ -171,6 +176,7 @@ def _repeats(repeats: int, n_questions: int) -> int:
     note="width / (2 · 1.96 · error)",
 )
 def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the sampling interval holds the mean of the chances; the note is its width beside the normal one."""
     for n_questions in QUESTIONS:
         for n in SAMPLES:
             rates = []
@@ -190,6 +196,7 @@ def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     note="width / (2 · t · error)",
 )
 def question(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the question interval holds the distribution's mean; the note is its width beside the normal one."""
     for n_questions in QUESTIONS:
         for n in SAMPLES:
             rates = []
@@ -465,6 +472,7 @@ def _answer_chances(p: Array) -> Array:
 
 @functools.lru_cache(maxsize=200_000)
 def _majority(votes: tuple[int, ...], k: int) -> tuple[float, float]:
+    """maj@k and its variance by the jackknife. votes: for each answer, the right one first."""
     groups = [VoteGroup(size, size if rank == 0 else 0) for rank, size in enumerate(votes) if size]
     return maj_at_k(groups, 0, k), maj_jackknife(groups, 0, k)
 
@@ -506,6 +514,10 @@ def published(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: int, m: int) -> Rate:
+    """How often a run is called incompatible with a published score.
+
+    ours, theirs: chances of the two models, (repeats, Q). n, m: samples of each question behind the run and the score.
+    """
     n_questions = ours.shape[-1]
     counts = np.full(n_questions, float(n))
     correct = draw(rng, ours, n)
@@ -691,6 +703,7 @@ def _audited(
 
 
 def _holds(interval: stats.Interval | None, truth: float) -> bool:
+    """Whether there is an interval and it holds the truth."""
     return interval is not None and interval.low <= truth <= interval.high
 
 
@@ -1134,6 +1147,10 @@ def _of_suites(
     repeats: int,
     rates: Callable[[np.random.Generator, int, list[Cell], list[int]], list[Rate]],
 ) -> list[Row]:
+    """A row for each suite, with the rates of its cells.
+
+    rates: gives them for the cells of the benchmarks and their samples of a question.
+    """
     rows = []
     for shape in SUITES:
         suite_rates = []
@@ -1153,6 +1170,7 @@ def _of_suites(
 
 
 def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
+    """How often the two intervals of the suite's mean hold the truth: the same questions, then other questions."""
     values, truths, of_samples, of_questions = [], [], [], []
     for cell, n in zip(parts, samples, strict=True):
         chances = cell.chances(rng, repeats)
@@ -1203,6 +1221,10 @@ def suite_planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 
 def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
+    """How often two runs that differ by the planned smallest difference are found to differ; the note is it.
+
+    A rate for a worse and one for a better model, as far as there can be one.
+    """
     sets = [cell.chances(rng, 1)[0] for cell in parts]
     spreads = [spread_of(chances) for chances in sets]
     planned_parts = [stats_differences.planned_detection(spread, n) for spread, n in zip(spreads, samples, strict=True)]

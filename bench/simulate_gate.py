@@ -84,6 +84,7 @@ def simulate(
         def one_look(
             rounds: float, lost: Array = lost, loss: float = loss, learnt: gate.Deviations = learnt
         ) -> float:  # fmt: skip
+            """How often one look after so many rounds finds the loss."""
             single_look = gate.Rules((rounds,), (false_alarm,), (0.0,))
             return float(gate.play(rng, lost, single_look, reference, loss, learnt).failed.mean())
 

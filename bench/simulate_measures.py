@@ -50,6 +50,7 @@ class Drawn(NamedTuple):
 
 
 def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metadata: dict[str, object]) -> QuestionTally:
+    """A question with its graded samples. parts: (right parts, parts) of each sample."""
     question = Question(
         benchmark="b", question_id=str(number), references=(), kind="text", metadata=metadata, row_digest="",
         prompt_digest="",
@@ -63,16 +64,19 @@ def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metada
 
 
 def logistic(values: Floats) -> Floats:
+    """The chances for these logits."""
     return 1 / (1 + np.exp(-values))
 
 
 def questions_with_parts(rng: np.random.Generator, n: int, mean: float) -> tuple[NDArray[np.int64], Floats]:
+    """Draw n questions: their numbers of parts, and the chance of a right part of each."""
     totals = rng.integers(2, 7, n) * rng.integers(2, 7, n)
     logits = math.log(mean / (1 - mean)) + rng.normal(0, SPREAD, n) - (totals - 16) / 8
     return totals, logistic(logits)
 
 
 def truth_of_parts(totals: NDArray[np.int64], chances: Floats) -> Truth:
+    """The true measures of questions with so many parts and these chances."""
     return {
         "share of parts": float(chances.mean()),
         "share of all parts": float((totals * chances).sum() / totals.sum()),
@@ -80,6 +84,7 @@ def truth_of_parts(totals: NDArray[np.int64], chances: Floats) -> Truth:
 
 
 def parts(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
+    """Draw questions and their samples."""
     totals, chances = questions_with_parts(rng, n, mean)
     own = rng.beta(OF_A_SAMPLE * chances[:, None] + 1e-9, OF_A_SAMPLE * (1 - chances[:, None]) + 1e-9, (n, samples))
     right = rng.binomial(totals[:, None], own)
@@ -119,6 +124,7 @@ def cells(repeats: int) -> Iterator[tuple[str, int, int, float, float, float]]:
 
 
 def main() -> None:
+    """Print the rates; exit code 1 if one is too low."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=500)
     repeats = parser.parse_args().repeats

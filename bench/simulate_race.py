@@ -60,6 +60,8 @@ Outcomes = NDArray[np.bool_]
 
 
 class Cell(NamedTuple):
+    """A kind of race. most: rounds. shift: by how much the candidate is better, a fraction."""
+
     n_questions: int
     most: int
     concentration: float
@@ -93,11 +95,13 @@ class Run:
         self.clock = Clock()
 
     def sample_to(self, n: int) -> Outcomes:
+        """Simulate a session up to n samples of each question; return the outcomes of the complete rounds."""
         n_questions = len(self.lengths)
         plan = missing_samples("sim", [str(q) for q in range(n_questions)], n, self.stored)
         policy = by_scheduler(Scheduler(plan), self.clock, 2)
 
         def finished(task: Task, tokens: int) -> None:
+            """Note a finished sample."""
             policy.done(task, tokens)
             self.stored.add(Key(task.question_id, task.sample_index))
 
@@ -112,6 +116,7 @@ class Run:
 
 
 def play(rng: np.random.Generator, cell: Cell) -> Result:
+    """Run one race."""
     a, b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
     chances = rng.beta(a, b, size=cell.n_questions)
     spread = chances * (1 - chances)
@@ -141,6 +146,7 @@ def play(rng: np.random.Generator, cell: Cell) -> Result:
 
 
 def _found(candidate: Outcomes, baseline: Outcomes) -> bool:
+    """Whether one test over all rounds finds a difference."""
     counts = np.full(candidate.shape[1], float(len(candidate)))
     ours, theirs = candidate.sum(axis=0).astype(float), baseline.sum(axis=0).astype(float)
     variance = float(score_variance(ours, counts, theirs, counts))

@@ -85,6 +85,7 @@ def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes
 
 
 def made_up(benchmark: str, question: Question, index: int, number: int, reply_bytes: int) -> Sample:
+    """A right answer to a question. number: makes the texts differ."""
     return Sample(
         benchmark=benchmark,
         question_id=question.question_id,
@@ -142,6 +143,7 @@ def show(name: str, begun: float, cost: str, server: Server | None = None) -> No
 
 
 def main() -> None:
+    """Measure a run of the size that the command line names, in a folder that is then removed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--questions", type=int, default=200_000)
     parser.add_argument("--samples", type=int, default=2)

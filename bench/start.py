@@ -38,6 +38,7 @@ def to_first_request(checkout: Path) -> float:
 
 
 def main() -> None:
+    """Print the median and the range of each measure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--beside", type=Path, help="checkout of another version")

@@ -88,6 +88,7 @@ def _takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        """The function, which first refuses options of other commands."""
         signature = inspect.signature(function)
         parameters = signature.parameters.items()
         own = {name: parameter for name, parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
@@ -99,6 +100,7 @@ def _takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]
 
         @wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            """Refuse options of other commands; then call the function."""
             verbs.check(function.__name__, [name for name in keywords if name not in own])
             return function(*args, **keywords)
 

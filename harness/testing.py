@@ -327,6 +327,7 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
     lock = threading.Lock()
 
     def answer(request: Request) -> Iterable[Step]:
+        """The model list, then the faults, then the texts."""
         if request.method == "GET":
             return [models(model) if request.path.endswith("/models") else http(404)]
         with lock:

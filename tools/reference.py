@@ -40,6 +40,7 @@ from harness.scoring.stats import Estimate
 from harness.scoring.tokens import TokenCounts, TokenStatistics
 from harness.scoring.workload import Speed
 from harness.verbs.sweep.schema import json_schema
+from server_launchers.spec import ServerSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by `python -m tools.reference`; a change belongs in the code that it is read from. -->\n\n"
@@ -111,6 +112,7 @@ def commands() -> str:
 
 
 def _command(title: str, command: click.Command) -> str:
+    """The section of a command: its help, and a table of its options."""
     level = "###" if " " in title else "##"
     context = click.Context(command, info_name=title)
     summary = inspect.cleandoc(command.help or "").split("\b")[0].strip()
@@ -154,6 +156,7 @@ def run_folder() -> str:
 
 
 def _docstring(record: type) -> str:
+    """A record's docstring, without indentation, for Markdown."""
     return "\n".join(line.strip() for line in inspect.cleandoc(record.__doc__ or "").splitlines()).replace("<", "&lt;")
 
 
@@ -210,10 +213,12 @@ def sweep() -> str:
         "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
         "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
     )
-    judging = _meanings(JudgeOptions) | {
-        name.removeprefix("judge_"): words for name, words in _helps("score").items() if name.startswith("judge_")
+    helps = {
+        "Run": _meanings(RunOptions),
+        "Score": _meanings(ScoreOptions),
+        "Server": _meanings(ServerSpec),
+        "Judge": _meanings(JudgeOptions),
     }
-    helps = {"Run": _meanings(RunOptions), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
     first = {"The whole file": schema, "Run": parts["Run"], "Server": parts["Server"]}
     for name, part in (first | parts).items():
         properties = part["properties"]
@@ -256,6 +261,7 @@ def json_output() -> str:
 
 
 def _or_null(value: dict[str, Any]) -> str:
+    """The words for a value that may be null; else empty."""
     return " or null" if {"type": "null"} in value.get("anyOf", ()) else ""
 
 
@@ -269,21 +275,6 @@ def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, 
     ]
 
 
-def _helps(name: str) -> dict[str, str]:
-    """Parameter → help of the options of a command and of the commands below it."""
-    top = LazyGroup("harness")
-    entry = top.get_command(click.Context(top), name)
-    assert entry is not None
-    every = [entry, *entry.commands.values()] if isinstance(entry, click.Group) else [entry]
-    return {
-        str(parameter.name): ("" if parameter.flag_value is not False else "False: ")
-        + parameter.help.replace("\b", " ")
-        for command in every
-        for parameter in command.params
-        if isinstance(parameter, click.Option) and parameter.help
-    }
-
-
 def _meanings(declared: type[Options]) -> dict[str, str]:
     """Option → its help, in which other options have the names that Python and files use."""
     return {
@@ -292,33 +283,37 @@ def _meanings(declared: type[Options]) -> dict[str, str]:
     }
 
 
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+"""Key of a JSON schema → the sign for the bound."""
+
+
 def _schema_type(value: dict[str, Any]) -> str:
     """A JSON schema's type in a word or two, with its bounds and its default."""
     kinds = [kind for kind in value.get("anyOf", [value]) if kind.get("type") != "null"]
-    words = []
-    for kind in kinds:
-        if "$ref" in kind:
-            name = kind["$ref"].rpartition("/")[2]
-            word = f"[{name}](#{name.lower()})"
-        elif "enum" in kind:
-            word = ", ".join(f"`{choice}`" for choice in kind["enum"])
-        elif "prefixItems" in kind:
-            word = f"list of {len(kind['prefixItems'])}: {', '.join(map(_schema_type, kind['prefixItems']))}"
-        elif kind.get("type") == "array":
-            word = f"list of {_schema_type(kind['items'])}" if kind.get("items") else "list"
-        elif kind.get("type") == "object":
-            inner = kind.get("additionalProperties")
-            word = f"mapping to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
-        else:
-            word = str(kind.get("const", kind.get("type", "any")))
-        bounds = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-        words.append(
-            " ".join(
-                [word, *(f"{sign} {kind[key]:g}" for key, sign in bounds.items() if abs(kind.get(key, 1e12)) < 1e12)]
-            )
-        )
+    words = " or ".join(dict.fromkeys(map(_kind, kinds)))
     default = value.get("default")
-    return " or ".join(dict.fromkeys(words)) + ("" if default in (None, [], {}, "") else f"; default `{default}`")
+    return words if default in (None, [], {}, "") else f"{words}; default `{default}`"
+
+
+def _kind(kind: dict[str, Any]) -> str:
+    """One of the types that a JSON schema allows, with its bounds below 10^12."""
+    if "$ref" in kind:
+        name = kind["$ref"].rpartition("/")[2]
+        word = f"[{name}](#{name.lower()})"
+    elif "enum" in kind:
+        word = ", ".join(f"`{choice}`" for choice in kind["enum"])
+    elif "prefixItems" in kind:
+        word = f"list of {len(kind['prefixItems'])}: {', '.join(map(_schema_type, kind['prefixItems']))}"
+    elif kind.get("type") == "array":
+        word = f"list of {_schema_type(kind['items'])}" if kind.get("items") else "list"
+    elif kind.get("type") == "object":
+        inner = kind.get("additionalProperties")
+        word = f"mapping to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
+    else:
+        word = str(kind.get("const", kind.get("type", "any")))
+    return " ".join(
+        [word, *(f"{sign} {kind[key]:g}" for key, sign in _BOUNDS.items() if abs(kind.get(key, 1e12)) < 1e12)]
+    )
 
 
 def python() -> str:
@@ -354,36 +349,36 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
     if inspect.isclass(function) and issubclass(function, Options):  # what it states depends on what was asked before
         return f"{name}(**options)"
     signature = inspect.signature(function)
-    of_run = set(options_of(RunOptions)) & set(signature.parameters)
-    whole = len(of_run) > 20
-    given = []
-    for parameter in signature.parameters.values():
-        if whole and parameter.name in of_run - {"benchmarks"}:
-            continue
-        words = (
-            parameter.name
-            if parameter.annotation is parameter.empty
-            else f"{parameter.name}: {_annotation(parameter.annotation)}"
-        )
-        shown = f" = {parameter.default!r}"
-        default = "" if parameter.default is parameter.empty else " = …" if " at 0x" in shown else shown
-        given.append(
-            {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + words + default
-        )
-    if whole:
-        given.append("**options: RunOptions")
-    given = [word for word in given if word != "self"]
+    of_run = options_of(RunOptions).keys() & signature.parameters.keys()
+    takes_run = len(of_run) > 20
+    left_out = {"self", *(of_run - {"benchmarks"} if takes_run else ())}
+    parameters = [_parameter(one) for one in signature.parameters.values() if one.name not in left_out]
+    if takes_run:
+        parameters.append("**options: RunOptions")
     returned = signature.return_annotation
     back = "" if returned in (inspect.Signature.empty, None, "None") else f" -> {_annotation(returned)}"
-    line = f"{name}({', '.join(given)}){back}"
-    return line if len(line) <= 100 else f"{name}(\n    " + ",\n    ".join(given) + f",\n){back}"
+    line = f"{name}({', '.join(parameters)}){back}"
+    return line if len(line) <= 100 else f"{name}(\n    " + ",\n    ".join(parameters) + f",\n){back}"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """A parameter with its type and its default; `…` for a default that has no short form."""
+    text = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
+    if parameter.annotation is not parameter.empty:
+        text += f": {_annotation(parameter.annotation)}"
+    if parameter.default is not parameter.empty:
+        default = repr(parameter.default)
+        text += " = …" if " at 0x" in default else f" = {default}"
+    return text
 
 
 def _annotation(stated: Any) -> str:
+    """A type as source text."""
     return stated if isinstance(stated, str) else inspect.formatannotation(stated)
 
 
 def _prose(text: str) -> str:
+    """A text with the signs of HTML escaped."""
     return text.replace("<", "&lt;")
 
 

@@ -74,6 +74,7 @@ def smoke(python: Path, folder: Path) -> int:
 
 
 def main(argv: list[str]) -> int:
+    """Build and try; `--draft` builds although something is missing."""
     stated = version()
     wrong = problems(stated)
     if wrong and "--draft" not in argv:

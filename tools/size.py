@@ -97,6 +97,7 @@ def group_of(path: str, caps: Caps) -> str:
 
 
 def _is_in(path: str, place: str) -> bool:
+    """Whether the path is the place, or below it."""
     return path == place or path.startswith(f"{place}/")
 
 

@@ -77,6 +77,7 @@ def _has_name_of(path: str, module: str) -> bool:
 
 
 def main() -> None:
+    """Print the test files of the module that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tools.tests_of", description="The test files of a module.")
     parser.add_argument("module", help="harness.runs.journal, or harness/runs/journal.py")
     given = parser.parse_args().module

@@ -84,7 +84,7 @@ class ScoreKeywords(TypedDict, total=False):
 
     k: int | Sequence[int]
     workers: int | None
-    deadline: float | None
+    deadline: float
     sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
@@ -165,7 +165,7 @@ class GradeKeywords(TypedDict, total=False):
     choices: Texts
     grader: str
     whole_reply: bool
-    deadline: float | None
+    deadline: float
 
 
 class AuditKeywords(TypedDict, total=False):

@@ -95,6 +95,7 @@ def _of_file(path: Path) -> str:
 
 
 def _sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hex. Raises `OSError`."""
     with open_named(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -111,4 +112,5 @@ def _sample(path: Path) -> str:
 
 
 def _digest(rows: Iterable[tuple[object, object]]) -> str:
+    """The checksum `sha256:…` of a table, row by row."""
     return f"sha256:{digest([list(row) for row in rows])}"

@@ -201,18 +201,24 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
 
 
 def refuse_other_settings(questions_asked: Asked) -> None:
-    """Raise `StoreError` if the run folder is damaged, or if the session would refuse its samples for any server, by
-    the settings that no server decides: then none has to be started.
+    """Raise `StoreError` if the run folder is damaged, or if its samples were made with other settings of those that no
+    server decides. The session would refuse them with any server, so none has to be started.
     """
     options, folder = questions_asked.options, _known_folder(questions_asked.options)
     manifest = None if folder is None else Manifest.find(folder)
     if folder is None or manifest is None:
         return
-    asker, benchmarks = Asker(model=manifest.model, spelling=Spelling(api=options.api)), questions_asked.benchmarks
-    settings = RunSettings(asker=asker, endpoints=(), benchmarks=benchmarks, out=folder.path, seed=options.seed)
+    settings = RunSettings(
+        asker=Asker(model=manifest.model, spelling=Spelling(api=options.api)),
+        endpoints=(),
+        benchmarks=questions_asked.benchmarks,
+        out=folder.path,
+        seed=options.seed,
+    )
     for question_set in questions_asked.sets:
         former = manifest.benchmarks.get(question_set.name)
         if former is not None and folder.benchmark(question_set.name).has_samples():
+            # The identity that the session will compare: what a server decides stays as it was, the rest is new.
             now = settings.identity(question_set)
             identity = without_secrets(former.identity) | {field: now.get(field) for field in BEFORE_SERVERS}
             with_record(manifest, folder, question_set, msgspec.structs.replace(former, identity=identity))
@@ -485,6 +491,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
+    """The run's folder, or that of its shard. model: its name makes the default folder."""
     run = RunFolder(options.out) if options.out is not None else RunFolder.default(model)
     return run if options.shard is None else run.of_shard(options.shard)
 

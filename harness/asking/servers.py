@@ -252,6 +252,7 @@ def key_variable(who: WhichServer) -> str | None:
 
 
 def _from_environment(variable: str) -> Secret | None:
+    """The key in an environment variable; None if it is not set or blank. Raises `UsageError`."""
     key = os.environ.get(variable, "").strip(_BLANK)
     return _sealed(key, f"the environment variable {variable}") if key else None
 
@@ -540,6 +541,7 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
 
 
 def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
+    """The sentence for a signal that ended the start of a server."""
     return (
         f"stopped by {signal.Signals(signum).name} while the server of {spec.model or spec.engine} was starting. "
         "Nothing is left of that server. The same command starts it again."

@@ -57,9 +57,9 @@ class Ran:
 
 
 def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
-    """Call `runner.generate` for a prepared run with `settings`, and return its outcome.
+    """Make the run folder ready, announce a session of the prepared run with `settings`, and carry it out.
 
-    Raises what `runner.generate` raises.
+    Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be the run's.
     """
     watcher = watcher or Watcher()
     # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
@@ -112,13 +112,14 @@ def stage_of(prepared: Prepared, rounds: Mapping[str, int], stage: int) -> RunSe
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
-    """Raise `Interrupted` if a signal came while the session awaited its last samples, for a command with more to do.
+    """Raise `Interrupted` if a signal came while the session awaited its last samples.
 
-    Such a session has all its samples, and so ends as though nothing had happened.
+    Such a session has all its samples, and so ends as though nothing had happened; a command that has more to do than
+    this session must end here.
     """
     if outcome.caught is None:
         return
-    prices, samples = prepared.settings.prices, count_noun(outcome.n_done, "sample")
+    samples, prices = count_noun(outcome.n_done, "sample"), prepared.settings.prices
     cost = f" This session: {outcome.spent.sentence(prices)}." if prices else ""
     resume = runner.Listener(resume_command=(watcher or Watcher()).resume_command).resume
     raise Interrupted(
@@ -140,6 +141,7 @@ def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
         return ServedHere(endpoints).lost
 
     def lost() -> str | None:
+        """Why the run's own server has ended; None while it runs."""
         why = server.ended
         return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}" if why else None
 

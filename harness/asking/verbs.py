@@ -103,11 +103,12 @@ def refusal(verb: str, name: str, typed: str = "") -> UsageError | None:
     if not takers or verb in takers:
         return None
     # Verbs for which an option means the same share its help; the first of them stands for the others.
-    meanings = {option.help: taker for taker, option in reversed(takers.items())}
-    first, *others = (f"`harness {taker}`" for taker in takers if taker in meanings.values())
-    does = f"{first} does" if not others else f"{', '.join([first, *others[:-1]])} and {others[-1]} do"
-    what_for = ": their help says what for" if others else ""
-    return UsageError(f"`harness {verb}` does not take it; {does}{what_for}{_as_field(own, name)}", field=field)
+    by_meaning: dict[str, str] = {}
+    for taker, option in takers.items():
+        by_meaning.setdefault(option.help, f"`harness {taker}`")
+    *others, last = by_meaning.values()
+    does = f"{', '.join(others)} and {last} do: their help says what for" if others else f"{last} does"
+    return UsageError(f"`harness {verb}` does not take it; {does}{_as_field(own, name)}", field=field)
 
 
 def _as_field(declared: type[CommandOptions], name: str) -> str:
@@ -123,18 +124,22 @@ def _as_field(declared: type[CommandOptions], name: str) -> str:
 
 def refuse_flag(verb: str, flag: str) -> None:
     """Raise `UsageError` if another command has this flag, or a sentence says why this one does not; else return."""
-    options = [option for declared in all_options().values() for option in options_of(declared).values()]
-    names = {option.flag_word: option.name for option in reversed(options) if not option.argument}
+    names: dict[str, str] = {}
+    for declared in all_options().values():
+        for option in options_of(declared).values():
+            if not option.argument:
+                names.setdefault(option.flag_word, option.name)
     names |= {f"--{name.replace('_', '-')}": name for declared in all_options().values() for name in declared.refused}
-    name, typed = names.get(flag.replace("_", "-")), flag.removeprefix("--").replace("-", "_")
-    if name is not None and (refused := refusal(verb, name, typed)) is not None:
-        raise refused
+    name = names.get(flag.replace("_", "-"))
+    if name is not None:
+        check(verb, [name], typed=flag.removeprefix("--").replace("-", "_"))
 
 
-def check(verb: str, names: Iterable[str]) -> None:
-    """Raise `UsageError` for the first of these options that this verb does not take, but another verb does (see
-    `refusal`).
+def check(verb: str, names: Iterable[str], typed: str = "") -> None:
+    """Raise `UsageError` for the first of these options that this verb does not take, but another verb does.
+
+    typed: as in `refusal`.
     """
     for name in names:
-        if (refused := refusal(verb, name)) is not None:
+        if (refused := refusal(verb, name, typed)) is not None:
             raise refused

@@ -47,6 +47,7 @@ def command_of(verb: str) -> click.Command:
 
     @click.pass_context
     def carry_out(context: click.Context, /, **_parameters: Any) -> None:
+        """Carry out the verb with the options that were typed; its exit code ends the command."""
         module = importlib.import_module(f"harness.cli.{verb}")
         context.exit(module.carry_out(options_typed(context, declared)) or 0)
 
@@ -285,7 +286,10 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
 
 
 def _addressed(typed: str) -> dict[str, Any]:
-    """The judge's model, and its server if it stands behind the model's name."""
+    """The judge's model, and its server if it stands behind the name: MODEL@URL, or MODEL@NAME of a running server.
+
+    `JudgeOptions` refuses an empty model.
+    """
     if typed.startswith("@"):
         return {"model": ""}
     if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:

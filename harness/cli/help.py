@@ -252,14 +252,14 @@ def _server_flag(flag: str) -> str:
     """What `--serve-option` takes in place of a flag of `harness serve`; empty if it has no such flag."""
     from server_launchers.spec import OPTIONS, flag_of
 
-    plain = flag.removeprefix("--")
-    for field, server_option in OPTIONS.items():
-        word, is_switch = flag_of(field), server_option.type is bool
-        if word == flag:
-            return f"{plain}={'true' if is_switch else 'VALUE'}"
-        if is_switch and flag == f"--no-{word[2:]}":
-            return f"{plain[3:]}=false"
-    return "engine-flag=WORD" if flag == "--engine-flag" else ""
+    key = flag.removeprefix("--")
+    if key == "engine-flag":
+        return "engine-flag=WORD"
+    switches = {flag_of(field).removeprefix("--"): option.type is bool for field, option in OPTIONS.items()}
+    if key in switches:
+        return f"{key}={'true' if switches[key] else 'VALUE'}"
+    switched = key.removeprefix("no-")
+    return f"{switched}=false" if switched != key and switches.get(switched) else ""
 
 
 def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:

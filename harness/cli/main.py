@@ -28,9 +28,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of the work."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name; its module is imported now. None if there is none."""
         if cmd_name not in VERBS:
             return None
         if VERBS[cmd_name].options:
@@ -43,6 +45,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names. Raises `click.UsageError` with what stands for a former command."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from harness.cli.other_words import COMMANDS  # few words are no command
 
@@ -52,6 +55,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under the headings of `GROUPS`."""
         width = max(map(len, VERBS))
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
@@ -61,6 +65,15 @@ class LazyGroup(click.Group):
 def _dashed(word: str) -> str:
     """A flag as the help has it: an option may be typed by its name, as messages write it."""
     return word.replace("_", "-")
+
+
+def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
+    """Print the help of every command, whole, and exit, if `--help-all` was typed."""
+    # No other command needs the module before it is imported itself.
+    if typed:
+        from harness.cli.help import show_all
+
+        show_all(ctx, parameter, typed)
 
 
 @click.group(
@@ -77,7 +90,7 @@ def _dashed(word: str) -> str:
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda *given: _show_all(*given),
+    callback=_show_all,
     help="Show the help of every command, with all of its options.",
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version, and the commit where it is known.")
@@ -98,18 +111,10 @@ def cli(ctx: click.Context, version: bool) -> None:
 
 
 def _warn(sentence: str) -> None:
+    """Print a warning."""
     from harness.cli.terminal import warn  # few commands warn
 
     warn(sentence)
-
-
-def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
-    """Print the help of every command, whole, and exit, if `--help-all` was typed."""
-    # No other command needs the module before it is imported itself.
-    if typed:
-        from harness.cli.help import show_all
-
-        show_all(ctx, parameter, typed)
 
 
 def _show_notes(stop: BaseException | None) -> None:

@@ -90,9 +90,10 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
     if report.ended:
         verdict = f"NOT finished, {report.ended}; {verdict}"
     warned = ", ".join(finding.check for finding in report.findings if finding.outcome == "warns")
-    warnings = f"{n['warns']} with a warning" + (f": {warned}" if warned else "")
-    # The names of the checks have commas between them, so that the numbers then have semicolons.
-    counts = ("; " if warned else ", ").join([f"{n['sound']} sound", warnings, f"{n['untested']} could not be tested"])
+    if warned:  # The names of the checks have commas between them, so the numbers have semicolons.
+        counts = f"{n['sound']} sound; {n['warns']} with a warning: {warned}; {n['untested']} could not be tested"
+    else:
+        counts = f"{n['sound']} sound, 0 with a warning, {n['untested']} could not be tested"
     examined = {finding.group for finding in report.findings if finding.outcome != "untested"}
     missing = [name for group, name in EXAMINED.items() if group not in examined]
     return f"{verdict} ({counts})" + (f"; not examined: {', '.join(missing)}" if report.sound and missing else "")

@@ -77,6 +77,7 @@ def look_printer() -> OnLook:
     printed: dict[str, str] = {}
 
     def print_look(standings: Mapping[str, RaceState]) -> None:
+        """Print the lines that have changed."""
         for name, state in standings.items():
             line = f"  {visible(name)}: {_in_words(state)}"
             if state.rounds and printed.get(name) != line:

@@ -38,22 +38,31 @@ class ServeGroup(HelpingGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words. An engine's own command line behind `--`, without an engine before it, is read as ours."""
-        end = args.index("--") if "--" in args else 0
-        if "--" in args and not any(self.get_command(ctx, word) for word in args[:end]):
-            from server_launchers import pasted
-
-            command = pasted.read(args[end + 1 :])
-            if command is None:
-                ctx.fail(
-                    "behind -- stands no command line of vLLM or SGLang (`vllm serve MODEL …`, `python -m "
-                    "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
-                )
-            engine, model, fields, passed = command
-            flags = words_of(fields)
-            ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
-            terminal.note(f"read as: {visible(shlex.join(ours))}")
-            args = [engine, model, *flags, *args[:end], "--", *passed]
+        if "--" in args:
+            end = args.index("--")
+            before, behind = args[:end], args[end + 1 :]
+            if not any(self.get_command(ctx, word) for word in before):
+                args = self._from_engines_words(ctx, before, behind)
         return super().parse_args(ctx, args)
+
+    def _from_engines_words(self, ctx: click.Context, before: list[str], behind: list[str]) -> list[str]:
+        """Our words for an engine's own command line, which are also printed.
+
+        behind: the engine's command line. before: our further words. Raises `click.UsageError` for another program.
+        """
+        from server_launchers import pasted
+
+        command = pasted.read(behind)
+        if command is None:
+            ctx.fail(
+                "behind -- stands no command line of vLLM or SGLang (`vllm serve MODEL …`, `python -m "
+                "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
+            )
+        engine, model, fields, passed = command
+        flags = words_of(fields)
+        ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
+        terminal.note(f"read as: {visible(shlex.join(ours))}")
+        return [engine, model, *flags, *before, "--", *passed]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -128,6 +137,7 @@ class _EngineCommand(Helping):
     """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before `--`; those behind it go to `extra_flags`."""
         # click drops the `--` and mixes the words behind it with its own arguments, so they are cut off before.
         end = args.index("--") if "--" in args else len(args)
         ctx.params["extra_flags"] = tuple(args[end + 1 :])
@@ -159,6 +169,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     """
 
     def serve(**given: Any) -> None:
+        """Start the engine with the flags that were typed."""
         from harness.cli.serve_start import start
 
         start(engine, **given)

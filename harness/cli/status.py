@@ -103,9 +103,10 @@ def look(folder: RunFolder) -> RunStatus:
     scores = RunningScores(folder)
     if progress is not None:
         names = [benchmark.name for benchmark in progress.benchmarks]
-        state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
-        seen = scores.look(names)
-        return RunStatus(run=run, state=state, progress=progress, files=None, scores=seen)
+        state: Any = "paused" if progress.paused else "running"
+        if progress.stopping:
+            state = "ending"
+        return RunStatus(run=run, state=state, progress=progress, files=None, scores=scores.look(names))
     files = on_disk(folder)
     names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
@@ -158,6 +159,7 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
 
 
 def _folder(status: RunStatus) -> RunFolder:
+    """The folder of the run that a status is of."""
     return RunFolder(Path(status.run))
 
 

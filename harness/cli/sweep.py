@@ -90,6 +90,7 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
     warned: Counter[str] = Counter()
 
     def run(settled: Collection[Path]) -> int:
+        """Carry out the cells of the checkpoints that are complete; return the exit code."""
         swept = _carry_out(_plan(options, file).only(settled), warned)
         _say_state(swept, options)
         return _code(swept, options)

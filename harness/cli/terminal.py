@@ -115,7 +115,9 @@ class Terminal(Drawing):
         self._warned = warned
         self.advice: list[str] = []
         self._next_beat = 0.0
+        """Seconds since the start of a server after which its log's last line is printed."""
         self._graded_due = time.monotonic() + GRADED_SECONDS
+        """Monotonic second from which the number of graded samples is printed."""
 
     @property
     def resume_command(self) -> str:

@@ -11,6 +11,7 @@ Show = Callable[[str], None]
 
 
 def _log(sentence: str) -> None:
+    """Hand a warning to Python's logging."""
     import logging
 
     logging.getLogger("harness").warning("%s", sentence)

@@ -163,11 +163,13 @@ def _none(_: str) -> None:
 
 
 def _finite(digits: str) -> float | None:
+    """The number in JSON; None for one that a float cannot hold, such as 1e400."""
     value = float(digits)
     return value if math.isfinite(value) else None
 
 
 def _integer(digits: str) -> int | None:
+    """The whole number in JSON; None for one of too many digits."""
     return int(digits) if len(digits) <= _MAX_DIGITS else None
 
 

@@ -278,6 +278,7 @@ def _open(path: Path, flags: int) -> io.BufferedReader:
 
 
 def _not_a_file_error(kind: int, path: Path) -> OSError:
+    """The error for a path where no regular file stands. kind: as `stat.S_IFMT` gives it."""
     return OSError(errno.EINVAL, f"not a regular file but a {_KINDS.get(kind, 'thing of another kind')}", str(path))
 
 

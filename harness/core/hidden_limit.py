@@ -130,9 +130,13 @@ class ReplyLengths:
     """Counts replies by their length in tokens; it keeps only the last quarter of lengths in memory."""
 
     _n: int = 0
+    """Number of replies."""
     _longest: int = 0
+    """Largest length of any reply, in tokens."""
     _stopped: Counter[int] = field(default_factory=Counter)
+    """Length → number of replies that stopped there; of the last quarter of lengths."""
     _texts: dict[int, set[int]] = field(default_factory=dict)
+    """Length → checksums of these replies: equal texts count once."""
 
     def observe(self, tokens: int, checksum: int, *, stopped: bool) -> None:
         """Count a reply. checksum: as `reply_checksum` gives it. stopped: whether its finish reason is `stop`."""
@@ -151,16 +155,20 @@ class ReplyLengths:
 
     @property
     def _shortest(self) -> int:
+        """The shortest length, in tokens, that is kept."""
         return shortest_kept(self._longest)
 
     @property
     def limit(self) -> HiddenLimit | None:
         """The limit that the lengths suggest; None if they do not suggest any."""
-        longest = self._texts.get(self._longest, ())
-        if self._longest < MIN_TOKENS or len({checksum >> DIGEST_BITS for checksum in longest}) < MIN_TEXT_LENGTHS:
+        texts_at_limit = self._texts.get(self._longest, ())
+        n_text_lengths = len({checksum >> DIGEST_BITS for checksum in texts_at_limit})
+        if self._longest < MIN_TOKENS or n_text_lengths < MIN_TEXT_LENGTHS:
             return None
+        # The first reply of the largest length is no evidence.
         n_others = sum(map(len, self._texts.values())) - 1
-        if agreement_chance(len(longest) - 1, n_others, 1 / (1 + self._longest // 4)) > MAX_CHANCE:
+        n_lengths = 1 + self._longest // 4
+        if agreement_chance(len(texts_at_limit) - 1, n_others, 1 / n_lengths) > MAX_CHANCE:
             return None
         return HiddenLimit(tokens=self._longest, n_at=self._stopped[self._longest], n_samples=self._n)
 

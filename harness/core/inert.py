@@ -37,6 +37,7 @@ def safe_name(name: str) -> str:
     ascii_only = sys.getfilesystemencoding().lower() != "utf-8"
 
     def is_plain(c: str) -> bool:
+        """Whether a character may stand in a file name as it is."""
         if c.isascii():
             return c.isalnum() or c in "._+-"
         return not ascii_only and unicodedata.category(c)[0] in "LMN" and not _IGNORABLE.match(c)

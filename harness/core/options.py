@@ -69,14 +69,17 @@ class Kind(NamedTuple):
 
 
 def _text_as_tuple(value: Any) -> Any:
+    """A single text or path as a list of one; another value stays."""
     return (os.fspath(value),) if isinstance(value, (str, os.PathLike)) else value
 
 
 def _split_commas(value: Any) -> Any:
+    """The parts of a text between its commas, without blanks; another value stays."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 def _number_as_tuple(value: Any) -> Any:
+    """A single number as a list of one; another value stays."""
     return (value,) if isinstance(value, int) else value
 
 
@@ -101,6 +104,7 @@ def _parse_prices(value: Any) -> Any:
 
 
 def _refuse_empty_path(value: Any) -> Any:
+    """A path as text; another value stays. Raises `ValueError` for an empty text."""
     if isinstance(value, str) and not value:
         # An unset variable of a shell gives an empty text, which as a path would mean the current folder.
         raise ValueError("the path is empty")
@@ -108,11 +112,13 @@ def _refuse_empty_path(value: Any) -> Any:
 
 
 def _refuse_empty_paths(value: Any) -> Any:
+    """Paths as a tuple of texts; a single one is a tuple of one. Raises `ValueError` for an empty text."""
     paths = _text_as_tuple(value)
     return tuple(map(_refuse_empty_path, paths)) if isinstance(paths, tuple | list) else paths
 
 
 def _require_file(path: Path) -> Path:
+    """Return `path`. Raises `ValueError` if no file stands there."""
     if not path.is_file():
         raise ValueError("it is a folder; expected a file" if path.is_dir() else "there is no such file")
     return path
@@ -280,6 +286,7 @@ class Option:
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries whose value is not None."""
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -403,16 +410,21 @@ class Options:
         from pydantic_core import core_schema
 
         def from_mapping(value: Any, check: Callable[[Any], Any]) -> Any:
+            """The options of a mapping that the model `check` accepts; a value of the class stays."""
             if isinstance(value, cls):
                 return value
             model = check(value)
             return cls(**{name: getattr(model, name) for name in model.model_fields_set})
 
-        def written(value: Any, info: Any) -> dict[str, Any]:
+        def to_mapping(value: Any, info: Any) -> dict[str, Any]:
+            """The value as a mapping; without the defaults if they, or None, are to be left out."""
             return value.changed if info.exclude_defaults or info.exclude_none else dict(value)
 
-        how = core_schema.plain_serializer_function_ser_schema(written, info_arg=True)
-        return core_schema.no_info_wrap_validator_function(from_mapping, handler(model_of(cls)), serialization=how)
+        return core_schema.no_info_wrap_validator_function(
+            from_mapping,
+            handler(model_of(cls)),
+            serialization=core_schema.plain_serializer_function_ser_schema(to_mapping, info_arg=True),
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: make another with but({name}=…)")
@@ -468,6 +480,7 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
     """
     options = options_of(declared)
     defaults = {name: option.default for name, option in options.items() if name not in given}
+    # A required option, and a mapping that nobody must share, are pydantic's.
     if (
         given.keys() <= options.keys()
         and all(_is_plain(options[name], value) for name, value in given.items())

@@ -19,7 +19,6 @@ Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`, a
 
 from __future__ import annotations
 
-import os
 import tempfile
 import weakref
 import zlib
@@ -34,7 +33,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import disk_error
+from harness.core.files import disk_error, read_at
 
 R = TypeVar("R")
 
@@ -51,8 +50,8 @@ BLOCK_BYTES = 1024 * 1024
 """A block ends with the record that brings it to this many bytes."""
 
 OPEN_BLOCKS = 64
-"""Number of unpacked blocks that are kept, the least recently read going first; a pass in order finds its block among
-them."""
+"""Number of unpacked blocks that are kept; the one that was unpacked first goes first. A pass in order finds its block
+among them."""
 
 OPEN_BYTES = 32 * 1024 * 1024
 """Bytes of the unpacked blocks that are kept; the block read last is kept however long it is."""
@@ -93,24 +92,18 @@ class Spilled:
         """Return `size` bytes from position `begin` on, from memory or the temporary file. Raises `StoreError`."""
         if self._file is None:
             return bytes(memoryview(self._held)[begin : begin + size])
-        parts = []
         try:
-            while size > 0:
-                part = os.pread(self._file.fileno(), size, begin)
-                if not part:
-                    break
-                parts.append(part)
-                begin, size = begin + len(part), size - len(part)
+            return read_at(self._file.fileno(), size, begin)
         except OSError as error:
             where = tempfile.gettempdir()
             raise StoreError(
                 f"cannot read back a temporary file in {where} ({error.strerror or error}): set TMPDIR to a folder on "
                 "another disk and give the command again"
             ) from error
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write all of `data` at the end of the file. Raises `OSError`."""
     while data:  # an unbuffered file may write fewer bytes than it is given
         data = data[file.write(data) :]
 
@@ -175,6 +168,7 @@ class Packed(Sequence[R], Generic[R]):
 
     @property
     def _n_blocks(self) -> int:
+        """Number of blocks that are compressed."""
         return len(self._ends) - 1
 
     @overload

@@ -36,14 +36,14 @@ class GradingOptions(Options):
         int | None, Option("Grading processes. Default: one a core.", under=HEADING, least=1, most=256)
     ] = None
     deadline: Annotated[
-        float | None,
+        float,
         Option(
             "Maximum seconds for grading one answer; an answer that takes longer stays undecided. Default: 2.",
             under=HEADING,
             above=0,
             below=MAX_DEADLINE_SECONDS,
         ),
-    ] = None
+    ] = DEADLINE_SECONDS
     sandbox: Annotated[
         str | None,
         Option(
@@ -98,8 +98,3 @@ class GradingOptions(Options):
     def n_workers(self) -> int:
         """Number of grading processes: the user's, else one for each core."""
         return self.workers or os.cpu_count() or 1
-
-    @property
-    def deadline_s(self) -> float:
-        """Seconds for grading an answer: the user's number, else `DEADLINE_SECONDS`."""
-        return DEADLINE_SECONDS if self.deadline is None else self.deadline

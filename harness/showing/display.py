@@ -126,9 +126,11 @@ class ProgressDisplay:
             self._print(last)
 
     def _scores(self, progress: Progress) -> Scores:
+        """The scores of the progress' benchmarks as far as samples are graded; {} without a folder."""
         return self._running.look([benchmark.name for benchmark in progress.benchmarks]) if self._running else {}
 
     def _print(self, progress: Progress) -> None:
+        """Print one line on standard error."""
         self._printed = progress
         sys.stderr.write(f"{line(progress, self._scores(progress), self._cell)}\n")
         sys.stderr.flush()

@@ -191,20 +191,20 @@ def _bars(progress: Progress, width: int, height: int) -> list[Line]:
     if len(shown) > height:
         shown = sorted(shown, key=lambda benchmark: not (benchmark.in_flight or benchmark.retrying))[:height]
     names = [visible(benchmark.name, 30) for benchmark in shown]
-    room = min(max(map(cells_of, names), default=0), max(8, width // 5))
     counts = [f"{benchmark.done}/{benchmark.total}" for benchmark in shown]
-    counted = max(map(len, counts), default=0)
     notes = [_notes(benchmark) for benchmark in shown]
-    longest = max((sum(len(span.text) for span in note) for note in notes), default=0)
-    cells = min(MAX_BAR_CELLS, width - room - counted - longest - 8)
+    # Widths of the columns: names, counts, notes, and the bar in what is left beside them, percent and blanks.
+    name_cells = min(max(map(cells_of, names), default=0), max(8, width // 5))
+    count_cells = max(map(len, counts), default=0)
+    note_cells = max((sum(len(span.text) for span in note) for note in notes), default=0)
+    bar_cells = min(MAX_BAR_CELLS, width - name_cells - count_cells - note_cells - 8)
     bars: list[Line] = []
     for benchmark, name, count, note in zip(shown, names, counts, notes, strict=True):
-        label = name if cells_of(name) <= room else clip(name, room)
-        label += " " * (room - cells_of(label))
-        bar = [*_bar(benchmark, cells), Span(" ")] if cells >= MIN_BAR_CELLS else []
-        bars.append([
-            Span(f"{label} "), *bar, Span(f"{count:>{counted}} {percent(benchmark.done, benchmark.total):>4}"), *note,
-        ])  # fmt: skip
+        label = name if cells_of(name) <= name_cells else clip(name, name_cells)
+        label += " " * (name_cells - cells_of(label))
+        bar = [*_bar(benchmark, bar_cells), Span(" ")] if bar_cells >= MIN_BAR_CELLS else []
+        done = f"{count:>{count_cells}} {percent(benchmark.done, benchmark.total):>4}"
+        bars.append([Span(f"{label} "), *bar, Span(done), *note])
     return bars
 
 
@@ -225,15 +225,16 @@ def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
     that occurs has at least one column.
     """
     total = max(1, benchmark.total)
-    others = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
-    spans = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in others.items()}
-    # An unfinished bar without another state keeps one empty column, since rounding must not make it look finished.
-    room = cells - 1 if benchmark.done < benchmark.total and not any(spans.values()) else cells
-    while sum(spans.values()) > cells:
-        spans[max(spans, key=lambda kind: spans[kind])] -= 1
-    spans = {"done": min(benchmark.done * cells // total, room - sum(spans.values())), **spans}
-    spans[""] = cells - sum(spans.values())
-    return [Span(_BAR[kind] * n, kind or "rest") for kind, n in spans.items() if n > 0]
+    counts = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
+    columns = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in counts.items()}
+    while sum(columns.values()) > cells:
+        columns[max(columns, key=lambda kind: columns[kind])] -= 1
+    room = cells - sum(columns.values())
+    if benchmark.done < benchmark.total and not any(columns.values()):
+        room -= 1  # One column stays empty: rounding must not make an unfinished bar look finished.
+    done = min(benchmark.done * cells // total, room)
+    columns = {"done": done, **columns, "": cells - done - sum(columns.values())}
+    return [Span(_BAR[kind] * n, kind or "rest") for kind, n in columns.items() if n > 0]
 
 
 def _cut(row: Line, width: int) -> Line:
@@ -326,4 +327,5 @@ def duration(seconds: float) -> str:
 
 
 def _minutes(minutes: int) -> str:
+    """Return `12 min`, or `3 h 05 min` from 100 minutes on."""
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -13,7 +13,6 @@ from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.verifier import RAISED, RULES
-from harness.presets.grading import DEADLINE_SECONDS
 
 
 def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
@@ -40,10 +39,9 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
         round_to_reference=options.round_to_reference,
         whole_reply=options.whole_reply,
     )
-    deadline_s = DEADLINE_SECONDS if options.deadline is None else options.deadline
     verdict = lasting_verdict(
-        reference, response, kind=options.kind, rules=rules, choices=options.choices, deadline_s=deadline_s,
-        with_steps=with_steps,
+        reference, response, kind=options.kind, rules=rules, choices=options.choices,
+        deadline_s=options.deadline, with_steps=with_steps,
     )  # fmt: skip
     return _with_hint(verdict) if verdict.rule.startswith(RAISED) else verdict
 

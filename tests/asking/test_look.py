@@ -12,8 +12,8 @@ import pytest
 
 from harness.asking import servers
 from harness.asking.options.run import RunOptions
-from harness.asking.watching import Watcher
 from harness.core.errors import ServerError, UsageError
+from harness.showing.collecting import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, http, models
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
@@ -43,23 +43,15 @@ def options(*answers: object) -> Iterator[RunOptions]:
         yield RunOptions(base_url=urls, model="m")
 
 
-class Warned(Watcher):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def warn(self, warning: object) -> None:
-        self.said.append(str(warning))
-
-
 DEADLINES_SECONDS = (1.5, 20.0, 80.0)
 """Of a look: a longer one only where a busy machine was late with the answer that has an end."""
 
 
-def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[servers.Looks, Warned]:
+def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[servers.Looks, Collecting]:
     """At servers of which the last lists its models."""
     for seconds in DEADLINES_SECONDS:
         monkeypatch.setattr(servers, "LOOK_S", seconds)
-        watcher = Warned()
+        watcher = Collecting()
         with options(*answers) as run_options, contextlib.suppress(ServerError):
             looks = servers.look_at(servers.find(run_options), run_options, watcher)
             if looks.each[-1].failure is None:
@@ -71,7 +63,7 @@ def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[servers.Loo
 def test_servers_without_an_end_share_one_deadline_and_the_others_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, watcher = look(monkeypatch, *[interim, a_header_now_and_then] * 4, well)
     assert [one.failure is None for one in looks.each] == [False] * 8 + [True]
-    assert len(watcher.said) == 8
+    assert len(watcher.warnings) == 8
 
 
 @pytest.mark.timeout(PATIENCE_SECONDS)
@@ -92,14 +84,16 @@ def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_aske
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
-    watcher = Warned()
+    watcher = Collecting()
     with options(interim, interim) as run_options:
         looks = servers.look_at(servers.find(run_options), run_options, watcher)
         assert [one.failure for one in looks.each] == [None, None]
-        assert all("does not finish its answer" in said and "m is asked all the same" in said for said in watcher.said)
+        assert all(
+            "does not finish its answer" in said and "m is asked all the same" in said for said in watcher.warnings
+        )
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="does not finish its answer"):
-            servers.look_at(servers.find(run_options), run_options, Warned())
+            servers.look_at(servers.find(run_options), run_options, Collecting())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
@@ -109,7 +103,7 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
 
         with FakeServer(answer) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
-            servers.look_at(servers.find(run_options), run_options, Warned())
+            servers.look_at(servers.find(run_options), run_options, Collecting())
             return len(server.requests)
 
     assert counted(2) == counted(2000)
@@ -122,7 +116,7 @@ def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of
     with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
         unnamed = RunOptions(base_url=(server.base_url,))
         reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
-        assert servers.look_at(reached, unnamed, Warned()).model == model
+        assert servers.look_at(reached, unnamed, Collecting()).model == model
 
 
 KEY = "sk-0123456789abcdef"
@@ -161,8 +155,8 @@ def test_a_server_without_a_key_on_every_network_is_warned_of(
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("KEY", "sk-0123456789")
     monkeypatch.setenv("PATH", "")
-    listener = Warned()
+    listener = Collecting()
     spec = ServerSpec(engine="llama_cpp", model=str(tmp_path / "none.gguf"), host=host, api_key_env=key)
     with pytest.raises(ServerError):
         servers.launched(spec, listener)
-    assert ["everybody in the network" in one for one in listener.said] == ([True] if warned else [])
+    assert ["everybody in the network" in one for one in listener.warnings] == ([True] if warned else [])

@@ -13,8 +13,8 @@ import pytest
 
 from harness.asking import prepare
 from harness.asking.options.run import RunOptions
-from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
+from harness.showing.collecting import Collecting
 
 
 def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **options: object) -> list[tuple[str, str]]:
@@ -100,21 +100,17 @@ def test_answers_that_contradict_are_warned_of(tmp_path: Path, rows: list[str], 
 
 def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("question,gold,answer\n1 + 1 = ?,2,3\n2 + 2 = ?,4,4\n2 + 2 = ?,4,4\n", "utf-8")
-    told: list[str] = []
-
-    class Ear(Watcher):
-        def warn(self, sentence: str) -> None:
-            told.append(str(sentence))
-
-    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), Ear())
+    watcher = Collecting()
+    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
+    repeated, doubtful = watcher.warnings
+    assert repeated.startswith("1 of 3 rows is equal to an earlier one")
     assert (
         "the answer is taken from the column answer, although gold may hold it too; name another column by answer_key"
-        in told[1]
+        in doubtful
     )
-    assert told[0].startswith("1 of 3 rows is equal to an earlier one")
-    told.clear()
-    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="gold"), Ear())
-    assert len(told) == 1
+    watcher = Collecting()
+    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="gold"), watcher)
+    assert len(watcher.warnings) == 1
 
 
 CARD = """

@@ -64,6 +64,7 @@ class Measured:
 
 
 def _nth(source: str, number: int) -> tuple[ast.Module, Mutant]:
+    """The syntax tree of a source, and its mutant of this number."""
     tree = ast.parse(source)
     return tree, next(mutant for place, mutant in enumerate(mutants(tree)) if place == number)
 
@@ -78,6 +79,7 @@ def cases_in(checkout: Path, files: Sequence[Path]) -> Iterator[Case]:
 
 
 def _environment(checkout: Path) -> dict[str, str]:
+    """The variables of a process that imports the code of this checkout."""
     return {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -145,6 +147,7 @@ def survivors(checkout: Path, room: str, tests: Sequence[str], n: int, seed: int
             copies.put(Path(shutil.copytree(checkout, Path(folder) / str(number), ignore=LEFT_OUT)))
 
         def tried(case: Case) -> str:
+            """What killed a mutant, tried in a copy that no other thread has; empty if it survived."""
             copy = copies.get()
             try:
                 return killer(case, copy, measured)

@@ -88,10 +88,12 @@ def _below(node: ast.AST, spot: _Spot) -> Iterator[Mutant]:
 
 
 def _into(nodes: list[ast.AST], index: int) -> Callable[[ast.AST], None]:
+    """Return the function that replaces an entry of a list of nodes."""
     return lambda new: nodes.__setitem__(index, new)
 
 
 def _attribute(node: ast.AST, field: str) -> Callable[[ast.AST], None]:
+    """Return the function that replaces a field of a node."""
     return lambda new: setattr(node, field, new)
 
 
@@ -115,6 +117,7 @@ def _of(node: ast.AST, spot: _Spot) -> Iterator[Mutant]:
 
 
 def _is_left_alone(node: ast.AST) -> bool:
+    """Whether neither the node nor those inside it are changed."""
     match node:
         case ast.Assert() | ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
             return True
@@ -135,6 +138,7 @@ def _lines(node: ast.AST, around: tuple[int, int]) -> tuple[int, int]:
 
 
 def _text(node: ast.AST) -> str:
+    """The source of a node in one line, cut at `MAX_TEXT`."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
@@ -241,9 +245,11 @@ def _slices(node: ast.Slice) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _is_number(node: ast.expr) -> bool:
+    """Whether the node is a number, also a negative one."""
     operand = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(operand, ast.Constant)
 
 
 def _plus(node: ast.expr, n: int) -> ast.expr:
+    """The node for `node + n`."""
     return ast.BinOp(node, ast.Add() if n > 0 else ast.Sub(), ast.Constant(abs(n)))

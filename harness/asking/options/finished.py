@@ -9,7 +9,7 @@ from harness.asking.options.command import CommandOptions, prints
 from harness.core.options import Kind, Option, Options
 from harness.core.plugins import extensions
 from harness.core.records import AnswerKind
-from harness.presets.grading import MAX_DEADLINE_SECONDS
+from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 
 
 class MergeOptions(Options):
@@ -195,13 +195,13 @@ class GradeOptions(Options):
         bool, Option("Take the whole reply as the answer, as a card with `whole_reply: true` does.")
     ] = False
     deadline: Annotated[
-        float | None,
+        float,
         Option(
             "Maximum seconds for grading the answer; an answer that takes longer stays undecided. Default: 2.",
             above=0,
             below=MAX_DEADLINE_SECONDS,
         ),
-    ] = None
+    ] = DEADLINE_SECONDS
 
 
 class GradeCommand(GradeOptions, CommandOptions):

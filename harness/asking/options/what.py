@@ -9,6 +9,7 @@ from harness.core.options import ADDRESS, COMMAS, Kind, Option, Options
 
 
 def _shard(value: Any) -> Any:
+    """A shard as text in its canonical spelling; another value stays. Raises `UsageError` for a wrong text."""
     from harness.benchmarks.shards import Shard
 
     return str(Shard.parse(value)) if isinstance(value, str) else value

@@ -18,18 +18,18 @@ def _headers(value: Any) -> Any:
 
     Raises `UsageError`, which never repeats the text: it may hold a key.
     """
-    pairs = []
-    if isinstance(value, str):
-        value = (value,)
-    headers = value.items() if isinstance(value, Mapping) else value or ()
+    refused = UsageError("expected NAME:VALUE", field="header")
+    headers = value.items() if isinstance(value, Mapping) else (value,) if isinstance(value, str) else value or ()
     if not isinstance(headers, Iterable):
-        raise UsageError("expected NAME:VALUE", field="header")
+        raise refused
+    pairs = []
     for header in headers:
-        if not isinstance(header, str) and not (isinstance(header, Sequence) and len(header) == 2):
-            raise UsageError("expected NAME:VALUE", field="header")
-        name, colon, text = header.partition(":") if isinstance(header, str) else (header[0], ":", header[1])
-        if not colon or not isinstance(name, str) or not name.strip() or not isinstance(text, str | Secret):
-            raise UsageError("expected NAME:VALUE", field="header")
+        pair = header.split(":", 1) if isinstance(header, str) else header
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise refused
+        name, text = pair
+        if not isinstance(name, str) or not name.strip() or not isinstance(text, str | Secret):
+            raise refused
         pairs.append((name.strip(), text if isinstance(text, Secret) else Secret(text.strip())))
     return tuple(pairs)
 

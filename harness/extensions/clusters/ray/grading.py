@@ -44,7 +44,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             folder_of_parts.mkdir()
             parts = [folder_of_parts / f"{start}.jsonl" for start, _ in spans]
             arguments = [
-                (str(folder.path), name, span, str(part), grading.deadline_s, grading.fresh)
+                (str(folder.path), name, span, str(part), grading.deadline, grading.fresh)
                 for span, part in zip(spans, parts, strict=True)
             ]
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
