@@ -78,6 +78,7 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
         # 30,420 and either 11 × 1000, since one of the first 20 is out, or 10 × 780, the mean, and 1000 for the last
         assert limits.may_start(1) is is_known
         finish(limits, sent[last], 780)
+        assert not limits.holds_round
         assert limits.may_start(1)
 
 

@@ -101,6 +101,9 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
     assert change is not None
     assert change > 0.5, "who waits for it must not spin"
     assert room(lanes) == []
+    clock.now += 10
+    fail(lanes, clock, 0, "connect")
+    assert lanes.gave_up() is not None, "it was tried after its pause"
 
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
@@ -163,25 +166,14 @@ def test_an_endpoint_that_is_down_keeps_one_thread_however_often_it_is_listed(mo
 @pytest.mark.parametrize(
     ("kind", "status", "probing", "fault"),
     [
-        ("connect", None, False, "endpoint"),
-        ("server", 502, False, "endpoint"),
-        ("server", 503, False, "endpoint"),
-        ("server", 504, False, "endpoint"),
-        ("server", 501, False, "chance"),
-        ("server", 505, False, "chance"),
-        ("timeout", None, True, "endpoint"),
-        ("timeout", None, False, "chance"),
-        ("server", 500, False, "chance"),
-        ("server", None, True, "chance"),
-        ("cut", None, False, "chance"),
-        ("malformed", None, False, "chance"),
-        ("rate_limited", 429, False, "pace"),
-        ("too_long", 400, False, "payload"),
-        ("rejected", 400, False, "payload"),
-        ("runaway", None, False, "payload"),
-        ("refused", 401, False, "run"),
+        ("connect", None, False, "endpoint"), ("server", 502, False, "endpoint"), ("server", 503, False, "endpoint"),
+        ("server", 504, False, "endpoint"), ("server", 501, False, "chance"), ("server", 505, False, "chance"),
+        ("timeout", None, True, "endpoint"), ("timeout", None, False, "chance"), ("server", 500, False, "chance"),
+        ("server", None, True, "chance"), ("cut", None, False, "chance"), ("malformed", None, False, "chance"),
+        ("rate_limited", 429, False, "pace"), ("too_long", 400, False, "payload"),
+        ("rejected", 400, False, "payload"), ("runaway", None, False, "payload"), ("refused", 401, False, "run"),
     ],
-)
+)  # fmt: skip
 def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probing: bool, fault: Fault) -> None:
     assert fault_of(RequestFailed(kind, "no", status=status), probing=probing) == fault
 
@@ -214,7 +206,9 @@ def test_only_endpoints_that_were_never_reached_are_unreachable(
 def test_while_one_probe_is_in_flight_the_session_does_not_give_up() -> None:
     lanes, clock = two()
     for place in range(2):
+        assert lanes.patience_left is None
         fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
+    assert lanes.patience_left == PATIENCE.start_up
     probe = sent(lanes, 0)
     clock.now += PATIENCE.start_up + 1
     assert lanes.gave_up() is None
