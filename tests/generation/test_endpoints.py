@@ -216,11 +216,12 @@ def test_while_one_probe_is_in_flight_the_session_does_not_give_up() -> None:
     assert str(lanes.gave_up()).startswith("no request has been answered for 31 s (http://server0:80/v1: refused; ")
 
 
-@pytest.mark.parametrize(("asked_s", "pause_s"), [(5.0, 5.5), (100.0, 101.0)])
-def test_a_pause_is_a_tenth_longer_than_it_was_asked_for_or_a_second(asked_s: float, pause_s: float) -> None:
-    lanes, clock = two()
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(None, 0.1), (0.5, 0.55), (5.0, 5.5), (100.0, 101.0)])
+def test_a_pause_is_a_tenth_longer_than_it_was_asked_for_or_a_second(asked_s: float | None, pause_s: float) -> None:
+    lanes, clock = two(1, n=1)
     fail(lanes, clock, 0, "rate_limited", after=asked_s)
-    assert at(lanes, 0).pause(clock.now) == pytest.approx(pause_s)
+    (shown,) = lanes.progress()
+    assert (shown.state, shown.failed, shown.wait_s) == ("paused", 1, pytest.approx(pause_s))
 
 
 # -- arrivals ------------------------------------------------------------------------------------------------------
