@@ -445,7 +445,8 @@ def resting(n: int, credit_s: float) -> Pace:
 
 @pytest.mark.parametrize(("credit_s", "n_awake"), [(4.9, 0), (5.1, 1), (14.9, 2), (15.1, 3)])
 def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s: float, n_awake: int) -> None:
-    assert resting(4, credit_s).limit == 1 + n_awake
+    pace = resting(4, credit_s)
+    assert (pace.limit, pace.rest_ends) == (1 + n_awake, pytest.approx(credit_s + 0.17)), "the others rest longer"
 
 
 def test_of_fewer_slots_those_that_rest_go() -> None:

@@ -162,10 +162,10 @@ def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
 def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:
     play = Play(questions=6, concurrency=10)
     first, *others = play.begin()
-    for _ in range(2):
+    for seconds in (10.0, 5.0, 5.0):
         progress = play.dispatcher.progress()
         assert (progress.tokens_per_s_now, progress.eta, progress.oldest and progress.oldest.tokens) == (None, None, 0)
-        play.now += 10.0
+        play.now += seconds
     play.dispatcher.landed(others.pop(), RequestFailed("cut", "reset"))
     for flight in others:
         play.answer(flight, 40)
