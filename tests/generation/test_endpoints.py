@@ -435,8 +435,7 @@ def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_tw
 
 def resting(n: int, credit_s: float) -> Pace:
     """A pace with one request in flight, after `n` others were refused, when their rests are over after `credit_s`."""
-    now = 0.0
-    pace = Pace(n + 1, lambda: now, lambda low, high: high)
+    pace = Pace(n + 1, lambda: 0.0, lambda low, high: high)
     for refusals in [pace.sent() for _ in range(n + 1)][1:]:
         pace.refused(refusals)
     pace.advance(credit_s)
