@@ -88,6 +88,8 @@ def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     for ticket in tickets:
         lanes.failed(ticket, RequestFailed("cut", "reset"))
     assert at(lanes, 0).pause(clock.now) <= PATIENCE.first_wait
+    at(lanes, 1).opens_at = clock.now + 50
+    assert (lanes.next_change() or 50) <= PATIENCE.first_wait, "the first of them"
 
 
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
