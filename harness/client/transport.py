@@ -231,11 +231,13 @@ class Request:
             self._end(self.parser.failure("malformed", f"no reply in HTTP: {error}"))
 
     def on_message_begin(self) -> None:
+        """Note that a response begins. Raises `HttpParserError` if this request has its response already."""
         if self._ended:
             raise httptools.HttpParserError("a second response")
         self._started = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header, by its name in lower case. Raises `HttpParserError` for too many of them."""
         self._head_bytes += len(name) + len(value) + 4
         self._check_head()
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -267,6 +269,7 @@ class Request:
         self.lazy = self._chunked
 
     def on_body(self, body: bytes) -> None:
+        """Read a piece of the body, of an error or of a reply. Raises `RequestFailed` as soon as the request fails."""
         if self._error_body is not None:
             self._error_body += body
             if len(self._error_body) >= MAX_ERROR_BODY_BYTES:
@@ -275,6 +278,7 @@ class Request:
             self.parser.feed(body, self._now)
 
     def on_message_complete(self) -> None:
+        """Note the end of the response, unless it was an interim one."""
         if self._http.get_status_code() >= 200:
             # llhttp knows this only until it begins the next message.
             self._ended, self._reusable = True, self._http.should_keep_alive()

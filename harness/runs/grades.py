@@ -93,10 +93,9 @@ class PartialGrades:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
             name = visible(self._folder.name, MAX_NAME_CHARS)
-            how = "continues"
-            if self._fresh:
-                without = "without --fresh"
-                how = f"{without} continues" if self._n_stored else "begins anew"
+            how = "without --fresh continues" if self._fresh else "continues"
+            if self._fresh and not self._n_stored:
+                how = "begins anew"
             n_stored = f"{count_noun(self._n_stored, 'grade')} {are(self._n_stored)} stored"
             error.add_note(f"{name}: {n_stored}; the same command {how}")
 

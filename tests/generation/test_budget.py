@@ -78,6 +78,7 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
         # 30,420 and either 11 × 1000, since one of the first 20 is out, or 10 × 780, the mean, and 1000 for the last
         assert limits.may_start(1) is is_known
         finish(limits, sent[last], 780)
+        assert not limits.holds_round
         assert limits.may_start(1)
 
 
@@ -87,8 +88,10 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     assert len(sent) == 3, "a prompt of up to 100 tokens and a reply of 100 are 0.003 USD"
     finish(limits, sent[0], 100, prompt=50)
     assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
-    finish(limits, sent[1], None, prompt=None)
-    assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
+    for task in sent[1:]:
+        finish(limits, task, None, prompt=None)
+    spent = "stopped by the budget: at most 0.0085 of 0.01 USD used"
+    assert limits.sentence() == f"{spent}, and the next sample could take 0.003"
 
 
 def test_a_written_part_that_is_sent_again_is_reserved_for_at_the_price_of_prompts() -> None:

@@ -88,6 +88,8 @@ def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     for ticket in tickets:
         lanes.failed(ticket, RequestFailed("cut", "reset"))
     assert at(lanes, 0).pause(clock.now) <= PATIENCE.first_wait
+    at(lanes, 1).opens_at = clock.now + 50
+    assert (lanes.next_change() or 50) <= PATIENCE.first_wait, "the first of them"
 
 
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
@@ -101,6 +103,9 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
     assert change is not None
     assert change > 0.5, "who waits for it must not spin"
     assert room(lanes) == []
+    clock.now += 10
+    fail(lanes, clock, 0, "connect")
+    assert lanes.gave_up() is not None, "it was tried after its pause"
 
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
@@ -163,25 +168,14 @@ def test_an_endpoint_that_is_down_keeps_one_thread_however_often_it_is_listed(mo
 @pytest.mark.parametrize(
     ("kind", "status", "probing", "fault"),
     [
-        ("connect", None, False, "endpoint"),
-        ("server", 502, False, "endpoint"),
-        ("server", 503, False, "endpoint"),
-        ("server", 504, False, "endpoint"),
-        ("server", 501, False, "chance"),
-        ("server", 505, False, "chance"),
-        ("timeout", None, True, "endpoint"),
-        ("timeout", None, False, "chance"),
-        ("server", 500, False, "chance"),
-        ("server", None, True, "chance"),
-        ("cut", None, False, "chance"),
-        ("malformed", None, False, "chance"),
-        ("rate_limited", 429, False, "pace"),
-        ("too_long", 400, False, "payload"),
-        ("rejected", 400, False, "payload"),
-        ("runaway", None, False, "payload"),
-        ("refused", 401, False, "run"),
+        ("connect", None, False, "endpoint"), ("server", 502, False, "endpoint"), ("server", 503, False, "endpoint"),
+        ("server", 504, False, "endpoint"), ("server", 501, False, "chance"), ("server", 505, False, "chance"),
+        ("timeout", None, True, "endpoint"), ("timeout", None, False, "chance"), ("server", 500, False, "chance"),
+        ("server", None, True, "chance"), ("cut", None, False, "chance"), ("malformed", None, False, "chance"),
+        ("rate_limited", 429, False, "pace"), ("too_long", 400, False, "payload"),
+        ("rejected", 400, False, "payload"), ("runaway", None, False, "payload"), ("refused", 401, False, "run"),
     ],
-)
+)  # fmt: skip
 def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probing: bool, fault: Fault) -> None:
     assert fault_of(RequestFailed(kind, "no", status=status), probing=probing) == fault
 
@@ -214,7 +208,9 @@ def test_only_endpoints_that_were_never_reached_are_unreachable(
 def test_while_one_probe_is_in_flight_the_session_does_not_give_up() -> None:
     lanes, clock = two()
     for place in range(2):
+        assert lanes.patience_left is None
         fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
+    assert lanes.patience_left == PATIENCE.start_up
     probe = sent(lanes, 0)
     clock.now += PATIENCE.start_up + 1
     assert lanes.gave_up() is None
@@ -222,11 +218,12 @@ def test_while_one_probe_is_in_flight_the_session_does_not_give_up() -> None:
     assert str(lanes.gave_up()).startswith("no request has been answered for 31 s (http://server0:80/v1: refused; ")
 
 
-@pytest.mark.parametrize(("asked_s", "pause_s"), [(5.0, 5.5), (100.0, 101.0)])
-def test_a_pause_is_a_tenth_longer_than_it_was_asked_for_or_a_second(asked_s: float, pause_s: float) -> None:
-    lanes, clock = two()
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(None, 0.1), (0.5, 0.55), (5.0, 5.5), (100.0, 101.0)])
+def test_a_pause_is_a_tenth_longer_than_it_was_asked_for_or_a_second(asked_s: float | None, pause_s: float) -> None:
+    lanes, clock = two(1, n=1)
     fail(lanes, clock, 0, "rate_limited", after=asked_s)
-    assert at(lanes, 0).pause(clock.now) == pytest.approx(pause_s)
+    (shown,) = lanes.progress()
+    assert (shown.state, shown.failed, shown.wait_s) == ("paused", 1, pytest.approx(pause_s))
 
 
 # -- arrivals ------------------------------------------------------------------------------------------------------
@@ -440,8 +437,7 @@ def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_tw
 
 def resting(n: int, credit_s: float) -> Pace:
     """A pace with one request in flight, after `n` others were refused, when their rests are over after `credit_s`."""
-    now = 0.0
-    pace = Pace(n + 1, lambda: now, lambda low, high: high)
+    pace = Pace(n + 1, lambda: 0.0, lambda low, high: high)
     for refusals in [pace.sent() for _ in range(n + 1)][1:]:
         pace.refused(refusals)
     pace.advance(credit_s)
@@ -450,7 +446,8 @@ def resting(n: int, credit_s: float) -> Pace:
 
 @pytest.mark.parametrize(("credit_s", "n_awake"), [(4.9, 0), (5.1, 1), (14.9, 2), (15.1, 3)])
 def test_each_slot_that_wakes_beside_a_request_in_flight_takes_a_credit(credit_s: float, n_awake: int) -> None:
-    assert resting(4, credit_s).limit == 1 + n_awake
+    pace = resting(4, credit_s)
+    assert (pace.limit, pace.rest_ends) == (1 + n_awake, pytest.approx(credit_s + 0.17)), "the others rest longer"
 
 
 def test_of_fewer_slots_those_that_rest_go() -> None:

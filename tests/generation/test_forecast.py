@@ -162,18 +162,20 @@ def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
 def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:
     play = Play(questions=6, concurrency=10)
     first, *others = play.begin()
-    for _ in range(2):
+    for seconds in (10.0, 5.0, 5.0):
         progress = play.dispatcher.progress()
         assert (progress.tokens_per_s_now, progress.eta, progress.oldest and progress.oldest.tokens) == (None, None, 0)
-        play.now += 10.0
+        play.now += seconds
+    play.dispatcher.landed(others.pop(), RequestFailed("cut", "reset"))
     for flight in others:
         play.answer(flight, 40)
     first.arriving.count = lambda: 4
-    play.dispatcher.drain("enough", grace=5.0)
     progress = play.dispatcher.progress()
-    assert (progress.arrived, progress.tokens_per_s, progress.tokens_per_s_now) == (364, 18.2, 36.4)
-    assert progress.eta == pytest.approx(36 / 36.4), "of the one in flight; two samples are not asked any more"
-    assert progress.spent == Spent(9 * TEMPLATE_TOKENS, 360, 9), "nobody stated or counted the prompts"
+    assert (progress.arrived, progress.tokens_per_s, progress.tokens_per_s_now) == (324, 16.2, 32.4)
+    assert progress.eta == pytest.approx((36 + 40 + 80) / 32.4), "of those in flight, cut, and not asked yet"
+    assert progress.spent == Spent(8 * TEMPLATE_TOKENS, 320, 8), "nobody stated or counted the prompts"
+    play.dispatcher.drain("enough", grace=5.0)
+    assert play.dispatcher.progress().eta == pytest.approx(36 / 32.4)
     assert first.lane.token_s == pytest.approx(0.5)
     for seconds, grace in ((2.0, 3.0), (4.0, 0.0)):
         play.now += seconds

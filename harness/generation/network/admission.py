@@ -49,7 +49,7 @@ class Admission:
         self._stopped = Event()
 
     def changed(self) -> list[Endpoint] | None:
-        """The endpoints that may be asked from now on; None if they are those of the last call."""
+        """The endpoints that may be asked from now on; None if they are those of the last call, or none."""
         try:
             listed = None if self._file is None else self._file.changed()
         except UsageError as error:
