@@ -87,19 +87,11 @@ def _long_prompt_check(subject: Subject) -> Seen:
     Two short prompts give the tokens per word and the speed of reading; a slow server gets a shorter prompt, unless
     the context to try was stated by the user.
     """
-    stated = subject.context or subject.server.context
     begun = time.monotonic()
     tokens_by_words = _tokens_by_words(subject)
-    in_time = (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6) * SECONDS
+    target = _target(subject, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6))
     # Without counts, a template of usual length and one token a word are assumed.
     n_empty, per_word = tokens_by_words or (64.0, 1.0)
-    # The length of the prompt: as long as the context to try; without one, a slow server gets a shorter prompt.
-    if subject.context:
-        target: float = subject.context - ROOM - RECALL_TOKENS
-    else:
-        longest = min(stated or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
-        # `in_time` counts words, which are about as many as tokens.
-        target = min(longest, max(MIN_TOKENS, in_time))
     while True:
         # The sentence of each code word takes some five or six tokens.
         words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
@@ -109,7 +101,8 @@ def _long_prompt_check(subject: Subject) -> Seen:
             break
         except Refused as refused:
             # Where no context is known, the first prompt may be too long.
-            if stated is not None or target <= MIN_TOKENS or refused.status == 0:
+            is_known = subject.context is not None or subject.server.context is not None
+            if is_known or target <= MIN_TOKENS or refused.status == 0:
                 return spoils(sent, f"refused: {quoted(refused.sentence)}")
             target = max(MIN_TOKENS, target / 2)
     n = _count(answer)
@@ -125,6 +118,17 @@ def _long_prompt_check(subject: Subject) -> Seen:
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")
     return sound(sent, f"{got}; {how}")
+
+
+def _target(subject: Subject, words_a_second: float) -> float:
+    """The length of the long prompt in tokens: as long as the context to try, if the user stated one; else at most
+    `MAX_TOKENS`, and what the server reads in `SECONDS`.
+    """
+    if subject.context:
+        return subject.context - ROOM - RECALL_TOKENS
+    longest = min(subject.server.context or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
+    # Words are about as many as tokens.
+    return min(longest, max(MIN_TOKENS, words_a_second * SECONDS))
 
 
 def _stated(subject: Subject) -> str:

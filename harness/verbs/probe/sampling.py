@@ -24,6 +24,9 @@ simulated servers whose logits a batch moves by 0.02, none gave eight different 
 MAX_SWAPPED_NATS = 0.2
 """Rounding in a batch may swap tokens that are nearly equally likely, but moves them by less than this, in nats."""
 
+MAX_NUCLEUS = 0.33
+"""A little more than the top_p of 0.3 that is asked for, since batching may move the cut-off by a token."""
+
 NEAR = 1.25
 """Batching changes probabilities slightly: a token whose probability is within this factor of the cut-off may be kept
 or dropped.
@@ -72,22 +75,16 @@ def core(listed: Mapping[str, float]) -> dict[str, float]:
     return {token: value for token, value in listed.items() if value >= least}
 
 
-def _nucleus(mass: float) -> Callable[[list[float]], float]:
-    """Return a function that finds, of all probabilities in falling order, the smallest inside the nucleus: the
-    likeliest tokens that together have the probability `mass` (top_p).
-
-    mass: a little more than asked for, since batching may move the cut-off by a token.
+def _end_of_nucleus(ps: list[float]) -> float:
+    """The smallest of these probabilities, which fall, that is inside the nucleus: the likeliest tokens that together
+    have the probability `MAX_NUCLEUS`.
     """
-
-    def smallest_inside(ps: list[float]) -> float:
-        return next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= mass), ps[-1])
-
-    return smallest_inside
+    return next((p for p, total in zip(ps, accumulate(ps), strict=True) if total >= MAX_NUCLEUS), ps[-1])
 
 
 CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (
     ("top_k", 2, lambda ps: ps[min(1, len(ps) - 1)]),
-    ("top_p", 0.3, _nucleus(0.33)),
+    ("top_p", 0.3, _end_of_nucleus),
     ("min_p", 0.5, lambda ps: ps[0] / 2),
 )
 """Each cut that is tested: (field, value, function). The function takes all probabilities in falling order and returns

@@ -157,7 +157,9 @@ Text = Callable[[CellResult, int, Notes], str]
 """Makes the text of a scored cell from (its result, k, the footnotes)."""
 
 Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
-"""Takes one of the comparisons of (a cell with published numbers, metric, suite): a function of `beside`."""
+"""Returns the comparison to show, for (a cell's comparisons with published numbers, a metric, the suite's address): a
+function of `harness.scoring.beside`.
+"""
 
 COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
     {
