@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from server_launchers.machine import processes
@@ -53,29 +55,18 @@ def engine_processes() -> list[int]:
     """
     library = re.compile(rf"{re.escape(str(environments.folder()))}/[^/\n]+/lib/")
     pids = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and processes.start_of(int(entry.name)) is not None:
-            try:
-                mapped = (entry / "maps").read_text()
-            except OSError:
-                continue
-            if library.search(mapped) and not of_another_session(int(entry.name)):
-                pids.append(int(entry.name))
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError):  # gone since the listing
+            if library.search(Path(f"/proc/{process.pid}/maps").read_text()) and not of_another_session(process):
+                pids.append(process.pid)
     return pids
 
 
-def of_another_session(pid: int) -> bool:
-    """Whether the guard that keeps this process keeps its state in another session's temporary folder."""
+def of_another_session(process: psutil.Process) -> bool:
+    """Whether another session's state folder stands in the environment of this process, or of what started it."""
     session = Path(os.environ["HARNESS_STATE"]).parent
-    try:
-        while pid > 1:
-            entry = Path("/proc") / str(pid)
-            if b"server_launchers.keeping.guard" in (entry / "cmdline").read_bytes():
-                variables = dict(
-                    variable.partition(b"=")[::2] for variable in (entry / "environ").read_bytes().split(b"\0")
-                )
-                return session not in Path(os.fsdecode(variables.get(b"HARNESS_STATE", b"/"))).parents
-            pid = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        pass
+    with contextlib.suppress(psutil.Error):
+        for started_by in (process, *process.parents()):
+            if folder := started_by.environ().get("HARNESS_STATE"):
+                return session not in Path(folder).parents
     return False
