@@ -44,9 +44,12 @@ class Limits(Budget):
         super().__init__(settings, rows, self.billing, Account(), self.flights)
 
 
-def budget(max_tokens: int | None = None, rounds: int = 4, **limits: object) -> Limits:
-    """Of a session of ten questions."""
-    benchmarks = {"sums": BenchmarkSettings(samples=rounds, sampling=Sampling(max_tokens=max_tokens))}
+def budget(*max_tokens: int | None, rounds: int = 4, **limits: object) -> Limits:
+    """Of a session of ten questions. max_tokens: of its benchmark, and of others that are done."""
+    benchmarks = {
+        name: BenchmarkSettings(samples=rounds, sampling=Sampling(max_tokens=most))
+        for name, most in zip(("sums", "done"), max_tokens, strict=False)
+    }
     settings: RunSettings = replace(run_settings(Path("nowhere")), benchmarks=benchmarks, **limits)  # type: ignore[arg-type]
     return Limits(settings, [Owed("sums", f"q{n}", tuple(range(rounds))) for n in range(10)])
 
@@ -80,6 +83,13 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
         finish(limits, sent[last], 780)
         assert not limits.holds_round
         assert limits.may_start(1)
+
+
+def test_where_one_benchmark_has_no_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
+    limits = budget(None, 1000, budget_tokens=500)
+    (first,) = send(limits, 64)
+    finish(limits, first, 27)
+    assert len(send(limits, 64)) == 17
 
 
 def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:

@@ -24,6 +24,7 @@ from harness.scoring.published.value import PublishedScore, Source
 from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally
+from harness.scoring.uncertainty import sampling_error
 from tests.scoring.graded import graded
 
 
@@ -96,7 +97,9 @@ def test_copies_count_as_the_samples_that_are_independent() -> None:
     result, plain = compare_runs(*copied), compare_runs(*whole)
     assert (result.sampling_error, result.p_sampling) == pytest.approx((plain.sampling_error, plain.p_sampling))
     assert (result.difference.at_most, plain.difference.at_most) == (True, False)
-    assert compare_runs((copied[0][0], whole[0][1]), whole[1]).difference.at_most, "one question with copies is enough"
+    one_copied = copied[0][0], whole[0][1]
+    assert compare_runs(one_copied, whole[1]).difference.at_most, "one question with copies is enough"
+    assert sampling_error(one_copied).error is None
     pairs = [RunPair(run="run", baseline="base", paired=paired) for paired in (result, plain)]
     noted = [paired_table({"b": "base"}, [pair]).notes for pair in pairs]
     assert [AT_MOST in notes for notes in noted] == [True, False], "the footnote names copies as a reason, too"
