@@ -177,16 +177,15 @@ def _repeats(repeats: int, n_questions: int) -> int:
 )
 def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often the sampling interval holds the mean of the chances; the note is its width beside the normal one."""
-    for n_questions in QUESTIONS:
-        for n in SAMPLES:
-            rates = []
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, _repeats(repeats, n_questions))
-                correct, counts = draw(rng, chances, n), np.full(n_questions, float(n))
-                normal = 2 * Z_95 * np.sqrt(np.nan_to_num(stats.sampling_variance_of_mean(correct, counts)))
-                limits = stats.sampling_limits(correct, counts)
-                rates.append(covered(limits, chances.mean(axis=-1), width=normal))
-            yield Row(f"{n_questions} × {n}", rates)
+    for n_questions, n in itertools.product(QUESTIONS, SAMPLES):
+        rates = []
+        for cell in cells(n_questions):
+            chances = cell.chances(rng, _repeats(repeats, n_questions))
+            correct, counts = draw(rng, chances, n), np.full(n_questions, float(n))
+            normal = 2 * Z_95 * np.sqrt(np.nan_to_num(stats.sampling_variance_of_mean(correct, counts)))
+            limits = stats.sampling_limits(correct, counts)
+            rates.append(covered(limits, chances.mean(axis=-1), width=normal))
+        yield Row(f"{n_questions} × {n}", rates)
 
 
 @table(
@@ -197,31 +196,29 @@ def sampling(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 )
 def question(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often the question interval holds the distribution's mean; the note is its width beside the normal one."""
-    for n_questions in QUESTIONS:
-        for n in SAMPLES:
-            rates = []
-            for cell in cells(n_questions):
-                values = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n) / n
-                normal = 2 * t_factor(n_questions - 1) * np.sqrt(values.var(axis=-1, ddof=1) / n_questions)
-                rates.append(covered(stats.question_limits(values), cell.accuracy, width=normal))
-            yield Row(f"{n_questions} × {n}", rates)
+    for n_questions, n in itertools.product(QUESTIONS, SAMPLES):
+        rates = []
+        for cell in cells(n_questions):
+            values = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n) / n
+            normal = 2 * t_factor(n_questions - 1) * np.sqrt(values.var(axis=-1, ddof=1) / n_questions)
+            rates.append(covered(stats.question_limits(values), cell.accuracy, width=normal))
+        yield Row(f"{n_questions} × {n}", rates)
 
 
 @table("fixed", "Sampling interval, sets in which 1, 2, 5 or half of the questions vary", least=MIN_COVERAGE)
 def fixed_sets(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """The sampling interval on sets made to be hard, in which a few questions have all of the variance."""
-    for n_questions in (30, 198):
-        for n in (2, 4, 16, 64):
-            rates = []
-            for odd in (1, 2, 5, n_questions // 2):
-                for p in (0.005, 0.02, 0.1, 0.5):
-                    for rest in (0.0, 1.0):
-                        chances = np.full(n_questions, rest)
-                        chances[:odd] = p if rest == 0 else 1 - p
-                        correct = draw(rng, np.broadcast_to(chances, (repeats, n_questions)), n)
-                        limits = stats.sampling_limits(correct, np.full(n_questions, float(n)))
-                        rates.append(covered(limits, float(chances.mean())))
-            yield Row(f"{n_questions} × {n}", rates)
+    for n_questions, n in itertools.product((30, 198), (2, 4, 16, 64)):
+        rates = []
+        for odd in (1, 2, 5, n_questions // 2):
+            for p in (0.005, 0.02, 0.1, 0.5):
+                for rest in (0.0, 1.0):
+                    chances = np.full(n_questions, rest)
+                    chances[:odd] = p if rest == 0 else 1 - p
+                    correct = draw(rng, np.broadcast_to(chances, (repeats, n_questions)), n)
+                    limits = stats.sampling_limits(correct, np.full(n_questions, float(n)))
+                    rates.append(covered(limits, float(chances.mean())))
+        yield Row(f"{n_questions} × {n}", rates)
 
 
 @table("half_rounds", "Sampling interval, while a second or third round is under way", least=MIN_COVERAGE)
@@ -229,19 +226,18 @@ def half_rounds(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """The sampling interval of a run that is scored while its second or third round is under way; also with
     questions that are all alike.
     """
-    for n_questions in (30, 198):
-        for done in (1, 2):
-            rates = []
-            for further in (1, 2, n_questions // 10, n_questions // 3, 2 * n_questions // 3, n_questions - 1):
-                counts = np.full(n_questions, done)
-                counts[:further] += 1
-                for cell in cells(n_questions):
-                    alike = np.full((_repeats(repeats, n_questions), n_questions), cell.accuracy)
-                    for chances in (cell.chances(rng, len(alike)), alike):
-                        correct = rng.binomial(counts, chances).astype(float)
-                        limits = stats.sampling_limits(correct, np.broadcast_to(counts.astype(float), correct.shape))
-                        rates.append(covered(limits, chances.mean(axis=-1)))
-            yield Row(f"{n_questions} × {done} to {done + 1}", rates)
+    for n_questions, done in itertools.product((30, 198), (1, 2)):
+        rates = []
+        for further in (1, 2, n_questions // 10, n_questions // 3, 2 * n_questions // 3, n_questions - 1):
+            counts = np.full(n_questions, done)
+            counts[:further] += 1
+            for cell in cells(n_questions):
+                alike = np.full((_repeats(repeats, n_questions), n_questions), cell.accuracy)
+                for chances in (cell.chances(rng, len(alike)), alike):
+                    correct = rng.binomial(counts, chances).astype(float)
+                    limits = stats.sampling_limits(correct, np.broadcast_to(counts.astype(float), correct.shape))
+                    rates.append(covered(limits, chances.mean(axis=-1)))
+        yield Row(f"{n_questions} × {done} to {done + 1}", rates)
 
 
 @table("clusters", "Question interval by clusters", least=MIN_COVERAGE, note="% covered without clusters")
@@ -320,26 +316,25 @@ def copied(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """The sampling interval where some samples of every question have the same long text; such copies count as
     one sample.
     """
-    for n_questions in (30, 198):
-        for n in (8, 64):
-            for share in COPY_SHARES:
-                rates = []
-                k = max(2, round(share * n))
-                texts = [
-                    reply_checksum(f"{number if number % n >= k else number // n} " * 1000)
-                    for number in range(n_questions * n)
-                ]
-                question = np.repeat(np.arange(n_questions, dtype=np.uint32), n)
-                equal = copies_among(question, np.array(texts), n_questions)
-                assert equal is not None
-                counts = equal[1]
-                for cell in cells(n_questions):
-                    chances = cell.chances(rng, max(200, _repeats(repeats, n_questions) // 4))
-                    right = draw(rng, chances, n - k) + k * draw(rng, chances, 1)
-                    plain = covered(stats.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1))
-                    limits = stats.sampling_limits(right * counts / n, counts)
-                    rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
-                yield Row(f"{n_questions} × {n}, {100 * share:g} %", rates)
+    for n_questions, n in itertools.product((30, 198), (8, 64)):
+        for share in COPY_SHARES:
+            rates = []
+            k = max(2, round(share * n))
+            texts = [
+                reply_checksum(f"{number if number % n >= k else number // n} " * 1000)
+                for number in range(n_questions * n)
+            ]
+            question = np.repeat(np.arange(n_questions, dtype=np.uint32), n)
+            equal = copies_among(question, np.array(texts), n_questions)
+            assert equal is not None
+            counts = equal[1]
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, max(200, _repeats(repeats, n_questions) // 4))
+                right = draw(rng, chances, n - k) + k * draw(rng, chances, 1)
+                plain = covered(stats.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1))
+                limits = stats.sampling_limits(right * counts / n, counts)
+                rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
+            yield Row(f"{n_questions} × {n}, {100 * share:g} %", rates)
 
 
 # pass@k, pass^k, maj@k
@@ -363,38 +358,38 @@ def of_draws(n: int, k: int, least: int) -> Array:
 @table("over-k", 'Sampling interval of pass@k and pass^k (beyond half of the samples: "at most")', least=MIN_COVERAGE)
 def over_k(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """The sampling interval of pass@k and pass^k, for k up to half of the samples, and beyond ("at most")."""
-    for n_questions in (30, 198):
-        for n, k in ((4, 2), (8, 2), (8, 4), (16, 8), (64, 8), (64, 32), (4, 4), (8, 6), (16, 16), (64, 48)):
-            rates, half = [], 2 * k <= n
-            tables = [of_draws(n, k, least) for least in (1, k)]
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, _repeats(repeats, n_questions))
-                right = draw(rng, chances, n).astype(int)
-                for table, truth in zip(tables, (1 - (1 - chances) ** k, chances**k), strict=True):
-                    drawn = table[right]
-                    mean, variance = drawn[..., 0].mean(axis=-1), drawn[..., 1].sum(axis=-1) / n_questions**2
-                    if half:
-                        limits = stats.draw_limits(mean, variance, n_questions, n_questions * n / k)
-                    else:
-                        limits = stats.draw_limits(mean, np.full_like(mean, np.nan), n_questions, n_questions)
-                    rates.append(covered(limits, truth.mean(axis=-1)))
-            yield Row(f"{n_questions} × {n}, k = {k}", rates)
+    for n_questions, (n, k) in itertools.product(
+        (30, 198), ((4, 2), (8, 2), (8, 4), (16, 8), (64, 8), (64, 32), (4, 4), (8, 6), (16, 16), (64, 48))
+    ):
+        rates, half = [], 2 * k <= n
+        tables = [of_draws(n, k, least) for least in (1, k)]
+        for cell in cells(n_questions):
+            chances = cell.chances(rng, _repeats(repeats, n_questions))
+            right = draw(rng, chances, n).astype(int)
+            for table, truth in zip(tables, (1 - (1 - chances) ** k, chances**k), strict=True):
+                drawn = table[right]
+                mean, variance = drawn[..., 0].mean(axis=-1), drawn[..., 1].sum(axis=-1) / n_questions**2
+                if half:
+                    limits = stats.draw_limits(mean, variance, n_questions, n_questions * n / k)
+                else:
+                    limits = stats.draw_limits(mean, np.full_like(mean, np.nan), n_questions, n_questions)
+                rates.append(covered(limits, truth.mean(axis=-1)))
+        yield Row(f"{n_questions} × {n}, k = {k}", rates)
 
 
 @table("over-k-questions", "Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", least=MIN_COVERAGE)
 def over_k_questions(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """The question interval of pass@k and pass^k, at every k."""
-    for n_questions in (30, 198):
-        for n, k in ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64)):
-            rates = []
-            tables = [of_draws(n, k, least)[:, 0] for least in (1, k)]
-            for cell in cells(n_questions):
-                truth = cell.chances(rng, 200_000 // n_questions)
-                right = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n).astype(int)
-                for table, mean in zip(tables, ((1 - (1 - truth) ** k).mean(), (truth**k).mean()), strict=True):
-                    if 0.015 < mean < 0.985:
-                        rates.append(covered(stats.question_limits(table[right]), float(mean)))
-            yield Row(f"{n_questions} × {n}, k = {k}", rates)
+    for n_questions, (n, k) in itertools.product((30, 198), ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64))):
+        rates = []
+        tables = [of_draws(n, k, least)[:, 0] for least in (1, k)]
+        for cell in cells(n_questions):
+            truth = cell.chances(rng, 200_000 // n_questions)
+            right = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n).astype(int)
+            for table, mean in zip(tables, ((1 - (1 - truth) ** k).mean(), (truth**k).mean()), strict=True):
+                if 0.015 < mean < 0.985:
+                    rates.append(covered(stats.question_limits(table[right]), float(mean)))
+        yield Row(f"{n_questions} × {n}, k = {k}", rates)
 
 
 TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
@@ -502,15 +497,16 @@ def published(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     decimal. n, m: samples a question behind the run and behind the published score. The note of a cell: how often a run
     of a model that is 3 points better is called incompatible.
     """
-    for n_questions in (30, 198, 500):
-        for n, m in ((1, 1), (4, 1), (4, 4), (16, 4), (16, 64), (64, 1), (64, 64)):
-            rates = []
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, _repeats(repeats, n_questions))
-                rates.append(_published_alarms(rng, chances, chances, n, m))
-                better = np.clip(chances + 0.03, 0, 1)
-                rates[-1] = rates[-1]._replace(note=100 * _published_alarms(rng, better, chances, n, m).rate)
-            yield Row(f"{n_questions} × {n} v {m}", rates)
+    for n_questions, (n, m) in itertools.product(
+        (30, 198, 500), ((1, 1), (4, 1), (4, 4), (16, 4), (16, 64), (64, 1), (64, 64))
+    ):
+        rates = []
+        for cell in cells(n_questions):
+            chances = cell.chances(rng, _repeats(repeats, n_questions))
+            rates.append(_published_alarms(rng, chances, chances, n, m))
+            better = np.clip(chances + 0.03, 0, 1)
+            rates[-1] = rates[-1]._replace(note=100 * _published_alarms(rng, better, chances, n, m).rate)
+        yield Row(f"{n_questions} × {n} v {m}", rates)
 
 
 def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: int, m: int) -> Rate:
@@ -538,30 +534,29 @@ def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: i
 @table("published-pass", "Published pass@k of the same model called not compatible", most=MAX_ALARMS)
 def published_pass(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often a run is called incompatible with a published pass@k of the same model."""
-    for n_questions in (30, 198):
-        for n, m, k in ((16, 8, 8), (64, 8, 8), (64, 64, 8), (8, 8, 8)):
-            table, spread = of_draws(n, k, 1).T
-            theirs = of_draws(m, k, 1)[:, 0]
-            rates = []
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, _repeats(repeats, n_questions))
-                right = draw(rng, chances, n).astype(int)
-                printed = np.round(theirs[draw(rng, chances, m).astype(int)].mean(axis=-1), 3)
-                measurable = 2 * k <= n
-                values, spreads = table[right], spread[right]
-                single = (values * (1 - values) + spreads).mean(axis=-1)
-                variance = stats_differences.published_variance(
-                    values.mean(axis=-1),
-                    spreads.sum(axis=-1) / n_questions**2 if measurable else np.full(len(right), math.nan),
-                    np.asarray(n_questions * (n / k if measurable else 1.0)),
-                    printed,
-                    np.asarray(n_questions * m / k),
-                    0.001,
-                    single if measurable else np.full(len(right), math.nan),
-                )
-                alarms = np.abs(values.mean(axis=-1) - printed) > Z_95 * np.sqrt(variance)
-                rates.append(Rate(float(alarms.mean()), alarms.size))
-            yield Row(f"{n_questions} × {n} v {m}, k = {k}", rates)
+    for n_questions, (n, m, k) in itertools.product((30, 198), ((16, 8, 8), (64, 8, 8), (64, 64, 8), (8, 8, 8))):
+        table, spread = of_draws(n, k, 1).T
+        theirs = of_draws(m, k, 1)[:, 0]
+        rates = []
+        for cell in cells(n_questions):
+            chances = cell.chances(rng, _repeats(repeats, n_questions))
+            right = draw(rng, chances, n).astype(int)
+            printed = np.round(theirs[draw(rng, chances, m).astype(int)].mean(axis=-1), 3)
+            measurable = 2 * k <= n
+            values, spreads = table[right], spread[right]
+            single = (values * (1 - values) + spreads).mean(axis=-1)
+            variance = stats_differences.published_variance(
+                values.mean(axis=-1),
+                spreads.sum(axis=-1) / n_questions**2 if measurable else np.full(len(right), math.nan),
+                np.asarray(n_questions * (n / k if measurable else 1.0)),
+                printed,
+                np.asarray(n_questions * m / k),
+                0.001,
+                single if measurable else np.full(len(right), math.nan),
+            )
+            alarms = np.abs(values.mean(axis=-1) - printed) > Z_95 * np.sqrt(variance)
+            rates.append(Rate(float(alarms.mean()), alarms.size))
+        yield Row(f"{n_questions} × {n} v {m}, k = {k}", rates)
 
 
 @table(
@@ -571,21 +566,20 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often two runs of one model are found to differ on the same questions; the note is how often the
     interval holds the difference to another model.
     """
-    for n_questions in (30, 198, 500):
-        for n, m in ((1, 1), (2, 2), (4, 4), (64, 64), (64, 4), (64, 1)):
-            rates = []
-            for cell in cells(n_questions):
-                size = _repeats(repeats, n_questions)
-                chances, others = cell.chances(rng, size), cell.chances(rng, size)
-                counts, other_counts = np.full(n_questions, float(n)), np.full(n_questions, float(m))
-                ours, same = draw(rng, chances, n), draw(rng, chances, m)
-                variance = stats_differences.score_variance(ours, counts, same, other_counts)
-                z = (ours / n - same / m).mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
-                theirs = draw(rng, others, m)
-                limits = stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts)
-                cover = covered(limits, (chances - others).mean(axis=-1)).rate
-                rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
-            yield Row(f"{n_questions} × {n} v {m}", rates)
+    for n_questions, (n, m) in itertools.product((30, 198, 500), ((1, 1), (2, 2), (4, 4), (64, 64), (64, 4), (64, 1))):
+        rates = []
+        for cell in cells(n_questions):
+            size = _repeats(repeats, n_questions)
+            chances, others = cell.chances(rng, size), cell.chances(rng, size)
+            counts, other_counts = np.full(n_questions, float(n)), np.full(n_questions, float(m))
+            ours, same = draw(rng, chances, n), draw(rng, chances, m)
+            variance = stats_differences.score_variance(ours, counts, same, other_counts)
+            z = (ours / n - same / m).mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
+            theirs = draw(rng, others, m)
+            limits = stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts)
+            cover = covered(limits, (chances - others).mean(axis=-1)).rate
+            rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
+        yield Row(f"{n_questions} × {n} v {m}", rates)
 
 
 FEW_SAMPLES = (
@@ -742,18 +736,17 @@ def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often two models that are equally good over all questions of the kind are found to differ on other
     questions.
     """
-    for n_questions in (30, 198, 500):
-        for n in (1, 4, 64):
-            rates = []
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, _repeats(repeats, n_questions))
-                prior_a, prior_b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
-                others = rng.beta(prior_a + 10 * chances, prior_b + 10 * (1 - chances))
-                gaps = draw(rng, chances, n) / n - draw(rng, others, n) / n
-                limits = stats_differences.question_difference(gaps).limits
-                outside = (limits.low > 0) | (limits.high < 0)
-                rates.append(Rate(float(outside.mean()), outside.size))
-            yield Row(f"{n_questions} × {n}", rates)
+    for n_questions, n in itertools.product((30, 198, 500), (1, 4, 64)):
+        rates = []
+        for cell in cells(n_questions):
+            chances = cell.chances(rng, _repeats(repeats, n_questions))
+            prior_a, prior_b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
+            others = rng.beta(prior_a + 10 * chances, prior_b + 10 * (1 - chances))
+            gaps = draw(rng, chances, n) / n - draw(rng, others, n) / n
+            limits = stats_differences.question_difference(gaps).limits
+            outside = (limits.low > 0) | (limits.high < 0)
+            rates.append(Rate(float(outside.mean()), outside.size))
+        yield Row(f"{n_questions} × {n}", rates)
 
 
 TWIN_SETS = (
