@@ -84,19 +84,20 @@ class MemberStart(msgspec.Struct, frozen=True):
     argv: list[str]
     environment: dict[str, str]
     folder: str
+    log: str
+    """Path of the file for its output."""
 
 
-class Orders(msgspec.Struct, frozen=True):
+class GuardOrders(msgspec.Struct, frozen=True):
     """What the guard is told when it begins.
 
-    path: the state file. starts, logs: one for each member of `state`. restarts: how often a member may be started
-    again. secrets: texts that no log may contain.
+    path: the state file. starts: one for each member of `state`. restarts: how often a member may be started again.
+    secrets: texts that no log may contain.
     """
 
     path: str
     state: ServerState
     starts: list[MemberStart]
-    logs: list[str]
     restarts: int
     secrets: list[str]
 
@@ -251,14 +252,13 @@ class Guard:
     the bytes on the lifeline since its last line end.
     """
 
-    def __init__(self, orders: Orders, rest: bytes) -> None:
+    def __init__(self, orders: GuardOrders, rest: bytes) -> None:
         self._path = Path(orders.path)
         self.state = orders.state
         self._restarts = orders.restarts
-        logs = [LogFile(Path(log), orders.secrets) for log in orders.logs]
         self.members = [
-            Member(state, start, log, f"{self.state.mark}:{index}")
-            for index, (state, start, log) in enumerate(zip(self.state.members, orders.starts, logs, strict=True))
+            Member(state, start, LogFile(Path(start.log), orders.secrets), f"{self.state.mark}:{index}")
+            for index, (state, start) in enumerate(zip(self.state.members, orders.starts, strict=True))
         ]
         self.selector = selectors.DefaultSelector()
         self.parent: int | None = os.getppid()
@@ -498,7 +498,7 @@ def main() -> int:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     config, _, rest = line.partition(b"\n")
     # Not by msgspec alone, which refuses what is no UTF-8: a variable may hold any bytes.
-    return Guard(msgspec.convert(json.loads(config), Orders), rest).run(lifeline)
+    return Guard(msgspec.convert(json.loads(config), GuardOrders), rest).run(lifeline)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LOG_TAIL, LaunchError
 from server_launchers.keeping import engine_log, servers
-from server_launchers.keeping.guard import MemberStart, Orders
+from server_launchers.keeping.guard import GuardOrders, MemberStart
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import accelerators, processes
 from server_launchers.machine.inspection import Facts
@@ -203,15 +203,6 @@ def _start_guard(
     """
     empty = state_folder() / "empty"
     servers.make_folder(empty)
-    starts = [
-        MemberStart(
-            argv=list(process.command.argv),
-            environment=process.command.resolved(),
-            # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
-            folder=str(Path.cwd() if process.keeps_folder else empty),
-        )
-        for process in deployment.processes
-    ]
     with servers.naming_lock():
         name = _free_name(spec, stem or stem_of(spec))
         with os.fdopen(servers.create(servers.guard_log(name)), "wb") as guard_log:
@@ -230,8 +221,18 @@ def _start_guard(
             os.close(servers.create(log))
         path = servers.path_of(name)
         servers.write(path, starting)
+    starts = [
+        MemberStart(
+            argv=list(process.command.argv),
+            environment=process.command.resolved(),
+            # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
+            folder=str(Path.cwd() if process.keeps_folder else empty),
+            log=str(log),
+        )
+        for process, log in zip(deployment.processes, starting.logs, strict=True)
+    ]
     hidden = shown.secrets_of(spec.environment) + ([os.environ[spec.api_key_env]] if spec.api_key_env else [])
-    orders = Orders(str(path), starting, starts, [str(log) for log in starting.logs], spec.restarts, hidden)
+    orders = GuardOrders(str(path), starting, starts, spec.restarts, hidden)
     # Over the pipe and not by argv: every user of the machine can read arguments in /proc.
     _tell(guard, json.dumps(msgspec.to_builtins(orders)).encode() + b"\n")
     return guard, starting

@@ -222,7 +222,7 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
                 launch.launch(ours)
 
 
-@pytest.mark.parametrize(("part", "name"), [(servers, "write"), (launch, "Orders"), (launch, "_until_recorded")])
+@pytest.mark.parametrize(("part", "name"), [(servers, "write"), (launch, "GuardOrders"), (launch, "_until_recorded")])
 def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     part: Any, name: str, tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
