@@ -74,7 +74,7 @@ def without_boxes(source: str) -> str:
     if "box" in source:
         contents = [box.content for box in boxes_from_end(source)]
         if contents:
-            # Only a reference still has several boxes: extraction has left an answer one.
+            # Only a reference may have several boxes; of an answer, the search has left one.
             return ", ".join(reversed(contents)) if len(set(contents)) > 1 else contents[0]
     return source
 
@@ -90,6 +90,7 @@ def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
         announced = _ANNOUNCEMENT.search(text, nearby, opening.start()) is not None
         return announced or bool(text[opening.end() : min(hi, opening.end() + MAX_ANSWER_CHARS)].strip())
     n_openings, start = 0, box.outer_start
+    # Sixteen characters hold the longest command with its spaces.
     while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):
         n_openings, start = n_openings + 1, opening.start()
     closing = _CLOSING_BRACES.match(text, box.outer_end, hi)

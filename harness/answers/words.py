@@ -120,7 +120,8 @@ def _product_of_letters(source: str, words: str) -> str | None:
         return None
     letters = without_layout(without_text_commands(source))
     is_word = _SYLLABLE.fullmatch(words) or (letters[1:].islower() and _VOWEL.search(words))
-    return None if is_word or not letters.isalpha() or letters.lower() != words else letters
+    is_as_written = letters.isalpha() and letters.lower() == words  # `words_of` dropped nothing and put in no synonym
+    return letters if is_as_written and not is_word else None
 
 
 def is_sentence(text: str) -> bool:

@@ -258,12 +258,14 @@ def _chain(p: Parser) -> Node:
     sides = [_side(p, "")]
     signs: list[str] = []
     while p.peek().kind == "rel":
-        signs.append(p.take().text)
+        sign = p.take().text
         if p.peek().kind == "end":
             raise Unreadable("a relation without a right side")
-        parts = [_side(p, signs[-1])]
-        while signs[-1] in "=≈" and p.depth <= _DEPTH_OF_RATIO and p.accept(":"):
+        parts = [_side(p, sign)]
+        # Deeper inside, a colon behind an equals sign is left to the rule of the bracket.
+        while sign in "=≈" and p.depth <= _DEPTH_OF_RATIO and p.accept(":"):
             parts.append(p.expression(SIDE))
+        signs.append(sign)
         sides.append(_colon(parts))
     if not signs:
         return sides[0]

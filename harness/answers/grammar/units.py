@@ -126,6 +126,9 @@ _BY_NAME: dict[str, Unit] = {}
 _IN_ANY_CASE: dict[str, Unit] = {}
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
+_MAX_UNIT_CHARS = 60
+"""Longest name of a unit that is read, in characters."""
+
 _SQUARE = regex(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
 _CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
 """`_SQUARE`, `_CUBIC`: nothing stands before 平方 and 立方 in their unit: 千平方米 is 1,000 square metres, no 平方千米.
@@ -157,7 +160,7 @@ def unit_of(words: str) -> Unit | None:
 def _unit_of(words: str) -> Unit | None:
     """Return the unit as `unit_of` does: write words as powers, then multiply the factors on each side of a slash."""
     text = words.strip().rstrip(".").removesuffix(" old")
-    if not text or len(text) > 60:
+    if not text or len(text) > _MAX_UNIT_CHARS:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
     text = _UNDER_SLASH.sub(lambda m: "/" + "/".join(re.split(r"[\s·*]+", m[1].strip())), text)

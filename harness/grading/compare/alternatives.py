@@ -53,10 +53,9 @@ def values_of_signs(node: Node, independent: bool) -> Node | None:
 def _with_signs(node: Node, signs: list[int]) -> Node:
     """Return `node` with its ± and ∓ replaced from left to right by `signs`, each 1 or -1; the list is emptied."""
     if node.op in ("pm", "mp"):
-        sign = signs.pop(0) * (1 if node.op == "pm" else -1)
+        is_minus = (signs.pop(0) == -1) == (node.op == "pm")  # ∓ has the other sign
         left, right = _with_signs(node.args[0], signs), _with_signs(node.args[1], signs)
-        if sign < 0:
-            right = neg(right)
+        right = neg(right) if is_minus else right
         return right if left == num(0) else Node("add", (left, right))
     parts: list[object] = []
     for part in node.args:

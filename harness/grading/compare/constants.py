@@ -12,6 +12,8 @@ from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.scalars import Comparison, same_scalar
 
 _CONSTANT = re.compile(r"[CcKkD](?:_\w+)?")
+"""Letters that may be the free constant of an antiderivative."""
+
 _CERTAIN = re.compile(r"C(?:_\w+)?")
 """The constants that no one takes for a quantity of the question."""
 
@@ -32,11 +34,11 @@ def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comp
     value, answer_value = substitute(value, constant, sym("C")), substitute(answer_value, answer_constant, sym("C"))
     if symbols(value) != symbols(answer_value):
         return None
-    certain = [_CERTAIN.fullmatch(letter.args[0]) is not None for letter in (constant, answer_constant)]
-    is_equal = certain[0] and (
-        same_scalar(value, answer_value, rules).equal
-        or (certain[1] and _differ_by_real_number(value, answer_value, rules))
-    )
+    is_equal: bool | None = False
+    if _CERTAIN.fullmatch(constant.args[0]):
+        is_equal = same_scalar(value, answer_value, rules).equal
+        if not is_equal and _CERTAIN.fullmatch(answer_constant.args[0]):
+            is_equal = _differ_by_real_number(value, answer_value, rules)
     return Comparison(is_equal or None, "constant")
 
 

@@ -220,7 +220,7 @@ def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> 
     """Whether the last name of one side is a name of the other side; a side without names agrees with any."""
     if not reference.labels or not answer.labels:
         return True
-    agree = names_agree if allows(rules, "labels_dropped") else eq
+    agree = names_agree if allows(rules, "labels_dropped") else eq  # if names count, y is not f(x)
     return any(agree(reference.labels[-1], name) for name in answer.labels) or any(
         agree(name, answer.labels[-1]) for name in reference.labels
     )
@@ -248,12 +248,12 @@ def rename_variables(reference: Statement, answer: Statement, rules: GradeRules)
     )
 
 
-def _exchange_names(node: Node, given: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
-    """Return `node` with each name of `given` replaced by the name at its place in `replacements`.
+def _exchange_names(node: Node, names: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
+    """Return `node` with each of `names` replaced by the name at its place in `replacements`.
 
     The names may change places, as x and y: all are replaced by names that nobody writes before these get the new ones.
     """
-    for index, name in enumerate(given):
+    for index, name in enumerate(names):
         node = substitute(node, name, sym(f"argument {index}"))
     for index, name in enumerate(replacements):
         node = substitute(node, sym(f"argument {index}"), name)

@@ -22,9 +22,10 @@ _ADDITIVE = ("add", "pm", "mp")
 
 
 def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form) -> bool:
-    """Whether an answer, which equals the reference, is written in the form `form`, or cannot be read.
+    """Whether an answer, which equals the reference, is written in the form `form`; True if a side cannot be read.
 
-    text: the answer, whose ÷ the tree does not keep: a division, 4÷5, is a step to a fraction.
+    text: the answer. answer, reference: the trees, or the reasons why they cannot be read. The tree does not keep ÷: a
+    division, 4÷5, is a step to a fraction.
     """
     if isinstance(answer, str) or isinstance(reference, str):
         return True

@@ -44,13 +44,14 @@ def _function_and_argument(label: Node) -> tuple[str, Node] | None:
         return None
     name, argument = label.args
     letter = inverse_of(name) or name
-    raised = letter is not name  # f^{-1}(x) is no f(x)
+    is_inverse = letter is not name  # f^{-1}(x) is no f(x)
     if letter.op != "sym" or argument.op not in ("sym", "add", "tuple", "rel", "num"):
         return None
     spelling = str(letter.args[0])
-    if argument.op == "sym" and not (raised or "'" in spelling or (spelling.isupper() and argument.args[0].islower())):
-        return None  # a product
-    return spelling + "'" * raised, argument
+    is_capital = spelling.isupper() and argument.op == "sym" and argument.args[0].islower()
+    if argument.op == "sym" and not (is_inverse or "'" in spelling or is_capital):
+        return None  # a product of two letters, unlike f⁻¹(x), f'(x) and P(x)
+    return f"{spelling}'" if is_inverse else spelling, argument
 
 
 def inverse_of(name: Node) -> Node | None:

@@ -58,8 +58,8 @@ def _prime(index: int) -> int:
     Modulo such a prime -1 has a square root, which stands for i.
     """
     candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
-    candidate |= (1 << (PRIME_BITS - 1)) | 1
-    candidate += -(candidate - 1) % 4
+    candidate |= (1 << (PRIME_BITS - 1)) | 1  # of 255 bits, and odd
+    candidate += -(candidate - 1) % 4  # of remainder 1 modulo 4
     # The common divisor sieves out most candidates before the costly powers of the test.
     while gcd(candidate, _SMALL_PRIMES) > 1 or not _is_prime(candidate):
         candidate += 4

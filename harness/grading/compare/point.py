@@ -90,13 +90,14 @@ class Point:
         """Return the number that a letter stands for here: a pseudo-random one, from 0.3 to 2.3 times `stretch`, which
         the point may make negative or a small integer.
         """
-        state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
+        hashed = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
         if self.integers:
-            return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.index & 1))
-        # Over primes, so that no two letters have a simple ratio by chance.
-        value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
+            # From 2 on; every other point adds 1, so that a letter is even at some points and odd at others.
+            return self.mp.mpf(2 + (hashed >> 4) % (11 * int(self.stretch)) + (self.index & 1))
+        # Both numbers are primes, so that no two letters have a simple ratio by chance.
+        value = self.mp.mpf(hashed % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
         value = value * self.stretch.numerator / self.stretch.denominator
-        return -value if self.negative and state & 1 else value
+        return -value if self.negative and hashed & 1 else value
 
     # --- span and noise ---
     def tolerance(self) -> Any:

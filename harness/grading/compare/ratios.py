@@ -59,21 +59,7 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
     `5 (mod 7)` equals `12 (mod 7)`, and also the number 5, its remainder, but not the number 12.
     """
     if reference.op != answer.op:
-        if (agreed := _same_class_of_line(reference, answer)) is not None:
-            return Comparison(agreed, "modulus")
-        residue_class, value = (reference, answer) if reference.op == "congruence" else (answer, reference)
-        left, right = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
-        if not (is_scalar(left) and is_scalar(right)):
-            in_words = any(here.op in ("text", "quantity") for here in walk(value))  # n is odd
-            return Comparison(None if in_words else False, "modulus")
-        result = same_scalar(left, right, rules)
-        if result.equal is False:
-            # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
-            undecided = bool(symbols(residue_class.args[0]))
-        else:
-            # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
-            undecided = _is_no_remainder(value, residue_class.args[1])
-        return Comparison(None, "modulus") if undecided else result
+        return _same_class_and_value(reference, answer, rules)
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")
@@ -82,6 +68,25 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
         result = same_scalar(left, right, rules)
         return result if result.equal else Comparison(None, "modulus")  # x + 7 is x (mod 7)
     return Comparison(step != 0 and (apart / step).denominator == 1, "modulus")
+
+
+def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two answers of which one is a residue class: the other may be its remainder, or all of its numbers."""
+    if (agreed := _same_class_of_line(reference, answer)) is not None:
+        return Comparison(agreed, "modulus")
+    residue_class, value = (reference, answer) if reference.op == "congruence" else (answer, reference)
+    left, right = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
+    if not (is_scalar(left) and is_scalar(right)):
+        in_words = any(here.op in ("text", "quantity") for here in walk(value))  # n is odd
+        return Comparison(None if in_words else False, "modulus")
+    result = same_scalar(left, right, rules)
+    if result.equal is False:
+        # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
+        undecided = bool(symbols(residue_class.args[0]))
+    else:
+        # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
+        undecided = _is_no_remainder(value, residue_class.args[1])
+    return Comparison(None, "modulus") if undecided else result
 
 
 def _is_no_remainder(value: Node, modulus: Node) -> bool:

@@ -170,17 +170,19 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
 
 
 def _as_quantities(node: Node) -> list[Node]:
-    """Return the quantities that a number with a unit or with letters behind it may be."""
+    """Return the quantities that a number with a unit or with letters behind it may be; none for any other node.
+
+    Letters have two readings as a unit: 5·M·J is five times M·J, or 5 MJ.
+    """
     if node.op == "quantity":
         return [node]
     letters = _NUMBER_AND_LETTERS.fullmatch(show(node).replace("(", "").replace(")", ""))
     if letters is None or letters[1] in ("d", "t"):  # variables before they are days and tonnes
         return []
-    value = node
+    value = node  # the number: each letter is replaced by 1, each unit is left out
     for here in walk(node):
         if here.op in ("sym", "quantity"):
             value = substitute(value, here, num(1) if here.op == "sym" else here.args[0])
-    # MJ is read as M·J, and km/h as k·m/h.
     return [Node("quantity", (value, letters[1])), Node("quantity", (value, letters[1].replace("·", "")))]
 
 
@@ -489,9 +491,9 @@ def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
 def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
     """Whether one side is an endless fraction and the other its float in full, 1/12 and 0.0833333333333333."""
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
-        places = _places(literal)
-        # A fraction that terminates, such as 1/8, has an exact decimal, so that a decimal near it is wrong.
-        if places < 15 or 10 ** fraction.denominator.bit_length() % fraction.denominator == 0:
+        places, bottom = _places(literal), fraction.denominator
+        # A fraction whose denominator divides a power of ten, such as 1/8, has an exact decimal: one near it is wrong.
+        if places < _FLOAT_DIGITS or 10 ** bottom.bit_length() % bottom == 0:
             continue
         digits = str(abs(decimal.numerator) * 10**places // decimal.denominator).lstrip("0")
         if len(digits) >= _FLOAT_DIGITS and abs(decimal - fraction) < Fraction(10) ** -places:

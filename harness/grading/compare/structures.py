@@ -440,7 +440,8 @@ def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     """Compare two lists of parts that may be paired in any order. rule: the name to record.
 
-    Each part takes the first equal partner. Without one, the lists differ, or are undecided if a pair before was.
+    Each part takes its first equal partner. If a part has none, the lists differ, or are undecided if a pair that was
+    tried is undecided.
     """
     if len(left_items) != len(right_items):
         return Comparison(_verdict_on_sizes(left_items, right_items), rule)

@@ -508,13 +508,13 @@ class Pool:
         """Send a batch to a worker that owes nothing; of a batch beyond `MAX_FRAME_BYTES`, send the first job only and
         queue the others again.
         """
-        tasks, before = [], worker.question
+        tasks = []
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
             worker.owed.append((item, job))
-            sent = None if job.question is before else _without_prompt(job.question)
-            tasks.append(GradingTask(item, sent, job.answer, job.with_steps))
-            before = worker.question = job.question
+            question = None if job.question is worker.question else _without_prompt(job.question)
+            tasks.append(GradingTask(item, question, job.answer, job.with_steps))
+            worker.question = job.question
         # A process that is still importing has more time for its first answer.
         worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
         try:
@@ -522,8 +522,7 @@ class Pool:
             if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
                 worker.owed.clear()
                 worker.question = None
-                for job in jobs[1:]:
-                    self.queue.appendleft(job)
+                self.queue.extendleft(reversed(jobs[1:]))
                 self.send(worker, jobs[:1])
                 return
             worker.stdin.write(message)

@@ -103,9 +103,8 @@ def apply_ruling(grade: Grade, ruling: bool | None, judge: str, *, override: boo
     decided = msgspec.structs.replace(grade, rule=JUDGE_RULE, grader=f"{grade.grader}+{judge}")
     if grade.verdict != "undecided" and (grade.verdict == "correct") == ruling:
         return decided
-    return msgspec.structs.replace(
-        decided,
-        verdict="correct" if ruling else "wrong",
-        unextracted=grade.unextracted and not ruling,
-        near_miss=None if ruling else grade.near_miss or ("another box" if grade.unextracted else None),
-    )
+    if ruling:
+        return msgspec.structs.replace(decided, verdict="correct", unextracted=False, near_miss=None)
+    # An undecided grade has no near miss, but one by another box follows from `unextracted`.
+    near_miss = grade.near_miss or ("another box" if grade.unextracted else None)
+    return msgspec.structs.replace(decided, verdict="wrong", near_miss=near_miss)
