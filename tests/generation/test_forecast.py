@@ -152,10 +152,23 @@ def test_who_waits_for_two_things_wakes_for_the_first() -> None:
     assert play.dispatcher.pause() == pytest.approx(3.28)
 
 
+def test_an_error_ends_every_request_at_once() -> None:
+    play, cancelled = Play(), list[Task]()
+    for flight in (flights := play.begin()):
+        flight.cancel = partial(cancelled.append, flight.task)
+    play.dispatcher.fail(ValueError("a bug"))
+    assert cancelled == [flight.task for flight in flights]
+
+
 def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     play = Play(questions=5, max_tokens=64, concurrency=10)
-    for flight in play.begin():
+    last, *others = play.begin()
+    play.now += 4.0
+    for flight in others:
         play.answer(flight, 40, "length")
+    oldest = play.dispatcher.progress().oldest
+    assert (oldest and oldest.tokens) == 36, "by its age: replies in one piece took 0.11 s a token"
+    play.answer(last, 40, "length")
     assert play.dispatcher.cut_lengths.early(10) == EarlyCut(tokens=40, max_tokens=64, n_at=10, n_samples=10)
 
 

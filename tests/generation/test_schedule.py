@@ -88,15 +88,15 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
 
 
 def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
-    scheduler = Scheduler(plan(2, 2))
-    first = scheduler.next(endpoint())
-    assert first is not None
-    scheduler.give_back(first, 0.0)
-    scheduler.advance(0.0)
-    lane = endpoint()
+    scheduler, lane = Scheduler(plan(2, 2)), endpoint()
+    works = [work for _ in range(2) if (work := scheduler.next(lane))]
+    for work, until in zip(works, (3.0, 5.0), strict=True):
+        scheduler.give_back(work, until)
+    assert scheduler.next_due == 3.0
+    scheduler.advance(5.0)
     lane.set_aside = True
-    probed = [work.task for _ in range(4) if (work := scheduler.next(lane))]
-    assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first.task]
+    probed = [work.task[1:] for _ in range(4) if (work := scheduler.next(lane))]
+    assert probed == [("q0", 1), ("q1", 1), ("q0", 0), ("q1", 0)]
 
 
 @pytest.mark.parametrize("n_finished", range(76, 80))

@@ -99,8 +99,7 @@ def descriptors_of(path: Path) -> list[int]:
 def test_a_copied_descriptor_does_not_hold_the_run_beyond_the_release(run: RunFolder) -> None:
     """As a forked process has it."""
     with locked(run):
-        (descriptor,) = descriptors_of(run.lock)
-        copy = os.dup(descriptor)
+        copy = os.dup(*descriptors_of(run.lock))
     with locked(run):
         assert holder_of(run) is not None
     os.close(copy)

@@ -25,11 +25,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=4, help="storms at once")
     arguments = parser.parse_args()
     begun = time.monotonic()
-    seeds = (
-        itertools.count(arguments.first)
-        if arguments.hours
-        else itertools.islice(itertools.count(arguments.first), arguments.seeds)
-    )
+    seeds = itertools.islice(itertools.count(arguments.first), None if arguments.hours else arguments.seeds)
     counts, lock, stopped = Counter[str](), threading.Lock(), threading.Event()
     signal.signal(signal.SIGINT, lambda *_: stopped.set())
 
