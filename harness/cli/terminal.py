@@ -20,7 +20,7 @@ import click
 
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.secret import command_words
+from harness.core.secret import command_words, without_typed_secrets
 from harness.showing.collecting import Drawing
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def passing(text: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a warning on standard error."""
-    click.echo(f"harness: warning: {sentence}", err=True)
+    """Print a warning on standard error, without the keys that were typed."""
+    click.echo(f"harness: warning: {without_typed_secrets(sentence, sys.argv[1:])}", err=True)
 
 
 def count_repeated(warned: Counter[str]) -> None:

@@ -203,6 +203,15 @@ def test_the_place_of_a_key_is_hidden_and_nothing_beside_it(typed: str, shown: s
     assert command_words(shlex.split(typed)) == shlex.split(shown)
 
 
+def test_a_key_in_an_address_is_in_no_error_and_no_warning(folder: Path) -> None:
+    """Several addresses: one that does not answer is warned of."""
+    with FakeServer(answer) as server:
+        base = ["run", *shlex.split(BASE["run"].format(url=server.base_url))]
+        for form in (f"b header=X-Team:{WORD}", f"--api-key={WORD}"):
+            done = harness(folder, *base, f"--base-url={form}")
+            assert (shown_in(done), HIDDEN in done.err) == ([], True), done
+
+
 def test_the_password_of_an_address_is_hidden_where_a_path_has_lost_its_slash() -> None:
     error = without_typed_secrets(f"no run at /x/https:/me:{WORD}@h/v1", ["report", f"https://me:{WORD}@h/v1"])
     assert error == f"no run at /x/https:/me:{HIDDEN}@h/v1"
