@@ -193,6 +193,16 @@ def test_a_sample_of_no_plan_hides_none_behind_it(tmp_path: Path, key: tuple[str
     assert (score.n_samples, score.accuracy.value) == (1, 1.0)
 
 
+def test_the_first_damaged_lines_of_a_journal_are_named(tmp_path: Path) -> None:
+    run = stored(tmp_path / "run", [question("q0")], [sample("q0", 0, A)], 1)
+    with run.benchmark("demo").samples.open("ab") as file:
+        file.write(b"{}\n" * 5)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    (warning,) = (warning.text for warning in score.warnings if "not counted" in warning.text)
+    assert [part.partition(" (")[0] for part in warning.split("line ")[1:]] == ["2", "3", "4"]
+    assert " and 2 more; give the command" in warning
+
+
 def went_on(one: Sample, *, exact: bool) -> Sample:
     seam = Seam(tokens=60, text=200, reasoning=0, exact=exact)
     timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2, events=40)
