@@ -44,8 +44,8 @@ class Page(NamedTuple):
     """The reply to a request, of any status.
 
     body: cut at the bounds of `get`. whole: whether nothing of the body was cut. location: the target of a redirect,
-    else empty. server: the `Server` header, else empty. retry_after, retry_after_ms: the headers of these names, if the
-    reply has them.
+    else empty. server: the `Server` header, else empty. retry_after: the header of this name, if the reply
+    has it.
     """
 
     status: int
@@ -54,7 +54,6 @@ class Page(NamedTuple):
     location: str
     server: str = ""
     retry_after: str | None = None
-    retry_after_ms: str | None = None
 
 
 def get(
@@ -114,5 +113,4 @@ def _request_once(
         location=stated.get("location", "") if response.is_redirect else "",
         server=stated.get("server", ""),
         retry_after=stated.get("retry-after"),
-        retry_after_ms=stated.get("retry-after-ms"),
     )
