@@ -302,10 +302,10 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
     yield from _KEY_IN_TEXT.findall(value)
     for field in _FIELD.finditer(value):
         if names_a_secret(field[1]) or _NAMED_VALUES.fullmatch(field[1]):
-            named = value[field.end() :]
-            yield named
+            secret_text = value[field.end() :]
+            yield secret_text
             # Of a header's NAME:VALUE, an error may quote the VALUE alone.
-            yield named.rpartition(":")[2].strip("'\" ")
+            yield secret_text.rpartition(":")[2].strip("'\" ")
             return
     body = value.find("{")
     if body >= 0 and looks_like_a_key(value[body:]):
