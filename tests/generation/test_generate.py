@@ -37,7 +37,7 @@ from tests.generation.small_runs import expected_keys, keys_of, question_set, ru
 from tests.system.command import harness
 
 
-def test_the_same_samples_ask_nobody_more_extend_and_fewer_keep_all(tmp_path: Path) -> None:
+def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 3)
     with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1)
