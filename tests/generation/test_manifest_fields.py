@@ -31,14 +31,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
 FITTING: dict[Any, Any] = {float: 0.5, int: 99, tuple[str, ...]: ("a",)}
 """A value by the type of a sampling field."""
 EVERY_SAMPLING = Sampling(**{name: FITTING[one.type] for name, one in sampling_fields().items()})
-ONE_FIELD = {
-    "chat_template_kwargs",
-    "extra_body",
-    "endpoints",
-    "sampling_from",
-    "prices",
-    "deadlines",
-}
+ONE_FIELD = {"chat_template_kwargs", "extra_body", "endpoints", "sampling_from", "prices", "deadlines"}
 """Fields whose inner names are a user's, or stand for one thing."""
 BY_ITS_OWN_RULES = {"provenance"}
 """Compared fact by fact; see `docs/provenance.md`."""
