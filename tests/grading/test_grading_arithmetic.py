@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import pytest
 
+from harness.answers.grammar.numerals import number_in_words, numeral
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
 from harness.grading.bounds import MAX_BITS, MAX_POWER_BITS
@@ -98,3 +99,14 @@ def test_the_field_compares_in_either_order(compare: Compare) -> None:
     assert compare(trees[0], trees[1]) is True
     assert compare(trees[0], trees[2]) is (compare is proportional_in_field)
     assert compare(trees[0], trees[3]) is False
+
+
+def test_each_word_for_a_number_is_that_number() -> None:
+    ones = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    tens = "twenty thirty forty fifty sixty seventy eighty ninety hundred"
+    parts = "half third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth fifteenth twentieth hundredth"
+    assert [numeral(word) for word in f"{ones} seventeen eighteen nineteen".split()] == [*range(20)]
+    assert [numeral(word) for word in tens.split()] == [*range(20, 110, 10)]
+    assert [number_in_words(f"one {part}") for part in parts.split()] == [
+        f"1/{n}" for n in (*range(2, 13), 15, 20, 100)
+    ]
