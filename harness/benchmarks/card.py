@@ -461,15 +461,23 @@ def _address(path: str) -> str:
     return path if "://" in path else str(Path(path).expanduser().resolve())
 
 
-def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) -> Card:
-    """The card in a mapping. where: the mapping's file or name, for messages. folder: the folder of the card's file.
+def from_mapping(
+    value: dict[str, Any],
+    where: str,
+    *,
+    folder: Path | None = None,
+    file: Path | None = None,
+    address: str | None = None,
+) -> Card:
+    """The card in a mapping. where: the mapping's file or name, for messages. folder, file, address: the properties of
+    these names; the address of a user's file is its path.
 
     Raises `UsageError` that names `where` and the field.
     """
     if "grader" in value:
         raise UsageError(f"{where}: grader is a rule; write it as `rules: {{grader: {quoted(str(value['grader']))}}}`")
     card = validated(Card, value, where, _FIELD_NAMES)
-    card._folder = folder
+    card._folder, card._file, card._address = folder, file, address
     return card
 
 

@@ -127,9 +127,9 @@ def load_file(path: Path) -> Card:
     if "tasks" in value and "source" not in value:
         raise UsageError(f"{path} is an eval.yaml, which is read on the hub alone: give hf://datasets/OWNER/NAME")
     value.setdefault("name", path.stem)
-    loaded = card.from_mapping(value, where=str(path), folder=path.resolve().parent)
-    loaded._file = None if path.resolve().parent == shipped_folder().resolve() else path.resolve()
-    return loaded
+    folder = path.resolve().parent
+    users_file = None if folder == shipped_folder().resolve() else path.resolve()
+    return card.from_mapping(value, where=str(path), folder=folder, file=users_file)
 
 
 def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
@@ -156,17 +156,17 @@ def apply_card_rules(
         return questions, None  # the user's file may have a card's name by chance
     try:
         file = file_of(name, settings)
-        current = None if file is None else load_file(file)
+        card_now = None if file is None else load_file(file)
     except UsageError as error:
         return questions, f"graded by the rules that the run began with, as its card cannot be read now: {error}"
-    if current is None:
+    if card_now is None:
         return questions, None
 
     def rules_for(question: Question) -> GradeRules:
-        if not current.columns.tolerance:
-            return current.rules
-        # The data state a tolerance for each question, which the question keeps.
-        return msgspec.structs.replace(current.rules, absolute_tolerance=question.rules.absolute_tolerance)
+        """The rules of the card as it is now, with the stored tolerance where the data state one for each question."""
+        if not card_now.columns.tolerance:
+            return card_now.rules
+        return msgspec.structs.replace(card_now.rules, absolute_tolerance=question.rules.absolute_tolerance)
 
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None

@@ -80,7 +80,7 @@ def of_hub(address: str) -> Card:
     same commit.
     """
     url, _, task = address.partition("#")
-    repository = hub.from_url(url.removesuffix(f"/{NAME}"), None)
+    repository = hub.from_url(url.removesuffix(f"/{NAME}"), split=None)  # the file names the split
     if repository.files:
         raise UsageError(f"{visible(address, 200)} names a file of data: give it with `data`, or leave out the file")
     path, revision = hub.file_of(repository, NAME)
@@ -91,7 +91,7 @@ def of_hub(address: str) -> Card:
     columns, choices = _read_columns(spec, where)
     template, system = _read_solvers(spec, where)
     source = {"kind": "hub", "id": repository.id, "revision": revision, "split": spec.split}
-    of_task = card.from_mapping(
+    return card.from_mapping(
         {
             "name": name,
             "title": visible(" ".join(str(value.get("name") or name).split()), 500),
@@ -100,15 +100,14 @@ def of_hub(address: str) -> Card:
             "choices": choices,
             "id_rule": "column" if spec.field_spec.id else "checksum",
             "kind": "choice" if choices or spec.scorers[0].name == "choice" else "auto",
-            "prompt": NAME,
+            "prompt": NAME,  # the card's only prompt, named after the file that it comes from
             "prompts": [{"name": NAME, "template": template, "system": system}],
             "samples": spec.epochs,
             "sampling": next((step.args for step in spec.solvers if step.name == "generate"), {}),
         },
         where,
+        address=address,
     )
-    of_task._address = address
-    return of_task
 
 
 def _find_task(value: dict[str, Any], name: str, where: str) -> _Task:

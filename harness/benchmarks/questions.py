@@ -347,11 +347,11 @@ class _Selection:
         self._card = card
         self._texts = list(filters)
         self._filters: list[tuple[str, str]] | None = None  # (column, value); parsed when the first row shows columns
-        self._passed = [0] * len(filters)  # number of questions that passed each filter
+        self._passed = [0] * len(filters)  # number of questions that passed each filter and all before it
         self._values: list[set[str]] = [set() for _ in filters]  # by filter: values of its column while none passes
         self._ids = None if ids is None else dict.fromkeys(ids)
         self._limit = limit
-        self._n = 0
+        self._n_matching = 0  # questions that passed the filters and have one of the ids
 
     def takes(self, draft: Draft) -> bool:
         """Decide whether the next question of the source is asked. Raises `UsageError` if a filter names no column."""
@@ -366,11 +366,11 @@ class _Selection:
             self._passed[index] += 1
         if self._ids is not None and draft.question_id not in self._ids:
             return False
-        self._n += 1
-        return self._limit is None or self._n <= self._limit
+        self._n_matching += 1
+        return self._limit is None or self._n_matching <= self._limit
 
     def check(self, all_ids: Iterable[str]) -> None:
-        """Raise `UsageError` if no question is left, an id is unknown or the limit is impossible.
+        """Raise `UsageError` if a filter or the ids leave no question, an id is unknown or the limit is impossible.
 
         all_ids: the ids of all questions of the benchmark, in order.
         """
@@ -389,7 +389,7 @@ class _Selection:
                         f"{name} has no question {visible(question_id, 100)!r}.{near_names(question_id, existing)} "
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
-            if not self._n:
+            if not self._n_matching:
                 raise UsageError(
                     f"no question of {name} has one of the ids and passes the filter: give other ids or filters"
                 )

@@ -59,11 +59,15 @@ def play() -> int:
 
 
 def program() -> str:
-    """What a shell starts this program by: `harness` if it is on the path, else the program's own path."""
-    beside = Path(isolated.PYTHON).parent / "harness"
+    """What a shell starts this program by: the script beside this Python, or `harness` if that name finds it.
+
+    `harness`, too, if there is no such script, since no path of one is known then.
+    """
+    script = Path(isolated.PYTHON).parent / "harness"
     on_path = shutil.which("harness")
-    named = not beside.exists() or (on_path is not None and beside.samefile(on_path))
-    return "harness" if named else shlex.quote(str(beside))
+    if not script.exists() or (on_path is not None and script.samefile(on_path)):
+        return "harness"
+    return shlex.quote(str(script))
 
 
 def next_lines(folder: Path) -> list[str]:

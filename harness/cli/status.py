@@ -5,7 +5,6 @@ A running process states its progress in a file; without one, the run's other fi
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import sys
 import time
@@ -114,22 +113,23 @@ def look(folder: RunFolder) -> RunStatus:
 
 
 def _under_way(results: Path) -> list[RunStatus]:
-    """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
+    """The runs whose processes state their progress; else the run with the latest log. Raises `StoreError` if there is
+    none.
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
-    latest = readable(sorted(runs, key=_time_of_log, reverse=True), look)
-    answering = [status for _, status in readable(_answering(runs), look)]
-    states = answering or [status for _, status in itertools.islice(latest, 1)]
-    if not states:
-        raise StoreError(f"no run in {results.absolute()} can be read")
-    return states
+    if going := [status for _, status in readable(_going(runs), look)]:
+        return going
+    latest_first = sorted(runs, key=_time_of_log, reverse=True)
+    for _, status in readable(latest_first, look):
+        return [status]  # the first that can be read; no further run is looked at
+    raise StoreError(f"no run in {results.absolute()} can be read")
 
 
-def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
+def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """Those runs whose process states its progress, by path."""
     # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
@@ -229,7 +229,7 @@ def _ago(event: dict[str, Any]) -> str:
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
     while (sweep := cell_records.look(path)) is not None and sweep.running:
-        for run in _answering(runs_in(path))[:1]:
+        for run in _going(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)
 

@@ -249,32 +249,37 @@ MIN_HIDDEN_CHARS = 4
 
 
 def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield (the word with its secrets hidden, its secrets) for each word of a command line."""
+    """Yield (the word with its secrets hidden, its secrets) for each word of a command line.
+
+    A word is a flag (`--api-key`), or a value with or without its flag (`--api-key=KEY`, `KEY`). A value may itself be
+    a flag, of an engine, and its own value then comes with a later word:
+    `--serve-option=engine-flag=--api-key --serve-option=engine-flag=KEY`.
+    """
     option = ""
-    """The flag just before the word, without dashes; empty if another value stands between."""
+    """The flag of the value, without dashes, in the same word or the one before; empty if it has none."""
     awaits_key = False
     """Whether a flag that is named as a key's awaits its value: the next word that is no flag is a key."""
     for word in words:
-        name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        if word.startswith("--") and not equals:
+        if word.startswith("--") and "=" not in word:
             option, awaits_key = word[2:], awaits_key or names_a_secret(word)
             yield word, []
             continue
-        option = name[2:] if equals else option
+        flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        option = flag[2:] if equals else option
         # What --serve-option holds is an option with a value of its own.
         if option == "serve-option" and re.match(r"[\w-]+=", value):
-            option, inner, value = value.partition("=")
-            name, equals = f"{name}{equals}{option}", inner
+            option, _, value = value.partition("=")
+            flag, equals = f"{flag}{equals}{option}", "="
         secrets: list[str] = []
-        if value.startswith("--") and "=" not in value:
+        if value.startswith("--") and "=" not in value:  # the value is a flag
             awaits_key = awaits_key or names_a_secret(value)
         else:
-            is_key = awaits_key or (equals and names_a_secret(name))
+            is_key = awaits_key or names_a_secret(flag)
             secrets = [value] if is_key else [*_secrets_in_argument(option, value)]
             for secret in filter(None, secrets):
                 value = value.replace(secret, HIDDEN)
             value, awaits_key = without_user_info(value), False
-        yield f"{name}{equals}{value}", secrets
+        yield f"{flag}{equals}{value}", secrets
         option = ""
 
 

@@ -32,7 +32,10 @@ _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that the name of a file or folder tells, or how it begins; None if the rows must tell it."""
+    """The format that the name of a file or folder tells, or how the file begins; None if the rows must tell it.
+
+    Files of sgl_eval count as those of nemo_skills: both have the same names and the same columns.
+    """
     if path.suffix == ".eval":
         return "inspect"
     if path.name.startswith("tmp_output_") and path.suffix == ".txt":

@@ -219,9 +219,9 @@ class Runner:
         if self._takes_fingerprints and not self._settings.stage:
             neutral = self._session.fingerprint_neutral
             # What the session logs if a signal ends it meanwhile.
-            self._session.spent_first = fingerprint.most(self._settings.asker, neutral, len(endpoints))
+            self._session.spent_on_fingerprints = fingerprint.most(self._settings.asker, neutral, len(endpoints))
             taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
-            self._session.spent_first = taken.cost
+            self._session.spent_on_fingerprints = taken.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
             self._session.check_fingerprints(given, described, taken.failures, resuming=True)
@@ -259,8 +259,8 @@ class Runner:
         loop_factory, clock: the event loop and the time, which tests replace.
         """
         settings, session, on_event = self._settings, self._session, self._log.write
-        if session.spent_first != Spent():
-            dispatcher.bill(session.spent_first)
+        if session.spent_on_fingerprints != Spent():
+            dispatcher.bill(session.spent_on_fingerprints)
         requests = Requests(settings, session.questions, clock)
         if settings.batching is not None:
             from harness.generation.batching.loop import BatchLoop  # few runs need it

@@ -94,8 +94,8 @@ class SamplingSession:
         self._unwritten: list[str] = []
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
-        self.spent_first = Spent()
-        """What the requests before the first sample, those of the fingerprints, are billed for."""
+        self.spent_on_fingerprints = Spent()
+        """What the requests before the first sample are billed for."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __enter__(self) -> SamplingSession:
@@ -116,8 +116,9 @@ class SamplingSession:
             # A full disk may be the error itself, and then refuses this line, too.
             with contextlib.suppress(StoreError):
                 stopped = "" if error is None else str(error) or type(error).__name__
-                first = self.spent_first
-                counts = {} if first == Spent() else {"spent": asdict(first)}
+                # The outcome would have logged all costs; without one, only these are known here.
+                known = self.spent_on_fingerprints
+                counts = {} if known == Spent() else {"spent": asdict(known)}
                 self._log_end(self._n_stored(), stopped=stopped, **counts)
         # An error of the block is the cause; that of a closing journal may be its result.
         if failures and error is None:

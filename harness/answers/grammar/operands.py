@@ -386,8 +386,8 @@ def _rounded(p: Parser) -> Node:
 
 def _absolute(p: Parser) -> Node:
     """Return |a|. Raises `Unreadable` for the determinant of a matrix."""
-    p.bars += 1
-    inner = p.expression(SIDE)
+    p.bars += 1  # while one is open, a bar closes it and opens none: |a|b|c| is |a| · b · |c|
+    inner = p.expression(SIDE)  # up to the bar; a relation such as a = b is no part of it
     p.bars -= 1
     p.expect("|")
     if inner.op == "matrix":

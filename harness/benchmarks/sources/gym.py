@@ -31,7 +31,8 @@ RIGHT = 0.999
 
 def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any] | None = None) -> Card:
     """The card of a task of reasoning-gym. size: number of questions. options: settings of the task."""
-    card = from_mapping(
+    address = f"{PREFIX}{task}"
+    return from_mapping(
         {
             "name": f"gym_{task}",
             "title": f"reasoning-gym: {task}",
@@ -45,10 +46,9 @@ def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any]
             "rules": {"grader": GRADER},
             "samples": 4,
         },
-        where=f"{PREFIX}{task}",
+        where=address,
+        address=address,
     )
-    card._address = f"{PREFIX}{task}"
-    return card
 
 
 def read(source: GymSource) -> Rows:

@@ -59,9 +59,9 @@ class Completion:
     """
 
     __slots__ = (
-        "_blocks", "_came", "_fingerprint", "_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
-        "_server_model", "_text_id", "_text_id_from", "_text_model", "_usage", "finish_reason", "may_hold_halves",
-        "n_chars", "notes", "stamps", "written",
+        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
+        "_server_model", "_stamps_before_text_id", "_text_id", "_text_model", "_usage", "finish_reason",
+        "may_hold_halves", "n_chars", "notes", "stamps", "written",
     )  # fmt: skip
 
     def __init__(self, written: WrittenTokens | None = None) -> None:
@@ -79,20 +79,20 @@ class Completion:
         self._n_pending = 0  # characters in `_pieces`
         self.n_chars = 0  # characters of all pieces
         self._usage = Usage()
-        self._id: str | None = None
+        self._first_id: str | None = None  # of any event, with or without text
         self._server_model: str | None = None
         self._fingerprint: str | None = None
         self._provider: str | None = None
         # Events with text or a finish reason, to which the rule above applies:
         self._text_id: str | None = None  # the latest such event's id
-        self._text_id_from = 0  # number of token events before the first one with that id
+        self._stamps_before_text_id = 0  # number of `stamps` when that id first came
         self._text_model: str | None = None
 
     def add(self, event: Event, arrived: float) -> None:
         """Add an event, or a whole body; `arrived`: when it arrived. Raises `BadEvent`."""
         if event.usage is not None:
             self._usage = stated_usage(event.usage)
-        if event.id != self._id or event.model != self._server_model:
+        if event.id != self._first_id or event.model != self._server_model:
             self._name(event.id, event.model)
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
             self._fingerprint = name_of(event.system_fingerprint, "system_fingerprint")
@@ -162,7 +162,7 @@ class Completion:
             ),
             server_model=self._text_model or self._server_model,
             fingerprint=self._fingerprint,
-            request_id=self._id or request_id,
+            request_id=self._first_id or request_id,
             provider=self._provider,
             notes=tuple(self.notes),
         )
@@ -231,8 +231,8 @@ class Completion:
 
     def _name(self, reply_id: str | None, model: str | None) -> None:
         """Keep the first id and the first model's name as the reply's own; note another model's name."""
-        if self._id is None and reply_id:
-            self._id = name_of(reply_id, "id")
+        if self._first_id is None and reply_id:
+            self._first_id = name_of(reply_id, "id")
         if model and model != self._server_model:
             if self._server_model is None:
                 self._server_model = name_of(model, "model")
@@ -250,12 +250,12 @@ class Completion:
         if self._text_id is not None:
             # Some servers give each event an id of its own. But once two events have had the same one, or the reply is
             # finished, another id is that of another reply; so is the first id if it comes back.
-            n_with_id = len(self.stamps) - self._text_id_from
-            if n_with_id > 1 or self.finish_reason is not None or reply_id == self._id:
+            n_with_text_id = len(self.stamps) - self._stamps_before_text_id
+            if n_with_text_id > 1 or self.finish_reason is not None or reply_id == self._first_id:
                 ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
                 raise BadEvent(f"the stream holds a second reply, under another id: {ids}")
             self.note(IDS_VARY)
-        self._text_id, self._text_id_from = name_of(reply_id, "id"), len(self.stamps)
+        self._text_id, self._stamps_before_text_id = name_of(reply_id, "id"), len(self.stamps)
 
     def note(self, note: str) -> None:
         """Keep a note about an oddity; the same note is kept once."""

@@ -16,7 +16,10 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     with `solution`, from which `harness.rewards` and open-r1's rewards take the reference."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
-        """One sample as a line. A prompt of messages is written as a conversation, any other as a text."""
+        """One sample as a line. A prompt of messages is written as a conversation, any other as a text.
+
+        reply: without lone surrogates already, unlike the question's texts.
+        """
         question = row.question
         solution = without_lone_surrogates(question.references[0])
         if not question.messages:

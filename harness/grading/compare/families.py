@@ -101,22 +101,23 @@ def _letters_of_values(node: Node) -> frozenset[str]:
     return symbols(node.args[0][-1] if node.op == "rel" else node)
 
 
-def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool | None:
-    """Whether two expressions in `PARAMETER` are the same set of values; None if one is not linear in it.
+def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool:
+    """Whether two expressions in `PARAMETER` can be shown to be the same set of values; both must be linear in it.
 
-    equal: whether two expressions without the parameter are equal.
+    equal: whether two expressions without the parameter can be shown to be equal.
     """
     if not (is_scalar(left) and is_scalar(right)):
-        return None
+        return False
     (start, step), (other_start, other_step) = _line(left), _line(right)
     for expression, first, by in ((left, start, step), (right, other_start, other_step)):
-        fifth = Node("add", (first, Node("mul", (num(5), by))))
-        if not equal(substitute(expression, PARAMETER, num(5)), fifth):  # not linear
-            return None
+        # Linear as far as the values at 0, 1 and 5 show: k² or 2^k fails, and no usual answer passes without being so.
+        at_5 = Node("add", (first, Node("mul", (num(5), by))))
+        if not equal(substitute(expression, PARAMETER, num(5)), at_5):
+            return False
     if not (equal(step, other_step) or equal(step, neg(other_step))):
         return False
-    gap = Node("div", (Node("add", (other_start, neg(start))), step))
-    return any(equal(gap, num(steps)) for steps in range(-_MAX_STEPS_APART, _MAX_STEPS_APART + 1))
+    steps_apart = Node("div", (Node("add", (other_start, neg(start))), step))  # no number, and equal to none, at step 0
+    return any(equal(steps_apart, num(steps)) for steps in range(-_MAX_STEPS_APART, _MAX_STEPS_APART + 1))
 
 
 def _line(expression: Node) -> tuple[Node, Node]:

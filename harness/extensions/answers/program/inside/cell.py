@@ -4,10 +4,13 @@
                         └─ supervisor (reads the job; runs the tests; sees the program die)
                              └─ program (a name space of its own; confined; runs the reply)
 
-One job: the byte `j`, the message of the job; the supervisor forks the program, and only then says `started` and reads
-what the program must not see. At the end the cell kills every process but itself, waits until none is left, and says
-`over`. What could leak from one program to the next: the cell's memory, which a job never enters; files, which lie in
-a mount that dies with the program; processes, of which none is left; System V objects, which the filter refuses.
+One job: the byte `j` and the message of the job, which holds the program; a first report; the tests; and a last report.
+The tests of functions are read once the program has been forked and has run, because it must not see them; the first
+report then says what the program defines. A program on standard input is forked with its input, so its first report
+only says `started`. At the end the cell kills every process but itself, waits until none is left, and says `over`.
+
+What could leak from one program to the next: the cell's memory, which a job never enters; files, which lie in a mount
+that dies with the program; processes, of which none is left; System V objects, which the filter refuses.
 
 A program has a limit of CPU time, by the clock of its process (`clock_gettime`), and a limit of sleep. Sleep is wall
 time, less its CPU time and less the time in which it, or its supervisor, waited for a processor (`/proc/…/schedstat`).
@@ -173,11 +176,14 @@ class _Supervisor:
         """Do one job with standard input: fork the program with the test's input, and send back what it printed and how
         it ended.
 
+        The report's `end` is "closed" if the program ended within its limits, and `code` or `signal` says how; else it
+        is the rule of the limit that the program passed, and `out`, what it printed, is empty.
+
         Its input and output are files in memory, which the kernel bounds like any file that it writes. Its errors go
         through a pipe, whose last bytes are kept: a program may write any number of them. A further pipe, of which
         only the program holds the writing end, ends with it.
         """
-        frames.send(self._channel.sends, {"started": True})
+        frames.send(self._channel.sends, {"started": True})  # asks for the input, which the program may see
         stdin, stdout = (os.memfd_create("stream") for _ in range(2))
         errors, stderr = os.pipe()
         os.set_blocking(errors, False)
