@@ -23,8 +23,8 @@ import zlib
 
 VARIANTS = 16
 TOKENS = [
-    *("the", " sum", " of", "\n", '"x"', "\\frac", " ∑", "🌱", " data:", "[DONE]", "}}", " 42", "é", "\t", " so", ","),
-]
+    "the", " sum", " of", "\n", '"x"', "\\frac", " ∑", "🌱", " data:", "[DONE]", "}}", " 42", "é", "\t", " so", ",",
+]  # fmt: skip
 """Texts of the tokens that replies are made of."""
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 

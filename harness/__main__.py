@@ -110,12 +110,13 @@ def _unraisable(problem: UnraisableHookArgs) -> None:
     if not issubclass(problem.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(problem)
         return
-    started = False
-    while not started:
-        # On a busy machine the moment may be over before this function ends, and nothing can be raised from here.
-        with contextlib.suppress(KeyboardInterrupt):
+    while True:
+        try:
             _thread.start_new_thread(_interrupt, ())
-            started = True
+        except KeyboardInterrupt:
+            # On a busy machine the moment may be over before this function ends, and nothing can be raised from here.
+            continue
+        return
 
 
 def _interrupt() -> None:

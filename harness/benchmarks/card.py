@@ -273,7 +273,7 @@ class Card(_Part):
     Wide: it is the form that a person fills in, and its keys are the words of that form.
     """
 
-    name: Annotated[str, TextForm(r"[^\x00-\x1f:,]{1,100}", "at most 100 characters, without colon and comma")]
+    name: Annotated[str, TextForm(r"[^\x00-\x1f:,]{1,100}", "1 to 100 characters, none a colon or comma")]
     title: _Sentence
     measures: str = ""
     aliases: Names = ()

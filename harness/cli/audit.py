@@ -73,11 +73,13 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
         )
         if word == "q":
             return
-        judged = index - 1 if word == BACK else index
-        benchmark, item, _ = samples[judged]
+        if word == BACK:
+            index -= 1
+        benchmark, item, _ = samples[index]
         # None takes the stored verdict back.
         judge(benchmark, item.key, VERDICTS.get(word), who, undecided=item.undecided is True)
-        index = judged if word == BACK else judged + 1
+        if word != BACK:
+            index += 1
 
 
 def _show(item: AuditItem, number: str) -> None:

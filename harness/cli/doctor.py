@@ -124,7 +124,7 @@ class CardTest(NamedTuple):
 
 
 def _test_card(card: Card) -> CardTest:
-    """Test one card. Raises `HarnessError` if its data or its own function cannot be used."""
+    """Test one card. Raises `HarnessError` if its data cannot be read."""
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
@@ -134,8 +134,11 @@ def _test_card(card: Card) -> CardTest:
     card_questions = question_set.questions
     warnings = [*question_set.notes, *doubts_of_sentences([question_set])]
     extensions = {question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader)}
-    grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
-    result = self_test(card_questions)
+    try:
+        grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
+        result = self_test(card_questions)
+    except HarnessError as error:
+        return CardTest((card.name, "–", "–", "–", str(error)), passed=False, extensions=extensions, warnings=warnings)
     unread = [(name, reference) for name, reference in result.unread if not is_sign(reference)]
     warnings += [
         f"{card.name}, question {visible(name, 60)}: no rule reads the reference “{visible(reference, 100)}”, so "

@@ -31,10 +31,9 @@ def start(
     extra_flags: tuple[str, ...],
     **flags: Any,
 ) -> None:
-    """Start a server and hold it until it ends or a signal comes; the process then ends with exit code 2 in one case,
-    a server that ended by itself.
+    """Start a server and hold it until it ends or a signal comes. Exits with 2 if the server ended by itself.
 
-    name: None takes the model's. detach: start it, and hold it not. dry_run: only print its command lines. register:
+    name: None takes the model's. detach: start it without holding it. dry_run: only print its command lines. register:
     file in which its addresses stand as long as it is held. extra_flags: words that the engine gets unchanged. flags:
     values of the flags that describe the server, under `server_<field>`. Raises `UsageError`, `ServerError`.
     """

@@ -67,7 +67,8 @@ def carry_out(options: StatusCommand) -> None:
     else:
         for line in () if sweep is None else _cells(sweep):
             click.echo(line)
-        click.echo("\n\n".join("\n".join(lines(status)) for status in states))
+        for number, status in enumerate(states):
+            click.echo("\n".join([*([""] if number else []), *lines(status)]))
 
 
 def _states(run: Path | None, *, is_sweep: bool) -> list[RunStatus]:

@@ -140,12 +140,12 @@ def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
     """The plots of runs that repeat each other: of one number of samples, and over the numbers of samples."""
     name = group[0].benchmark.name
     by_size: dict[int, list[RunBenchmark]] = {}
-    for part in sorted(group, key=lambda part: part.benchmark.record.plan.samples):
+    for part in group:
         by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
     most = max(by_size.values(), key=len)
     if len(most) > 1:
         yield repeats_plot(name, [part.run.label for part in most], repeats_of(*_counts(most)))
-    several = [_counts(of_size) for n, of_size in by_size.items() if n >= MIN_SAMPLES]
+    several = [_counts(of_size) for n, of_size in sorted(by_size.items()) if n >= MIN_SAMPLES]
     if len(several) > 1:
         yield sizes_plot(name, several[0][1].shape[1], sizes_of(several))
 

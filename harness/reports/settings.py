@@ -66,10 +66,8 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     Settings that no run has are left out, and checksums, which have a table of their own.
     """
     present = [run for run in runs if benchmark in run.benchmarks]
-    records, servers = (
-        [run.benchmarks[benchmark].record for run in present],
-        [run.manifest.provenance for run in present],
-    )
+    records = [run.benchmarks[benchmark].record for run in present]
+    servers = [run.manifest.provenance for run in present]
     changed = [change for record in records[1:] for change in setting_differences(records[0], record, servers)]
     recorded = _recorded(present, benchmark, checksums=False)
     grading = [_grading(run.benchmarks[benchmark]) for run in present]

@@ -20,11 +20,9 @@ def open_points(decision: Decision) -> list[str]:
     lines, is_open = [], decision.verdict == "no difference seen"
     if is_open:
         missed = "the largest difference that is possible would be missed in more than one comparison of five"
-        if decision.detectable is not None:
-            missed = (
-                f"a true difference of {in_percent(decision.detectable)} points is missed in one comparison of five"
-            )
-            missed += ", a smaller one more often"
+        if (points := decision.detectable) is not None:
+            seen = f"a true difference of {in_percent(points)} points is missed in one comparison of five"
+            missed = f"{seen}, a smaller one more often"
         lines.append(f"this does not mean equal: {missed}")
     n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of them"
     if not n_missing:

@@ -8,8 +8,6 @@ only the samples whose grade may change.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,9 +54,6 @@ from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.scoring.workload import speed, workload
-
-_M_MMAP_THRESHOLD = -3
-"""The number of this parameter in glibc's `malloc.h`."""
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -127,7 +122,6 @@ def grade_run(
     `StoreError` for a missing or damaged file of the run, `UsageError` for a k larger than the number of samples and
     for a verifier that is not trusted or broken.
     """
-    _map_large_blocks()
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Run `harness run` first.")
@@ -188,14 +182,6 @@ def _grade_benchmark(
         counted_rows=counted,
         from_reasoning=from_reasoning,
     )
-
-
-def _map_large_blocks() -> None:
-    """Have the C library map each block of 1 MB or more by itself, so that it is given back when it is freed. In one
-    heap, the columns of a million samples, which grow beside each other, leave holes of 60 MB.
-    """
-    with contextlib.suppress(AttributeError, TypeError, OSError):  # another C library, another system
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1 << 20)
 
 
 def _planned_questions(folder: BenchmarkFolder, record: BenchmarkRecord) -> tuple[Sequence[Question], str | None]:

@@ -274,7 +274,7 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     rows, repeated = _in_order(arrived)
     del arrived
     missing = 0 if plan is None else int(most.sum()) - len(rows)
-    rounds = np.zeros(0, dtype=np.int64)
+    rounds: NDArray[np.integer] = np.zeros(0, dtype=np.int64)
     if missing and missing > MAX_MISSING_SHARE * most.sum():
         rounds = _complete_rounds(*np.unique(rows["index"], return_counts=True), most)
         if len(rounds):
@@ -318,7 +318,7 @@ def _located(
     numbers, most = _numbers(questions), _MAX_UINT32 if plan is None else min(plan, _MAX_UINT32)
     for position, grade in enumerate(grades):
         number = numbers.get(grade.question_id)
-        if number is not None and grade.sample_index < most:
+        if number is not None and 0 <= grade.sample_index < most:
             yield number, position, grade
         else:
             left_out[_FOREIGN if number is None else _BEYOND] += 1
@@ -357,8 +357,8 @@ def _in_order(rows: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
 
 
 def _complete_rounds(
-    indices: NDArray[np.int64], times: NDArray[np.int64], most: NDArray[np.int64]
-) -> NDArray[np.int64]:
+    indices: NDArray[np.integer], times: NDArray[np.int64], most: NDArray[np.int64]
+) -> NDArray[np.integer]:
     """The indices of the complete rounds: those at which no question lacks its sample.
 
     Empty if some question has a sample in none of them. A question with i planned samples or fewer needs none of index

@@ -31,7 +31,7 @@ GPU_SERVER = PACKAGED | {
     "quantization", "reasoning_parser", "sampling_defaults", "deterministic", "seed", "eager", "prefix_caching",
     "chat_template", "trust_remote_code",
 }  # fmt: skip
-"""Fields of the spec that vLLM and SGLang accept, on every accelerator."""
+"""Fields of the spec that vLLM and SGLang accept, on Ascend all but `deterministic`."""
 MODEL_FLAGS = (
     "quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode",
     "chat-template", "reasoning-parser", "tool-call-parser",

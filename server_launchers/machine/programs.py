@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import subprocess
 
-ASK_SECONDS = 60.0
+ASK_SECONDS = 30.0
 """Seconds that a program may take; later, what it was asked counts as unknown."""
 
 

@@ -93,6 +93,8 @@ def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out_aloud() -> 
     questions, grades = graded(q1="wwc", q2="wwc")
     score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
     assert (score.accuracy.value, len(score.sentences)) == (0, 2)
+    score = score_benchmark(questions, [*grades, grade("q1", -1, "c")], None)
+    assert (score.accuracy.value, len(score.sentences)) == (pytest.approx(1 / 3), 1)
 
 
 def test_scores_are_broken_down_by_level_in_natural_order() -> None:

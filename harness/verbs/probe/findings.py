@@ -83,26 +83,31 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.n_empty
     seen = look(check, subject)
     if check.seeded and server.no_seed:
-        return untested(seen.sent, server.no_seed)
+        return _misled(seen, server.no_seed)
     tally: Counter[Kind] = server.tally - tally_before  # of the replies to this check
     accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
-        return untested(seen.sent, f"the server refused {refused}: {quoted(server.refusal)}")
+        return _misled(seen, f"the server refused {refused}: {quoted(server.refusal)}")
     if check.name in (REPLY_TEXT, FINISHED, EMPTY):
         return seen
     if check.by_text and 2 * tally["blank"] > tally["reply"]:
-        return untested(seen.sent, f"no text came in {tally['blank']} of {n}; see `{REPLY_TEXT}`")
+        return _misled(seen, f"no text came in {tally['blank']} of {n}; see `{REPLY_TEXT}`")
     if check.by_text and 2 * tally["echo"] > tally["reply"]:
-        return untested(seen.sent, f"the prompt itself came in {tally['echo']} of {n}; see `{REPLY_TEXT}`")
+        return _misled(seen, f"the prompt itself came in {tally['echo']} of {n}; see `{REPLY_TEXT}`")
     if tally["cut"] and accused:
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
-        return untested(seen.sent, f"{cut} ({seen.came})")
+        return _misled(seen, f"{cut} ({seen.came})")
     if accused and (n_empty := server.n_empty - n_empty_before):
         came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
-        return untested(seen.sent, f"{came} ({seen.came})")
+        return _misled(seen, f"{came} ({seen.came})")
     return seen
+
+
+def _misled(seen: Seen, came: str) -> Seen:
+    """The observation of a check that could not see its fault. came: why."""
+    return msgspec.structs.replace(seen, outcome="untested", came=came, p=None)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,10 +79,9 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
 
 def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
-    subject.new_seeds(n)
     common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **logprob_fields(CHAT)}
     # The seeds are far apart, because generators with neighbouring seeds may begin alike.
-    seeds = random.Random(subject.seed).sample(range(2**31), n)  # noqa: S311 - no secret
+    seeds = random.Random(subject.new_seeds(n).stop).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
     choices = []
     for answer in subject.server.many(bodies):

@@ -31,9 +31,9 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
     model: the model that was asked; a checkpoint's path. done: the stamp of the cell when it was complete last. server:
-    checksum of the file's entry of the server that made its samples. sent: names of the trackers that got its scores.
-    reason: why samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code
-    that this run or scoring would have had as a command.
+    checksum of the server that made its samples (`running.server_stamp`). sent: names of the trackers that got its
+    scores. reason: why samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit
+    code that this run or scoring would have had as a command.
     """
 
     cell: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.core.errors import HarnessError, StoreError
+from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
@@ -215,7 +215,10 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> Cel
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
     model = run.manifest.model
-    verified = verify_benchmark(run, benchmark, load_published(models=[model]), model)
+    try:
+        verified = verify_benchmark(run, benchmark, load_published(models=[model]), model)
+    except UsageError:  # a file of published scores is broken: the cells have their scores all the same
+        verified = None
     return CellResult(
         cell=cell,
         benchmark=benchmark,
