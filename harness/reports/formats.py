@@ -14,8 +14,8 @@ from harness.reports.tables import Table
 from harness.scoring.columns import column_names, numbers
 from harness.scoring.score import Score
 
-_MAX_NAMES = 2
-"""Columns of words among the first so many name a row, such as run and benchmark; a further table has them again."""
+_NAME_COLUMNS = range(2)
+"""The first columns, which name a row if they hold words, such as run and benchmark."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -35,7 +35,8 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
     """The tables for a rich console; foreign text is never console markup and holds no control character."""
     parts: list[RenderableType] = []
     for table in tables:
-        names = [number for number in range(_MAX_NAMES) if number < len(table.columns) and number not in table.numeric]
+        # If a table is too wide, its other columns go on below, and the names stand there again.
+        names = [column for column in _NAME_COLUMNS if column < len(table.columns) and column not in table.numeric]
         fitted = Fitted(table.columns, table.rows, numeric=table.numeric, names=names)
         parts += [Text(visible(table.title), style="bold"), fitted]
         parts.extend(Text(f"[{number}] {visible(note)}", style="dim") for number, note in enumerate(table.notes, 1))

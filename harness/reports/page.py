@@ -177,11 +177,12 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
     """
     present = figures.parts(runs, name)
-    alone = len(present) == 1
+    alone = len(present) == 1  # the plot over budgets is then drawn in its part; else above, for all runs together
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
         "figures": _figures([*figures.of_repeats(present), *figures.of_benchmark(present)]),
+        # Without graded questions a run has settings only.
         "parts": [_run_part(part, drawn=drawn, alone=alone) for part in present if part.benchmark.questions],
         "settings": settings_table([part.run for part in present], name),
         "checksums": checksum_table([part.run for part in present], name),

@@ -21,7 +21,7 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import rate
 
 
-def beside_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override]) -> Score:
+def with_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override]) -> Score:
     """The score with what follows from the verdicts by hand, in place of what it said of earlier ones.
 
     items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order.

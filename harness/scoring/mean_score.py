@@ -15,7 +15,8 @@ def mean_score(scores: Sequence[Score | None]) -> Estimate | None:
     """The mean of the scores, one of each benchmark; None if one has no accuracy, and without any.
 
     Errors of different benchmarks are independent. An interval is None if it is unknown for one benchmark, or if
-    samples are missing, since these may have any result.
+    samples are missing, since these may have any result. The sampling interval is the widest that it can be (`at_most`)
+    if that of one benchmark is.
     """
     accuracies = [score.accuracy for score in scores if score is not None and score.accuracy is not None]
     if not accuracies or len(accuracies) < len(scores):

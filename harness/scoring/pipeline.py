@@ -39,7 +39,7 @@ from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
-from harness.scoring.by_hand import beside_verdicts_by_hand
+from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import (
@@ -266,7 +266,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     if not has_verdicts and score.judge_errors is None:
         return score
     by_hand = overrides.read(graded.folder) if has_verdicts else []
-    return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand)
+    return with_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand)
 
 
 def _from_reasoning(

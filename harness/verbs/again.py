@@ -111,16 +111,15 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
         if record.settings.get(catalogue.WITHOUT_CARD):
-            # Earlier versions chose a prompt by the language of the questions.
-            prompt = record.identity.get("prompt")
-            own_prompt = {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
-            groups.append({"data": data, "samples": record.plan.samples, **own_prompt, **options})
+            # The options of the user, if there are any for these, replace what follows from the record.
+            groups.append({"data": data, "samples": record.plan.samples, **_prompt_option(record), **options})
             continue
         if data is not None:
             options["data"] = data
         # A card's file is recorded without the release or dates that the user put behind it.
         _, sign, restriction = name.partition("@")
         benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{record.plan.samples}"
+        # Benchmarks share a command if their options are equal; those that are asked on a file do not.
         for group in groups:
             if "data" not in group and group == {"benchmarks": group["benchmarks"], **options}:
                 group["benchmarks"].append(benchmark)
@@ -128,6 +127,15 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         else:
             groups.append({"benchmarks": [benchmark], **options})
     return groups
+
+
+def _prompt_option(record: BenchmarkRecord) -> dict[str, Any]:
+    """The option that names the prompt of a file without a card, if it is none of today's defaults; else no option.
+
+    Earlier versions chose the default by the language of the questions.
+    """
+    prompt = record.identity.get("prompt")
+    return {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
 
 
 def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:

@@ -137,6 +137,7 @@ def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now."""
+    # Grader → the first benchmark that it grades, whose first question names it as all others do.
     graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
     graders.pop(GradeRules().grader, None)
     if not graders:
@@ -146,16 +147,15 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     for grader, benchmark in graders.items():
         if not is_elsewhere(grader):
             continue
-        decider = require_extension(grader).start(1, None)
-        try:
-            _ = decider.name
-        except UsageError as error:
-            yield (
-                f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence}. The run goes on; score "
-                f"it on another machine, or by `harness score` with --sandbox docker:IMAGE"
-            )
-        finally:
-            decider.close()
+        # With the default sandbox. The decider tries it when it is asked for its name, and raises if it does not work.
+        with contextlib.closing(require_extension(grader).start(1, None)) as decider:
+            try:
+                _ = decider.name
+            except UsageError as error:
+                yield (
+                    f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence}. The run goes on; score "
+                    f"it on another machine, or by `harness score` with --sandbox docker:IMAGE"
+                )
 
 
 def _held_by_another(prepared: Prepared) -> Iterator[str]:

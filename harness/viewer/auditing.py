@@ -11,7 +11,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, VerdictName
 from harness.scoring.audit_order import draw, why_no_estimate
-from harness.scoring.by_hand import beside_verdicts_by_hand
+from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
@@ -84,8 +84,9 @@ def take_in(benchmark: OpenBenchmark) -> Score:
 
     Raises `StoreError` if the benchmark is not scored or the disk refuses.
     """
+    # Grades are read only for verdicts that hold now; of withdrawn ones the score only has to forget what it says.
     items = _counted_questions(benchmark) if benchmark.overrides else ()
-    renewed = beside_verdicts_by_hand(score_of(benchmark), items, benchmark.override_history)
+    renewed = with_verdicts_by_hand(score_of(benchmark), items, benchmark.override_history)
     if renewed != benchmark.score:
         renewed.save(benchmark.folder)
     return renewed

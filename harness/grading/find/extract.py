@@ -509,7 +509,11 @@ def _last_value(tail: str, kind: str, joins_parts: bool) -> Extraction | None:
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:
-    """Return the answer of a response that is nothing but a short answer, perhaps with words that lead to it."""
+    """Return the answer of a response that is nothing but a short answer, perhaps with words around it: the 72 of
+    `**So the answer is 72, in total.**</s>`. None for any other response.
+
+    The method is `UNSTATED` if those words leave the answer open.
+    """
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
     if (quote := _QUOTE_MARK.match(answer)) is not None:
         answer = answer[quote.end() :]
@@ -517,9 +521,9 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None and answer[lead.end() :].strip():
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _REMARK.sub("", answer)
-    if not answer or len(answer) > MAX_LINE_CHARS or "\n" in answer or re.match(r"(?i)(?:wrong|incorrect)\b", answer):
+    if not answer or len(answer) > MAX_LINE_CHARS or "\n" in answer or _is_sentence(answer, kind):
         return None
-    if _is_sentence(answer, kind):
+    if re.match(r"(?i)(?:wrong|incorrect)\b", answer):  # "Wrong: 5" names what is not the answer
         return None
     # If words were cut out of the middle of the answer, it has no position in the text.
     begin = tail.find(answer)

@@ -353,7 +353,7 @@ class _Worker:
     """A worker process, and the jobs whose replies it owes.
 
     owed: (id that the reply must repeat, job), the one that is due first. buffer: bytes that it sent, up to an end that
-    completes no frame yet. deadline: of the next reply. ready: the process has finished its imports. question: the
+    completes no frame yet. deadline: of the next reply. ready: its imports are done, by its latest note. question: the
     question that it was sent last, which the next task need not repeat.
     """
 
@@ -562,13 +562,14 @@ class Pool:
         try:
             while (body := codec.take_frame(worker.buffer, MAX_FRAME_BYTES)) is not None:
                 if not self.accept(worker, body):
-                    return
+                    return  # the worker was replaced, and what else it sent does not count
                 answered = True
         except codec.DecodeError:
             self.replace(worker, "crash")
             return
         if answered:
-            # Each answer has a deadline of its own, from the reply before it.
+            # Each answer has a deadline of its own, from the reply or note before it. A worker has noted that it is not
+            # ready if it imports the verifier of the answer that is due.
             worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:

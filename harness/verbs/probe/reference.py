@@ -142,7 +142,8 @@ def places(subject: Subject, reference: Reference) -> tuple[list[TokenComparison
     """
     where = texts()
     seeds = subject.new_seeds(len(where))
-    # A single request to each server shows a refusal before a hundred are spent on the other server.
+    # Each server is asked once, and so may refuse, before a hundred requests are spent on the other server: first the
+    # probed server once, then the reference once and for all places, then the probed server for all other places.
     first = first_token(subject.server, seeds)
     theirs = reference.likely()
     ours = next_tokens(subject.server, seeds, first)
@@ -152,7 +153,7 @@ def places(subject: Subject, reference: Reference) -> tuple[list[TokenComparison
         if (server := first_top(answer)) and likely
     ]
     if not comparisons:
-        raise Refused(0, "no place of the texts has log-probabilities of both", "the two models")
+        raise Refused(status=0, words="no place of the texts has log-probabilities of both", by="the two models")
     refused = [answer.sentence for answer in ours if isinstance(answer, Refused)]
     why = refused[0] if refused else "no log-probabilities of both models"
     return comparisons, Lost(n=len(where) - len(comparisons), of=len(where), why=why)

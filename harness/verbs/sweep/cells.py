@@ -379,7 +379,8 @@ class _Making:
                 "`name`"
             )
         checkpoint = entries["models"].checkpoint if "models" in entries else None
-        varied = [axis for axis in AXES[1:-1] if len(self.axes.get(axis, ())) > 1]
+        # The checkpoints are the points of a curve, and each benchmark has curves of its own: the other axes name it.
+        varied = [axis for axis in ("servers", "prompts", "sampling") if len(self.axes.get(axis, ())) > 1]
         curve = [] if checkpoint is None else [checkpoint.series, *(entries[axis].label for axis in varied)]
         return Cell(
             name=name,
@@ -400,7 +401,7 @@ class _Making:
             fields |= entry.options
         fields |= self.over
         benchmark = fields.pop("benchmark", None)
-        for option in _repeats(self.file):
+        for option in _repeats(self.file):  # a benchmark's entry, which comes last, must not undo them
             if fields[option] != entries["sampling"].options[option]:
                 raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
         if spec is not None:
