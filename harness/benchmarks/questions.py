@@ -389,7 +389,7 @@ class _Selection:
                         f"{name} has no question {visible(question_id, 100)!r}.{near_names(question_id, existing)} "
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
-            if not self._n_matching:
+            if not self._n_matching:  # each id exists and each filter lets questions pass, but none is in both
                 raise UsageError(
                     f"no question of {name} has one of the ids and passes the filter: give other ids or filters"
                 )

@@ -42,7 +42,7 @@ def format_of(path: Path) -> Format | None:
         return "sglang"
     if is_numbered(path):
         return "nemo_skills"
-    return "opencompass" if is_by_number(path) else None
+    return "opencompass" if is_by_number(path) else None  # by how the file begins; its name says nothing
 
 
 def numbered_rows(path: Path) -> Iterator[Row]:
