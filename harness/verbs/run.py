@@ -149,7 +149,7 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     from harness.grading.elsewhere import is_elsewhere, require_extension  # Imported late: few runs have such answers.
 
     for grader, benchmark in graders.items():
-        if not is_elsewhere(grader):  # a verifier of the user's own
+        if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox
             continue
         # One worker, the default sandbox: the decider tries it when asked for its name, and raises if it does not work.
         with contextlib.closing(require_extension(grader).start(1, None)) as decider:

@@ -75,7 +75,7 @@ _Entry = tuple[int, float, int, int, _Question]
 """(wave, -rank, -samples waiting, row, question) in the heap, whose smallest entry is handed out first.
 
 wave: with order "rounds" the round of the question's next sample; else 0 before its first sample, then 1. rank: the
-expected tokens of a sample, infinite while unknown (`Scheduler._push`).
+expected tokens of a sample, infinite while unknown; 0 for a question of which only failures are known.
 """
 
 

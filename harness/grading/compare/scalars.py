@@ -220,9 +220,9 @@ def _function_values(node: Node) -> frozenset[Node]:
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
     """Return pairs (reference, answer) of plain numbers for two answers of which at least one has a unit.
 
-    The answers are equal if the numbers of one pair are. The list is empty if the units exclude each other, if a unit
-    is unknown and the other side does not name it too, or if one side has no unit and the rules let none be dropped.
-    A name that is no unit, such as "apples", is dropped like one, unless it denies or changes the number.
+    The answers are equal if the numbers of one pair are. Of two units, the list is empty if they exclude each other, or
+    if one is unknown and the other side does not name it too. Of one unit, it is empty if the rules let none be
+    dropped, or if the words behind the number are part of the answer: "is wrong", but not "apples".
     """
     if reference.op == answer.op == "quantity":
         return _in_one_unit(reference, answer)
