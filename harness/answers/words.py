@@ -95,9 +95,12 @@ def words_of(source: str) -> str:
 
     A synonym (无解, DNE) becomes the first entry of its group.
     """
+    # Colours first, since `_LAYOUT` takes the braces by which they are recognised.
     text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).casefold()
+    # A backslash at the end is what is left of a sign of layout, such as `\ ` whose space was stripped.
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
+    # Last, since `_LEAD` is written without punctuation and articles: "it s" for "it's", "on monday".
     text = _LEAD.sub("", text)
     return _SYNONYMS.get(text, text)
 

@@ -93,9 +93,9 @@ class ScoredTerminal(Terminal):
         self._folder: RunFolder | None = None
         """The run that is to be scored; None before its session begins."""
         self._scoring: subprocess.Popen[bytes] | None = None
-        """The process that scores; None before it is started, and if it cannot be."""
-        self._is_warned = False
-        """Whether the user was told that the run is not scored."""
+        """The process that scores, also after its end; None before it is started, and if it cannot be."""
+        self._warned_unscored = False
+        """Whether the user was warned that the run is not scored meanwhile."""
 
     def __enter__(self) -> Self:
         # What the process that scores prints on standard output, and on standard error.
@@ -114,12 +114,14 @@ class ScoredTerminal(Terminal):
         self._folder = folder
 
     def progressed(self, progress: Progress) -> None:
-        """As `Terminal`; starts the scoring once the run holds its folder, and says if it has ended early."""
+        """As `Terminal`; the first call starts the scoring, since the run then holds its folder. Warns once if the
+        process cannot be started, or ended with an error while the run goes on; it is not started again then.
+        """
         super().progressed(progress)
-        if self._scoring is None and self._folder is not None and not self._is_warned:
+        if self._scoring is None and self._folder is not None and not self._warned_unscored:
             self._start(self._folder)
-        if self._scoring is not None and self._scoring.poll():
-            self._tell()
+        if self._scoring is not None and self._scoring.poll():  # None: it goes on; 0: it ended in order
+            self._warn_unscored()
 
     def _start(self, folder: RunFolder) -> None:
         """Start the process that scores; if it cannot be started, say so."""
@@ -130,12 +132,12 @@ class ScoredTerminal(Terminal):
             )
             os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
         if self._scoring is None:
-            self._tell()
+            self._warn_unscored()
 
-    def _tell(self) -> None:
+    def _warn_unscored(self) -> None:
         """Warn once that the run is not scored, with the last words of the process."""
-        if not self._is_warned:
-            self._is_warned = True
+        if not self._warned_unscored:
+            self._warned_unscored = True
             self._errors.seek(0)
             printed = self._errors.read().decode("utf-8", "replace").strip().splitlines()
             why = printed[-1] if printed else "no process could be started"
@@ -161,7 +163,7 @@ class ScoredTerminal(Terminal):
             self._out.seek(0)
             printed = self._out.read().decode("utf-8", "replace")
             if code and not printed:  # The code may also be about samples that no verifier could judge.
-                self._tell()
+                self._warn_unscored()
             return printed
 
     def _end(self) -> None:

@@ -38,11 +38,13 @@ def carry_out(options: GateCommand) -> int:
     with terminal.stopped_with_a_line():
         if runs:
             gated = running.gate_runs(read, runs)
+            run = runs[0]  # without --out, the gate's files go into the first run's folder
+            folder = out or (run if run.is_dir() else run.parent)
         else:
-            out = out or Path("results", f"gate-{read.name}")
+            folder = out or Path("results", f"gate-{read.name}")
+            # The gate samples several times; with a counter, a warning that comes each time is printed once.
             with terminal.Terminal(warned=Counter()) as watcher:
-                gated = running.run_gate(read, out, watcher, _look)
-    folder = out or (runs[0] if runs[0].is_dir() else runs[0].parent)
+                gated = running.run_gate(read, folder, watcher, _print_states)
     folder.mkdir(parents=True, exist_ok=True)
     written.write(read, gated, folder)
     if options.as_json:
@@ -54,8 +56,8 @@ def carry_out(options: GateCommand) -> int:
     return gated.exit_code
 
 
-def _look(gated: Gated) -> None:
-    """Print the state of each benchmark that has rounds at a look."""
+def _print_states(gated: Gated) -> None:
+    """Print the state of each benchmark that has graded samples; called after each look at them."""
     for check in gated.checks:
         if check.rounds:
             rounds = f"{check.rounds:g} {'round' if check.rounds == 1 else 'rounds'}"

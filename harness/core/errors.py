@@ -105,7 +105,10 @@ class StoreError(HarnessError):
 
 
 class OtherModel(StoreError):
-    """A server runs another model than the one that made the run's samples. difference: what shows it."""
+    """A server runs another model than the one that made the run's samples.
+
+    difference: what shows it, with the space or line break that parts it from the sentence added here.
+    """
 
     def __init__(self, difference: str) -> None:
         super().__init__(

@@ -356,12 +356,13 @@ class SamplingSession:
 
     @property
     def fingerprint_neutral(self) -> dict[str, Any]:
-        """The neutral sampling values for a fingerprint, by which it can be compared with the run's recorded one.
+        """The neutral sampling values for a fingerprint's requests: those of the recorded fingerprint, so that the
+        two can be compared; without one, those for the engine of this session's servers.
 
-        They are those of the recorded fingerprint; without one, those that this session's servers need.
+        A neutral value has no effect (`top_k: -1`), and is sent to keep out a value that the server would fill in.
         """
-        former = fingerprint.comparable(self._manifest.provenance)
-        return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
+        recorded = fingerprint.comparable(self._manifest.provenance)
+        return fingerprint.neutral_values(self._settings.asker) if recorded is None else recorded.neutral
 
     def check_fingerprints(
         self,
@@ -374,32 +375,27 @@ class SamplingSession:
         """Warn of each endpoint whose fingerprint differs from the run's, and of each one in `expected` that gave none.
 
         A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. failures: why a
-        request failed, by base URL. resuming: the run has earlier sessions; raises `StoreError` for an endpoint of
+        request failed, by base URL. resuming: the run has earlier sessions; raises `OtherModel` for an endpoint of
         which no beginning equals the one of an earlier session.
         """
         for endpoint in expected:
-            if (url := endpoint.base_url) not in given:
-                why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
-                if failures and url in failures:
-                    why = f"gave no fingerprint, since a request for it failed ({quoted(failures[url]).rstrip('.')})"
-                self.warn(
-                    f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
-                    "precision has changed. This session cannot notice such a change; its samples count all the same."
-                )
+            if endpoint.base_url not in given:
+                self._warn_of_no_fingerprint(endpoint.base_url, (failures or {}).get(endpoint.base_url))
         if not given:
             return
         recorded = fingerprint.comparable(self._manifest.provenance)
+        # Without a recorded fingerprint, the first endpoint's becomes the run's.
         former = fingerprint.first(given, self.fingerprint_neutral) if recorded is None else recorded
         same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
-        for url, n in same.items():
-            alike = fingerprint.likeness(former, n)
-            if n < fingerprint.MIN_SAME:
+        for url, n_same in same.items():
+            alike = fingerprint.likeness(former, n_same)  # "3 of 8 replies … begin like those of …"
+            if n_same < fingerprint.MIN_SAME:
                 self.warn(
                     f"{url} replies differently from this run's servers: only {alike}; batches alone do not change so "
                     "many. Is it the same model, with the same template and precision?"
                 )
             # Other requests in the server's batch may change one beginning or two, but never all.
-            if n == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
+            if n_same == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
                 raise OtherModel(
                     f"{url} is not the model that made this run's samples: {alike}, and a run never mixes models. "
                 )
@@ -407,6 +403,16 @@ class SamplingSession:
         agreed = self._manifest.provenance.with_fingerprint(former, same)
         # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, also after a crash.
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
+
+    def _warn_of_no_fingerprint(self, url: str, failure: str | None) -> None:
+        """Warn that an endpoint gave no fingerprint. failure: why a request for it failed; None: the time ran out."""
+        why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
+        if failure is not None:
+            why = f"gave no fingerprint, since a request for it failed ({quoted(failure).rstrip('.')})"
+        self.warn(
+            f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
+            "precision has changed. This session cannot notice such a change; its samples count all the same."
+        )
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Return why an endpoint may not join the session; None if it may. Any thread may call this.

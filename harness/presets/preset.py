@@ -182,8 +182,12 @@ def names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
-def _same_length(name: str, listing: Iterable[str]) -> str:
-    """Suggest similar names as `near_names` does, but for names of up to three letters: `r2` may mean `r1`."""
+def _near_short_names(name: str, listing: Iterable[str]) -> str:
+    """Suggest short names as the end of a message, as `near_names` does: `r1` for `r2`.
+
+    A name is near if it has the same length, up to three letters, and the same first letter. `near_names` asks for more
+    equal letters than such names have.
+    """
     near = [preset for preset in listing if len(preset) == len(name) < 4 and preset[0] == name[0]]
     return f" Did you mean {', '.join(near)}?" if near else ""
 
@@ -193,7 +197,7 @@ def load(name: str) -> Preset:
     """The preset of that name. Raises `UsageError` that lists the names and suggests near ones."""
     listing = names()
     if name not in listing:
-        near = near_names(name, listing) or _same_length(name, listing)
+        near = near_names(name, listing) or _near_short_names(name, listing)
         raise UsageError(
             f"unknown preset; there are {', '.join(listing)}.{near}",
             field="preset",

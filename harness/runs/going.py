@@ -34,8 +34,8 @@ class Stored:
 class OnDisk:
     """The state of a run on disk.
 
-    holder: the process that writes the run; None: no process does. session:
-    the log's entries on the last session: its `session_started`, and its `session_ended` if there is one.
+    holder: the process that writes the run; None: no process does. session: the log's entries of the last session,
+    `session_started` and `session_ended`, as far as they were read (`_last_session`).
     """
 
     model: str
@@ -77,7 +77,10 @@ def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: boo
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
-    """The start of the last session and, if it ended in order, its end."""
+    """The log's entries of the last session: its start and, if it ended in order, its end.
+
+    The start is missing if it lies before the last `LOG_BYTES` of the log.
+    """
     events: list[dict[str, Any]] = []
     for line in _end_of(folder.log):
         if b'"session_started"' in line or b'"session_ended"' in line:
@@ -85,10 +88,10 @@ def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
             with contextlib.suppress(codec.DecodeError):
                 event = codec.decode(line, dict[str, Any])
                 if event.get("event") == "session_started":
-                    events = [event]
+                    events = [event]  # the entries so far are of an earlier session
                 elif event.get("event") == "session_ended":
                     events.append(event)
-    return tuple(events[:2])
+    return tuple(events[:2])  # more are ends of later sessions whose start is a broken line
 
 
 def _end_of(path: Path) -> list[bytes]:

@@ -136,8 +136,12 @@ def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now."""
-    # Grader → the first benchmark that it grades, whose first question names it as all others do.
+    """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now.
+
+    An extension grades them (`harness.grading.elsewhere`), in a sandbox that may be missing here.
+    """
+    # Grader → a benchmark that it grades. All questions of a benchmark have one grader, so the first one is looked at;
+    # of several benchmarks the first is named, so it comes last here.
     graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
     graders.pop(GradeRules().grader, None)
     if not graders:
@@ -145,9 +149,9 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     from harness.grading.elsewhere import is_elsewhere, require_extension  # Imported late: few runs have such answers.
 
     for grader, benchmark in graders.items():
-        if not is_elsewhere(grader):
+        if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox
             continue
-        # With the default sandbox. The decider tries it when it is asked for its name, and raises if it does not work.
+        # One worker, the default sandbox: the decider tries it when asked for its name, and raises if it does not work.
         with contextlib.closing(require_extension(grader).start(1, None)) as decider:
             try:
                 _ = decider.name

@@ -83,9 +83,10 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     ]
     ids = [question.id for question in moved]
     try:
+        # `compare_runs` subtracts its second run from its first, and here the first run is subtracted from the second.
         lines = _in_words(compare_runs(*reversed(tallies)))
-    except UsageError as error:
-        ungraded = [name for name, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
+    except UsageError as error:  # no question has graded samples in both runs
+        ungraded = [which for which, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
         lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
     flips, n_same = _flips(first, second, ids)
     return Compared(

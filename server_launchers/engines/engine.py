@@ -89,7 +89,9 @@ class Engine:
     """
 
     def program(self, _spec: ServerSpec) -> Program | None:
-        """How the engine is called, if it is a Python package, whose environment then is asked for the version."""
+        """How the engine is called, if it is a Python package, whose environment then is asked for the version. None:
+        it is a program of its own, such as a binary.
+        """
         return None
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
@@ -124,11 +126,15 @@ class Engine:
         return "ascend" if spec.device == "npu" else self.accelerator
 
     def full_command(self, spec: ServerSpec, version: str, port: int, devices: str) -> ProcessCommand:
-        """The whole command of one replica or node. devices: the ids of its devices, joined by commas."""
+        """The whole command of one replica or node. devices: the ids of its devices, joined by commas.
+
+        For a Python package (`program`), the arguments from `command` behind the script or interpreter, perhaps in a
+        container; any other engine's `command` is whole already.
+        """
         command, program = self.command(spec, version, port), self.program(spec)
         if program is None:
             return command
-        from server_launchers.machine import environments
+        from server_launchers.machine import environments  # Imported late: every client loads the engines.
 
         kind = self.runs_on(spec)
         return environments.whole_command(spec, program, command, port=port, kind=kind, devices=devices)

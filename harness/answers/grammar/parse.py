@@ -133,14 +133,16 @@ def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
         raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
     if not all(_is_equation(item) or _is_inequality(item) for item in items):
         return listed
-    share_letter = bool(set.intersection(*map(_names, items)))
+    letters = [_names(item) for item in items]
+    share_letter = bool(set.intersection(*letters))
+    # Only commas: `x > 0, y > 0` bound two letters and hold together; `x < 1, x > 3` may be two parts of a solution.
     if all(map(_is_inequality, items)) and (joins == {"and"} or (not joins and not share_letter)):
         return Node("inter", items)
     if joins == {"or"} and not any(token.kind in (",", ";") for token in tokens):
-        # `x = 1 or x = 2` is a list, `a = 0 or b = 0` are alternatives.
-        are_equations = all(map(_is_equation, items))
-        if len(set.union(*map(_names, items))) > 1 if are_equations else not share_letter:
-            return Node("either", items)
+        # The solutions of one letter are a list: `x = 1 or x = 2`, `x < 1 or x > 3`. Statements about several letters
+        # are alternatives: `a = 0 or b = 0`, `x = y or x = 2y`, `x < 0 or y < 0`.
+        are_solutions = len(set.union(*letters)) <= 1 if all(map(_is_equation, items)) else share_letter
+        return listed if are_solutions else Node("either", items)
     return listed
 
 

@@ -56,6 +56,7 @@ class Lanes:
         self._clock = clock
         self._jitter = jitter
         self._down_since: float | None = None
+        """Since when all endpoints are set aside, and the patience counts; None while one is not."""
         self._concurrency = concurrency
         self._lanes = [Lane(endpoint=endpoint, pace=Pace(concurrency, clock, jitter)) for endpoint in endpoints]
         self.answered = False
@@ -145,30 +146,40 @@ class Lanes:
             self._share_out()
 
     def failed(self, flight: Flight, failure: RequestFailed) -> None:
-        """Note a request that failed because of the endpoint or the network."""
-        now, lane, seconds = self._clock(), flight.lane, failure.retry_after
+        """Note a request that failed because of the endpoint or the network.
+
+        The endpoint may be paused (Retry-After), lose slots for a while (429), or be set aside (too many failures).
+        """
+        now, lane = self._clock(), flight.lane
         lane.n_failed += 1
         lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
         if flight.sent_at >= lane.asked_until:
             lane.try_owed = False
-        if seconds is not None:
-            # A little longer, so that not all clients come back at once.
-            until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
-            lane.asked_until = max(lane.asked_until, until)
-            lane.opens_at = max(lane.opens_at, until)
-            lane.try_owed = self._down_since is None or now - self._down_since < self.patience
+        if failure.retry_after is not None:
+            self._pause(lane, now, failure.retry_after)
         if failure.kind == "rate_limited":
             # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
-            has_waited = seconds is not None or flight.refusals >= HOPELESS_REFUSALS
+            has_waited = failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS
             lane.failures_in_row += lane.in_flight == 1 and has_waited
             lane.pace.refused(flight.refusals)
         else:
             lane.pace.ended(flight.refusals)
             lane.failures_in_row += 1
-        if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and flight.sent_at >= lane.down_at:
+        # Requests that were in flight when the lane was set aside fail together; they do not lengthen its pause.
+        is_news = flight.sent_at >= lane.down_at
+        if is_news and lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4):
             self._set_aside(lane, now)
         self._update_patience()
+
+    def _pause(self, lane: Lane, now: float, seconds: float) -> None:
+        """Send this endpoint nothing for the seconds that its Retry-After states."""
+        # A little longer, so that not all clients come back at once.
+        until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
+        lane.asked_until = max(lane.asked_until, until)
+        lane.opens_at = max(lane.opens_at, until)
+        # `gave_up` waits for a try after the pause; once the patience is over, a new pause earns no new try.
+        lane.try_owed = self._down_since is None or now - self._down_since < self.patience
 
     def _set_aside(self, lane: Lane, now: float) -> None:
         """Send this endpoint one request at a time from now on, each after a pause that doubles until it answers."""

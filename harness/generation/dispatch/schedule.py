@@ -55,7 +55,8 @@ class _Question(msgspec.Struct, eq=False):
 
     waiting: sample indices that were not handed out, the next one last. tokens, n: sum and number of its known lengths.
     begun: whether a sample was handed out; failed: whether a request failed. tokens_left, n_unknown: expected tokens of
-    the waiting samples, or their number while no length is known. entry: the present one in the heap.
+    the waiting samples, or their number while no length is known. entry: the present one in the heap; None while
+    nothing waits.
     """
 
     key: tuple[str, str]
@@ -67,7 +68,15 @@ class _Question(msgspec.Struct, eq=False):
     failed: bool = False
     tokens_left: float = 0.0
     n_unknown: int = 0
-    entry: tuple[int, float, int, int, _Question] | None = None
+    entry: _Entry | None = None
+
+
+_Entry = tuple[int, float, int, int, _Question]
+"""(wave, -rank, -samples waiting, row, question) in the heap, whose smallest entry is handed out first.
+
+wave: with order "rounds" the round of the question's next sample; else 0 before its first sample, then 1. rank: the
+expected tokens of a sample, infinite while unknown; 0 for a question of which only failures are known.
+"""
 
 
 class Scheduler:
@@ -82,13 +91,14 @@ class Scheduler:
     ) -> None:
         self._in_rounds = order == "rounds"
         self._may_start_round = may_start_round
-        self._round = -1
+        self._latest_round = -1
+        """The latest round that `may_start_round` let begin; rounds count from 0."""
         self._questions = {
             (o.benchmark, o.question_id): _Question((o.benchmark, o.question_id), row, sorted(o.indices, reverse=True))
             for row, o in enumerate(owed)
         }
-        # By (whether worn, the endpoint where they failed last): samples that came back.
         self._returned: dict[tuple[bool, Lane | None], deque[Work]] = {}
+        """(whether `WORN`, the endpoint where they failed last) → samples that came back."""
         self._postponed: list[tuple[float, Task, Work]] = []  # A heap, by the second at which they come back.
         self.retrying: set[Task] = set()
         """Samples whose request failed, and which wait to be handed out again."""
@@ -96,8 +106,7 @@ class Scheduler:
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
         # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
         self._known_left, self._n_unknown = 0.0, 0
-        # (wave, -rank, -samples waiting, row, question); outdated if it is not the question's present entry.
-        self._heap: list[tuple[int, float, int, int, _Question]] = []
+        self._heap: list[_Entry] = []  # An entry is outdated if its question has another one by now.
         for question in self._questions.values():
             self._push(question)
 
@@ -189,10 +198,10 @@ class Scheduler:
         wave, _, _, _, question = self._heap[0]
         if self._finishes_last(lane, question, at_work):
             return None
-        if self._may_start_round is not None and wave > self._round:
+        if self._may_start_round is not None and wave > self._latest_round:
             if not self._may_start_round(wave):
                 return None
-            self._round = wave
+            self._latest_round = wave
         question.begun = True
         self._n_fresh -= 1
         index = question.waiting.pop()

@@ -219,7 +219,9 @@ def _factors(node: Node) -> Counter[int]:
 
 
 def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
-    """Return (factor, exponent) pairs of `node` to the power `times`."""
+    """Return (factor, exponent) pairs of `node` to the power `times`; signs are left out, as `_same_factors` ignores
+    them.
+    """
     op, args = node
     if op == "neg":
         return _flatten(args[0], times)

@@ -6,9 +6,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from harness.answers.grammar.tree import Node, num, sym, walk
-from harness.grading.bounds import MAX_ALTERNATIVES
 
 _ELLIPSIS = sym("…")
+
+_MAX_ITEMS = 256
+"""A sequence is written out if it has at most this many items, for an answer may write 1, 2, …, 10^9."""
 
 
 def without_ellipsis(node: Node) -> Node:
@@ -29,11 +31,11 @@ def without_ellipsis(node: Node) -> Node:
         return node
     if after[0].op != "num":
         return Node(node.op, (num(values[0]), num(values[0] + step), _ELLIPSIS, *after))
-    count = (after[0].args[0] - values[0]) / step
-    # A bound on the items, for an answer may write 1, 2, …, 10^9.
-    if count.denominator != 1 or not 0 < count < 4 * MAX_ALTERNATIVES:
+    n_steps = (after[0].args[0] - values[0]) / step
+    if n_steps.denominator != 1 or not 0 < n_steps < _MAX_ITEMS:
         return node
-    return Node(node.op, tuple(num(values[0] + step * index) for index in range(int(count) + 1)))
+    # The written items are read for the step alone: `1, 2, 3, …, 2` ends at its end, and becomes `1, 2`.
+    return Node(node.op, tuple(num(values[0] + step * index) for index in range(int(n_steps) + 1)))
 
 
 def without_degree_signs(node: Node) -> Node:

@@ -220,24 +220,26 @@ def _function_values(node: Node) -> frozenset[Node]:
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
     """Return pairs (reference, answer) of plain numbers for two answers of which at least one has a unit.
 
-    The answers are equal if the numbers of one pair are. The list is empty if the units exclude each other, if a unit
-    is unknown and the other side does not name it too, or if one side has no unit and the rules let none be dropped.
+    The answers are equal if the numbers of one pair are. Of two units, the list is empty if they exclude each other, or
+    if one is unknown and the other side does not name it too. Of one unit, it is empty if the rules let none be
+    dropped, or if the words behind the number are part of the answer: "is wrong", but not "apples".
     """
     if reference.op == answer.op == "quantity":
         return _in_one_unit(reference, answer)
     if not allows(rules, "units_dropped"):
         return []
+    # One side has no unit: `bare`, which may have a degree or percent sign.
     quantity, bare = (reference, answer) if reference.op == "quantity" else (answer, reference)
     inner, name = quantity.args
-    measure = unit_of(name)
+    measure = unit_of(name)  # None: the name is no known unit
     if bare.op == "deg" and measure is not None and measure.dimension == _ANGLE:
-        turned = Node("div", (Node("mul", (bare.args[0], PI)), num(180)))
-        return [(inner, turned) if quantity is reference else (turned, inner)]
+        in_radians = Node("div", (Node("mul", (bare.args[0], PI)), num(180)))
+        return [(inner, in_radians) if quantity is reference else (in_radians, inner)]
     if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
         return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
     if measure is not None and not measure.dimension and bare is reference:
-        return []  # three times something is no 3
-    # Beside a length or mass, a percent or degree sign is a unit too, and a different one. 3 quarts are 3/4 in French.
+        return []  # a unit without a dimension: 3倍, three times as much, is not the 3 of the reference
+    # Beside a length or mass, a percent or degree sign is a unit too, and a different one.
     if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)

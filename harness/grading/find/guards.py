@@ -91,6 +91,9 @@ _BEHIND_BOX = regex(
     r"|or\s+(?:more|less|fewer)\b|(?:but\s+)?only\s+(?:if|when|for)\b|if(?!\s+and\s+only)\b|unless\b"
     r"|assuming\b|provided\b|或|是错|不对|不正确|是不|吗|[?？])"
 )
+_CHARS_BEFORE_BOX, _CHARS_BEHIND_BOX = 60, 80
+"""How much text before and behind a box is searched for words that touch it, in characters."""
+
 _CORRECTS = regex(
     rf"(?i)\b(?:{_CORRECTING})\b|\b{_SUBJECT}\b[^.\n]{{0,30}}?\b(?:{_JUDGED})\b|(?:\A|[\n.!?]\s{{0,4}})(?:no"
     rf"|not|well,\s+no)\b|{_CHINESE_CORRECTIONS}"
@@ -112,12 +115,15 @@ def is_guarded_beside_label(head: str, behind: str = "") -> bool:
 
 
 def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
-    """Whether the words that touch the box text[start:end] deny or doubt it, or name another value beside it."""
-    return (
-        # In lower case, as the pattern is: to ignore case takes four times as long.
-        _BEFORE_BOX.search(text[max(lo, start - 60) : start].lower()) is not None
-        or _BEHIND_BOX.match(text, end, min(hi, end + 80)) is not None
-    )
+    """Whether the words that touch the box text[start:end] deny or doubt it, or name another value beside it.
+
+    text[lo:hi] is the final part of the reply; nothing outside of it is read.
+    """
+    # In lower case, as the pattern is: a search that ignores case takes four times as long. The pattern of the words
+    # behind ignores case, for it is tried at one place only.
+    before = text[max(lo, start - _CHARS_BEFORE_BOX) : start].lower()
+    end_behind = min(hi, end + _CHARS_BEHIND_BOX)
+    return _BEFORE_BOX.search(before) is not None or _BEHIND_BOX.match(text, end, end_behind) is not None
 
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:

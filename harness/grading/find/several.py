@@ -61,7 +61,9 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     or with "or" where it stands between two boxes.
 
     earlier: boxes before the last one, from the end of the text. parts: how many values the reference has; a last box
-    that holds as many stays alone. If each box has a name before it (`x=\boxed{1}`), the result has the names too.
+    that holds all of several values stays alone. Boxes join beside a reference of one value too: a reply that boxes two
+    values has another answer, although its last box alone may hold the right one. If each box has a name before it
+    (`x=\boxed{1}`), the result has the names too.
     """
     if 1 < parts <= parts_of(last.content):
         return last
@@ -75,7 +77,7 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
         return last
     chain.reverse()
     # Twenty-four characters hold the longest name, and bound the search before each box.
-    labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]
+    labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]  # the x of `x=`
     # Names only if every box has one: `x = 1, 2` would name the first value alone.
     all_named = None not in labels
     contents = []

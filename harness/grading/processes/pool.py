@@ -594,30 +594,29 @@ class Pool:
             return False
         return True
 
-    def after_death(self, worker: _Worker) -> str | None:
-        """Return the rule for the job on which this worker died; None the first time, when the job is queued again."""
+    def after_death(self, worker: _Worker) -> Literal["crash"] | None:
+        """Return the cause for `replace` after this worker died; None the first time, when the job is queued again."""
         due = worker.owed[0][1].key if worker.owed else None
         if due is None or due in self._died_once:
             return "crash"
         self._died_once.add(due)
         return None
 
-    def replace(self, worker: _Worker, rule: str | None) -> None:
-        """Kill a worker. The job that is due is undecided by `rule`; the other jobs, and with `rule` None all jobs, are
-        queued again.
+    def replace(self, worker: _Worker, cause: Literal["time", "crash"] | None) -> None:
+        """Kill a worker; a new one starts when jobs are dispatched. The job that is due becomes undecided, because of
+        `cause`; the other jobs, and with `cause` None all jobs, are queued again.
         """
         self.workers.remove(worker)
         self.selector.unregister(worker.stdout)
         worker.kill()
         owed = [job for _, job in worker.owed]
         worker.owed.clear()
-        if rule is not None and owed:
+        if cause is not None and owed:
             job = owed.pop(0)
             self._died_once.discard(job.key)
-            if rule == "time":
-                rule = verifier.late(job.question.rules.grader, self.deadline)
-            elif rule == "crash":
-                rule = verifier.crash_rule(job.question.rules.grader)
+            grader = job.question.rules.grader
+            # The rule of the grade: the cause itself, or words that blame a user's own verifier, "verifier …".
+            rule = verifier.late(grader, self.deadline) if cause == "time" else verifier.crash_rule(grader)
             steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
             vote = job.answer[:MAX_VOTE_CHARS] or None
             self.decisions[job.key] = Verdict("undecided", rule, vote=vote, steps=steps)

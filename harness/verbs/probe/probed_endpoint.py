@@ -25,7 +25,7 @@ from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbedServer, ProbeReply, Refused
 
 PATIENCE_SECONDS = 300.0
-"""Seconds that one request waits in all while the server refuses it by its limits (429)."""
+"""Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""
 
 PAUSE_SECONDS = 2.0
 """Pause after a refusal that states none, in seconds; doubled each time."""
@@ -46,6 +46,7 @@ class ProbedEndpoint(ProbedServer):
         waited, pause = 0.0, PAUSE_SECONDS
         while True:
             self._count_request()
+            # `transient`: the loop here sends again, not `get`, whose patience is shorter and which counts nothing.
             answer = page.get(self.endpoint, url, timeout=SECONDS, content=codec.encode(body), transient=())
             if answer.status not in (429, 503):
                 break
@@ -58,7 +59,7 @@ class ProbedEndpoint(ProbedServer):
         if answer.status != 200:
             raise Refused(answer.status, self._shown(error_words(answer.body)))
         try:
-            # Findings quote replies, and references keep them.
+            # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
             secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
             text = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
             reply: ProbeReply = codec.decode(text.encode("utf-8", "surrogateescape"), ProbeReply)

@@ -108,19 +108,21 @@ def run_group(
     watcher: Watcher | None = None,
     on_cell: OnCell = lambda _record: None,
 ) -> None:
-    """Start the server of a group of cells if a cell misses samples, then run and score every cell as far as possible.
+    """Run and score every cell of a group as far as possible. A server is started if a cell misses samples.
 
     Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
     work = _Cells(sweep, score, watcher or Watcher(), on_cell)
-    todo = [cell for cell in group if is_owed(sweep, cell)]
-    asked = [(cell, spec) for cell in todo if (spec := work.ready(cell)) is not None]
-    # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells.
-    while asked:
-        next_spec = asked[0][1]
-        batch = [cell for cell, spec in asked if spec == next_spec]
+    owed = [cell for cell in group if is_owed(sweep, cell)]
+    # The cells that need no server to be started end here: complete ones are scored, hopeless ones recorded.
+    waiting = [(cell, spec) for cell in owed if (spec := work.spec_unless_ended(cell)) is not None]
+    # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells. The
+    # loop ends, since each pass ends at least its first cell.
+    while waiting:
+        next_spec = waiting[0][1]
+        batch = [cell for cell, spec in waiting if spec == next_spec]
         ended = work.served(batch, next_spec)
-        asked = [(cell, spec) for cell, spec in asked if cell not in ended]
+        waiting = [(cell, spec) for cell, spec in waiting if cell not in ended]
 
 
 def _server_stem(sweep: Sweep, first: Cell) -> str:
@@ -161,10 +163,11 @@ class _Cells:
         """The cell's record so far; an empty one for a new cell."""
         return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
 
-    def ready(self, cell: Cell) -> ServerSpec | None:
-        """Do all that needs no server to be started: score a cell that has its samples, or record why it gets none; ask
-        the running server of a cell that starts none. Else return the spec of the server to start, checked against the
-        benchmark's prompts.
+    def spec_unless_ended(self, cell: Cell) -> ServerSpec | None:
+        """Return the spec of the server to start for this cell, checked against the benchmark's prompts.
+
+        None: the cell needs none and has ended. It had its samples and is scored; or its running server was asked; or
+        why it gets no samples is recorded.
         """
         starts = cell.options.serve is not None
         try:
