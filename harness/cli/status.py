@@ -204,8 +204,8 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             why = visible(str(event.get("stopped") or ""), 300)
             reason = f": {why}" if why else ""
             yield f"it ended {when}{_ago(event)}{reason}; {event.get('failures', 0)} failed requests"
-    # A session that ends in order records its end as a second event.
-    if files.holder is None and len(files.session) == 1:
+    # A session that ends in order records its end.
+    if files.holder is None and files.session and files.session[-1].get("event") == "session_started":
         sweep = sweep_around(folder)
         again = (
             "The same `harness run` command continues the run"
