@@ -40,7 +40,7 @@ def main() -> NoReturn:
     handles signals as usual. The commands of `_CONTINUED` handle them themselves once they have begun; until then a
     signal must say how to go on, so for them `_leave` stays in place.
     """
-    # Otherwise the import below would collect garbage a hundred times, and find none (`_GC_OBJECTS`).
+    # Otherwise the import below would look for garbage many times, and find none (`_GC_OBJECTS`).
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
     # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
     # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
