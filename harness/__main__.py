@@ -40,11 +40,13 @@ def main() -> NoReturn:
     handles signals as usual. The commands of `_CONTINUED` handle them themselves once they have begun; until then a
     signal must say how to go on, so for them `_leave` stays in place.
     """
+    # Otherwise the import below would look for garbage many times, and find none (`_GC_OBJECTS`).
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
     # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
     # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
     for unused in ("httpx._main", "trio"):
         sys.modules[unused] = None  # type: ignore[assignment]
+    # A Ctrl-C in a finalizer is lost: Python prints it and goes on. `_unraisable` raises it again.
     sys.unraisablehook = _unraisable
     # Another handler than the usual one is somebody's own, or the signal is ignored.
     usual = [number for number, handler in _USUAL.items() if signal.getsignal(number) is handler]

@@ -424,7 +424,10 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
 
 
 def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
-    """The server to start, checked against the benchmarks before minutes go into its start. Raises `UsageError`."""
+    """The server to start, checked against the benchmarks before minutes go into its start.
+
+    Raises `UsageError`, and `ServerError` if a prompt with its max_tokens does not fit the server's context.
+    """
     options, preset = questions_asked.options, questions_asked.preset
     assert options.serve is not None
     assert options.model is not None
@@ -439,8 +442,10 @@ def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerS
     if spec.context is not None:
         for question_set in questions_asked.sets:
             benchmark = questions_asked.benchmarks[question_set.name]
+            # A max_tokens that nobody gave is lowered to the context, and is no error.
             fit = may_lower(benchmark.origins, fit_context=options.fit_context)
             bound = benchmark.sampling.max_tokens
+            # Only for its error: what is sent is computed again from the context that the started server states.
             fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=fit)
     return spec
 

@@ -270,6 +270,7 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
     if " " in meant:
         return meant
     parameters = {parameter.name for parameter in command.params}
+    # Of a command that starts a server for itself; `harness serve` has the parameter itself, and the loop finds it.
     if meant.startswith("server_") and meant not in parameters and "serve_option" in parameters:
         return f"That is {SERVE_OPTION} {meant.removeprefix('server_').replace('_', '-')}=VALUE here."
     for parameter in command.params:
@@ -277,7 +278,7 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
             continue
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name.strip('[]')}, without a flag, here."
-        if meant.startswith("server_"):
+        if meant.startswith("server_"):  # of `harness serve`: the only command that takes an engine's words behind --
             return f"That is {parameter.opts[-1]} here; the engine's own flags stand behind ` -- `, as they are."
         return f"That is {parameter.opts[-1]} here."
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."

@@ -137,6 +137,7 @@ def _command() -> object:
 def main() -> NoReturn:
     """Entry point. A foreseen failure never shows a traceback."""
     _replace_closed_streams()
+    _ignore_failed_messages()
     isolated.leave_no_core()
     # A locale that cannot write some of our characters shows them escaped.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -221,6 +222,10 @@ def _replace_closed_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
+def _ignore_failed_messages() -> None:
+    """Let the command go on if its messages cannot be written (`_Messages`)."""
     try:
         descriptor = sys.stderr.fileno()
     except (OSError, ValueError):  # A caller in this process collects the messages in memory.

@@ -75,7 +75,7 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
 def _with_a_card(folder: BenchmarkFolder) -> str:
     """A sentence on how stored replies get the metadata of a card that is written afterwards."""
     run = RunFolder(folder.path.parent)
-    if run.source != run.path:
+    if run.source != run.path:  # the run was made of another tool's outputs, which are at `source`
         again = f"`harness score {shlex.quote(visible(str(run.source)))} --benchmark CARD.yaml`"
         return f" To bring it to the replies of this file, type {again}."
     return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"

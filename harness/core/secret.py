@@ -255,10 +255,10 @@ def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     a flag, of an engine, and its own value then comes with a later word:
     `--serve-option=engine-flag=--api-key --serve-option=engine-flag=KEY`.
     """
+    # The flag of the value, without dashes, in the same word or the one before; empty if it has none.
     option = ""
-    """The flag of the value, without dashes, in the same word or the one before; empty if it has none."""
+    # Whether a flag that is named as a key's awaits its value: the next word that is no flag is a key.
     awaits_key = False
-    """Whether a flag that is named as a key's awaits its value: the next word that is no flag is a key."""
     for word in words:
         if word.startswith("--") and "=" not in word:
             option, awaits_key = word[2:], awaits_key or names_a_secret(word)

@@ -392,7 +392,8 @@ class RunLog:
     def write(self, event: str, **fields: Any) -> None:
         """Add `event` with its fields and the time (UTC). Raises `StoreError` when the disk refuses."""
         entry = {"time": self._now().isoformat(timespec="milliseconds"), "event": event, **fields}
-        line = json.dumps({_inert(k): _inert(v) for k, v in entry.items()}, separators=(",", ":"), ensure_ascii=True)
+        # JSON's own escapes are not enough: who decodes and prints the line would get the acting characters again.
+        line = json.dumps(_visible_values(entry), separators=(",", ":"), ensure_ascii=True)
         self._file.append(line.encode("ascii") + b"\n")
 
     def close(self) -> None:
@@ -408,12 +409,15 @@ class RunLog:
         self.close()
 
 
-def _inert(value: Any) -> Any:
-    """`value` with every string in it made visible and bounded; values that JSON lacks become such strings."""
+def _visible_values(value: Any) -> Any:
+    """`value` with every string in it bounded and `visible`: a control character becomes the text of its escape.
+
+    Values that JSON lacks become such strings.
+    """
     if isinstance(value, dict):
-        return {_inert(str(key)): _inert(inner) for key, inner in value.items()}
+        return {_visible_values(str(key)): _visible_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_inert(inner) for inner in value]
+        return [_visible_values(inner) for inner in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
     return visible(str(value), MAX_FIELD_CHARS)

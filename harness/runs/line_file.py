@@ -329,11 +329,11 @@ def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = Fals
 def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *, sealed: bool = False) -> T:
     """The record of line `number`. Raises `StoreError`.
 
-    remedy: what the error tells the user to do.
+    remedy: what the error tells the user to do. sealed: the line has a checksum, and is damaged if that differs.
     """
     try:
         if sealed:
-            record.checksum(plain)
+            record.checksum(plain)  # for its error
         entry = codec.decode(plain, type)
     except (record.Damaged, codec.DecodeError) as error:
         raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error

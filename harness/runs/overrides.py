@@ -127,12 +127,12 @@ class Corrected(NamedTuple):
     n_differing: int
 
     @property
-    def words(self) -> str:
+    def counts_in_words(self) -> str:
         """The words for both numbers, wherever verdicts by hand are told."""
         differing = f"{self.n_differing:,}" if self.n_differing else "none"
         return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} otherwise than the grader"
 
-    def beside(self, accuracy: float | None, corrected: float | None, n_open: int) -> str:
+    def sentence(self, accuracy: float | None, corrected: float | None, n_open: int) -> str:
         """The sentence beside a score. accuracy: by the grader's verdicts; corrected: with those by hand in their
         place; None: unknown. n_open: samples that are undecided with these verdicts too, and count as wrong."""
         counts = "counts" if n_open == 1 else "count"
@@ -140,7 +140,7 @@ class Corrected(NamedTuple):
             f"; {count_noun(n_open, 'sample')} {are(n_open)} still undecided and {counts} as wrong" if n_open else ""
         )
         return (
-            f"{self.words}: the accuracy is {_percent(corrected)} with these verdicts{still}, "
+            f"{self.counts_in_words}: the accuracy is {_percent(corrected)} with these verdicts{still}, "
             f"{_percent(accuracy)} as graded"
         )
 

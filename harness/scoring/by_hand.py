@@ -64,20 +64,21 @@ def _with_corrected(score: Score, items: Sequence[QuestionTally], in_force: Mapp
     nothing.
     """
     present = sorted((item for item in items if item.n), key=lambda item: item.question.question_id)
-    numbers = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
-    if not numbers.n_differing or score.accuracy is None:
+    by_hand = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
+    if not by_hand.n_differing or score.accuracy is None:
         return score
     corrected = [Counter(grade.verdict for grade in overrides.apply(item.grades, in_force)) for item in present]
     accuracy = rate(present, [verdicts["correct"] for verdicts in corrected])
     if score.audited is None:
         n_open = sum(verdicts["undecided"] for verdicts in corrected)
-        sentence = numbers.beside(score.accuracy.value, accuracy.value, n_open)
+        sentence = by_hand.sentence(score.accuracy.value, accuracy.value, n_open)
     else:
-        n_counted = score.audited.n_audited + score.audited.n_decided
-        sentence = numbers.words if numbers.n_judged > n_counted else ""
+        # The audit's own warning tells of the verdicts that its estimate uses; this one, if there are more, of all.
+        n_in_estimate = score.audited.n_audited + score.audited.n_decided
+        sentence = by_hand.counts_in_words if by_hand.n_judged > n_in_estimate else ""
     return msgspec.structs.replace(
         score,
         accuracy_overridden=accuracy,
-        n_overridden=numbers.n_differing,
+        n_overridden=by_hand.n_differing,
         warnings=(*score.warnings, *warned("by hand", [sentence])),
     )

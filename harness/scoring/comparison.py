@@ -210,10 +210,11 @@ class _Extreme(NamedTuple):
 def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
     """The samples of the questions as columns.
 
-    If a question has copies among its samples, its numbers are multiplied by the fraction that is independent.
+    If a question has copies among its samples, all its numbers are multiplied by the fraction of its present samples
+    that is independent: its fractions correct and missing stay the same, of fewer samples.
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
-    # A question without samples has nothing to multiply.
+    # A question without samples (n = 0) keeps its numbers: `independent` is 1 there.
     fractions = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
     return CountedSamples(*(columns.T * np.array(fractions)))
 

@@ -289,10 +289,10 @@ class OpenBenchmark:
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
-            return f"{numbers.words}; the audited accuracy is {self.score.audited.words}"
+            return f"{numbers.counts_in_words}; the audited accuracy is {self.score.audited.words}"
         as_graded, with_them = accuracy_of(graded), accuracy_of(corrected)
         n_open = sum(item.undecided for item in corrected)
-        return numbers.beside(as_graded and as_graded.value, with_them and with_them.value, n_open)
+        return numbers.sentence(as_graded and as_graded.value, with_them and with_them.value, n_open)
 
     def all_grades(self, *, overridden: bool) -> list[Grade]:
         """All grades; if `overridden`, with a person's verdicts in place of the grader's."""

@@ -185,7 +185,8 @@ def _sampling_variance(
     """The variance of the sum of the residuals if the same questions were asked again, its degrees of freedom, and
     whether it is only an upper bound, since every question has one sample.
 
-    residuals: r of `mean_of_tokens`, of each sample. question: the number of each sample's question.
+    A question with one sample takes the mean variance of the others. residuals: r of `mean_of_tokens`, of each sample.
+    question: the number of each sample's question.
     """
     counts = np.bincount(question, minlength=n_questions)
     repeated = counts > 1
@@ -195,23 +196,25 @@ def _sampling_variance(
     # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
     within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
     variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
+    # Each residual minus its question's mean; in steps, so that one array of all samples is held and not three.
     deviations = (-sums / np.maximum(counts, 1))[question]
     deviations += residuals
     deviations = deviations[repeated[question]]
+    n_means = int(repeated.sum())
     # Rounding may leave a sum just below 0 where all values are equal.
-    return max(0.0, variance), _freedom(deviations, int(repeated.sum())), False
+    return max(0.0, variance), _freedom(deviations, n_means), False
 
 
-def _freedom(deviations: NDArray[np.float64], means: int) -> float:
-    """Degrees of freedom of the sum of the squares of m deviations from `means` means: 1 / (1/K − 1/f), from 2 to f.
+def _freedom(deviations: NDArray[np.float64], n_means: int) -> float:
+    """Degrees of freedom of the sum of the squares of m deviations from `n_means` means: 1 / (1/K − 1/f), from 2 to f.
 
-    f = m − means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares that would be as uncertain. Of normal
+    f = m − n_means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares that would be as uncertain. Of normal
     deviations K is f/2; it is less with long tails, where a few squares make most of the sum. Satterthwaite (1946,
     Biometrics Bulletin 2:110) takes 2 K instead, as of a χ² with the mean and the variance of the squares; his
     intervals cover 2 points less, because a part of a long tail that no sample hit is missing in the squares (`make
     simulate`).
     """
-    squares, free = deviations**2, len(deviations) - means
+    squares, free = deviations**2, len(deviations) - n_means
     fourth = float((squares**2).sum())
     if free < MIN_FREEDOM or not fourth:
         return float(free)

@@ -50,9 +50,9 @@ def allowed(kind: Accelerator) -> tuple[str, ...] | None:
 
 
 def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
-    """The machine with these devices only."""
+    """The machine with these devices only; those whose name is unknown are missing from `names`."""
     name_of = dict(zip(machine.ids or (), machine.names, strict=False))
-    # A device may be named by its UUID, which no tool was asked for; its name is known where all devices are alike.
+    # A device may be given by its UUID, which is none of `machine.ids`; its name is known if all devices have one name.
     common_name = machine.names[0] if len(set(machine.names)) == 1 else None
     names = [name_of.get(device, common_name) for device in ids]
     return replace(machine, ids=tuple(ids), names=tuple(name for name in names if name is not None))

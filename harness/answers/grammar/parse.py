@@ -257,14 +257,15 @@ def _ends_condition(p: Parser) -> bool:
 # --- relations ---
 def _chain(p: Parser) -> Node:
     """Parse sides between relations, `a = b < c`; without a relation return the only side."""
-    sides = [_side(p, "")]
+    sides = [_side(p, relation="")]
     signs: list[str] = []
     while p.peek().kind == "rel":
         sign = p.take().text
         if p.peek().kind == "end":
             raise Unreadable("a relation without a right side")
-        parts = [_side(p, sign)]
-        # Deeper inside, a colon behind an equals sign is left to the rule of the bracket.
+        parts = [_side(p, relation=sign)]
+        # The side may be a ratio, a = 1:2, whose further parts have no modulus. More than one bracket deep this loop
+        # leaves the colon to `_item`, which takes every colon that is left behind a chain.
         while sign in "=≈" and p.depth <= _DEPTH_OF_RATIO and p.accept(":"):
             parts.append(p.expression(SIDE))
         signs.append(sign)
@@ -274,17 +275,17 @@ def _chain(p: Parser) -> Node:
     return Node("member", tuple(sides)) if signs == ["∈"] else Node("rel", (tuple(sides), tuple(signs)))
 
 
-def _side(p: Parser, sign: str) -> Node:
+def _side(p: Parser, relation: str) -> Node:
     r"""Parse a side with its modulus: `5 (mod 7)`, `5 \pmod 7`.
 
     `12 \mod 7` is a remainder, unless ≡ stands before it; `5 \mod 7`, which is reduced already, is a congruence.
-    sign: the relation before this side, "" for the first one.
+    relation: the sign before this side, "" for the first one.
     """
     node = p.expression(SIDE)
     if node.op == "fn" and node.args[0] == "mod":
         _, value, modulus = node.args
         reduced = value.op == modulus.op == "num" and 0 <= value.args[0] < modulus.args[0]
-        return Node("congruence", (value, modulus)) if sign == "≡" or reduced else node
+        return Node("congruence", (value, modulus)) if relation == "≡" or reduced else node
     bracketed = p.peek().kind == "(" and p.peek(1).kind in ("mod", "pmod")
     if not bracketed and p.peek().kind != "pmod":
         return node

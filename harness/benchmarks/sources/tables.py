@@ -173,7 +173,7 @@ def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> 
 
 
 def _decode_fast(line: bytes) -> dict[str, Any] | None:
-    """The object in a line of JSON, by the fast decoder; None if it fails."""
+    """The object in a line of JSON, by the fast decoder; None if it fails, as for NaN or a byte-order mark."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -404,13 +404,17 @@ def csv_rows(text: str, shown: str, delimiter: str | None = None, damaged_rows: 
 
 
 def _parquet_rows(file: BinaryIO, shown: str) -> Iterator[Row]:
-    """The rows of a Parquet file. Raises `UsageError`. shown: its name in messages."""
+    """The rows of a Parquet file, which a process of its own turns into lines of JSON. Raises `UsageError`.
+
+    shown: the file's name in messages.
+    """
     from harness.benchmarks.sources import parquet
 
     most = _max_unpacked_bytes(file)
     try:
         for number, line in enumerate(parquet.lines(file, most), 1):
             where = f"row {number} of {shown}"
+            # The careful parser reads what the fast one cannot, such as NaN, or says what is wrong.
             yield Row(where, _decode_fast(line) or parse_json(line.decode(), where))
     except parquet.TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error

@@ -231,33 +231,31 @@ class Dispatcher:
         tokens = completion_tokens(sample)
         # The sample's count holds a part that an earlier request wrote and was charged for.
         new = max(0, tokens - tokens_before(sample))
+        max_tokens = self._settings.benchmarks[task.benchmark].sampling.max_tokens
+        # First what holds whatever becomes of the sample: its tokens came, they are billed, its endpoint answers.
         self._arrivals.finished(flight, new, sample.timing.events or 0)
         billed = self._billing.billed(sample)
         self._budget.finished(task, billed)
         self._lanes.answered_by(flight)
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
-            # Not stored: samples of two models are never mixed.
+            # Not stored: samples of two models are never mixed. What follows plans and counts a session; this one ends.
             self.fail(StoppedByRule(changed))
             return False
         flight.lane.finished(self._clock() - flight.sent_at, tokens)
         self._scheduler.finish(flight.work, tokens)
         self.causes.arrived(task)
-        self._count(sample, reply, new, billed)
-        stated, events = sample.usage.completion_tokens, sample.timing.events
-        # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
-        self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, events)))
-        max_tokens = self._settings.benchmarks[task.benchmark].sampling.max_tokens
-        # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
-        if sample.truncated:
-            self.cut_lengths.observe(cut_tokens(stated, events), max_tokens)
+        self._count(sample, reply, new, billed, max_tokens)
         is_stored = self._write(task, sample)
         # Afterwards: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
         return is_stored
 
-    def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent) -> None:
-        """Count a finished sample, its reply, the `new` tokens and what they were billed for."""
+    def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
+        """Count a finished sample, its reply, the `new` tokens and what they were billed for.
+
+        max_tokens: what the request asked for, with which the length of a cut sample is compared.
+        """
         tally = self.tally
         tally.finished += 1
         tally.truncated += sample.truncated
@@ -267,6 +265,12 @@ class Dispatcher:
         tally.spent = tally.spent.plus(billed)
         for note in reply.notes:
             tally.note(note)
+        stated, events = sample.usage.completion_tokens, sample.timing.events
+        # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
+        tally.note(TOO_FEW_STATED, int(states_too_few(stated, events)))
+        # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
+        if sample.truncated:
+            self.cut_lengths.observe(cut_tokens(stated, events), max_tokens)
 
     def _write(self, task: Task, sample: Sample) -> bool:
         """Store the sample of `task`; returns whether it is stored."""

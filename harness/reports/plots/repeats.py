@@ -140,7 +140,8 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
 
 
 def _of_kind(kinds: Sequence[str], kind: str, *, shapes: bool = False) -> dict[str, Any]:
-    """The colour (or the shape) of one of the kinds of marks, which the legend lists all."""
+    """The encoding by colour (or by shape) of a layer whose marks are all of one kind; the legend lists all kinds."""
     encoding = series_of(kinds, shapes=shapes)
+    # No column of the rows says the kind: in place of a `field`, Vega-Lite takes a constant, `datum`.
     del encoding["field"]
     return {**encoding, "datum": kind}

@@ -107,7 +107,10 @@ def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate
 
 
 def reference_of(watched: Watched, n_questions: int, baseline: Iterable[QuestionTally]) -> gate.Reference:
-    """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor."""
+    """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor.
+
+    n_questions: of the benchmark, each with `floor_samples` samples behind the floor; a baseline has its own counts.
+    """
     if watched.floor is None:
         rates, counts = zip(*((item.correct / item.n, item.n) for item in baseline), strict=True)
         return gate.Reference(float(np.mean(rates)), float(sum(counts)), runs=1.0)

@@ -55,7 +55,7 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             if not compared:
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
-            accuracy = reference_of(watched, 0, compared).value
+            accuracy = reference_of(watched, n_questions=0, baseline=compared).value  # 0: only a floor needs it
             if 100 * accuracy < watched.loss:
                 raise UsageError(
                     f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: "
@@ -84,11 +84,12 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
         raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
     runs = read_runs(folders)
     _refuse_ungraded(runs, policy.benchmarks)
+    # A single folder may be a gate's own, which so far asked a part of its questions: its plan has the number of all.
     plan = look_plan.read(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
         policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
-        {} if plan is None else plan["questions"],
+        n_questions={} if plan is None else plan["questions"],
     )  # fmt: skip
 
 

@@ -180,11 +180,13 @@ class ProbeReply(msgspec.Struct):
 
 
 class Refused(ServerError):
-    """The server did not answer with a completion. status: of HTTP; 0 if no readable reply came. by: the server's name
-    in `whose`.
-    """
+    """The server did not answer with a completion."""
 
     def __init__(self, status: int, words: str, by: str = "the probed server") -> None:
+        """status: of HTTP; 0 if no readable reply came. words: the server's explanation, or ours without a reply.
+
+        by: the name of the server that refused, for `whose`.
+        """
         super().__init__(f"HTTP {status}: {words or 'no explanation'}" if status else words)
         self.status = status
         self.words = words

@@ -157,14 +157,16 @@ class SandboxCell:
             raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
 
     def close(self) -> str:
-        """Kill the sandbox with all its processes; returns what it wrote to its standard error."""
+        """Kill the sandbox with all its processes; returns what it wrote to its standard error, "" if none runs."""
         process, self._process = self._process, None
         if process is None:
             return ""
         os.close(self._fd)
+        # The group may be gone already; macOS reports a group of zombies as not permitted.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        # A container outlives the killed `docker run` that started it.
         self._maker.end(process)
         assert process.stderr is not None
         with process.stderr as errors:
