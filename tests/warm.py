@@ -39,6 +39,7 @@ from typing import Any, NoReturn
 import pytest
 
 from server_launchers import isolated
+from tests.patience import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -151,26 +152,29 @@ class WarmProcess(subprocess.Popen[Any]):
         ours = [number if stream == -1 else stream for number, stream in enumerate(streams)]
         socket.send_fds(self._channel, [json.dumps(asks).encode()], ours)
         self.pid = json.loads(self._channel.recv(100))
+        assert self.pid > 0, "it ended before it began"
         self._child_created = True
         for stream, end in zip(streams, ("p2cwrite", "c2pread", "errread"), strict=True):
             if stream != -1 and given[end] != -1:
                 os.close(stream)
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
-        """(pid, wait status), as `os.waitpid` has it; (0, 0) where it still runs and must not be waited for."""
+        """(pid, wait status), as `os.waitpid` has it; (0, 0) where it still runs and must not be waited for.
+
+        Raises TimeoutError where it runs longer than any program of a test.
+        """
         if self._status is None:
             with contextlib.suppress(BlockingIOError):
-                flags = socket.MSG_DONTWAIT if wait_flags & os.WNOHANG else 0
+                self._channel.settimeout(0 if wait_flags & os.WNOHANG else PATIENCE_SECONDS)
                 # Nothing: the warm process has ended, at the exit of the tests, and has killed what was left.
-                self._status = json.loads(self._channel.recv(100, flags) or str(int(signal.SIGKILL)))
+                self._status = -json.loads(self._channel.recv(100) or str(-signal.SIGKILL))
                 self._channel.close()
         return (0, 0) if self._status is None else (self.pid, self._status)
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
-        if self.returncode is None:
-            pid, status = self._try_wait(os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
+        # `wait` holds the lock: a status that another thread's read took would leave this one waiting.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
         return self.returncode
 
 
@@ -261,7 +265,7 @@ def serve(kind: str, address: str, ready: int, workers: str) -> Callable[[], obj
                     selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
                 elif isinstance(key.fileobj, int):  # the file that tells a process's end
                     selector.unregister(key.fd)
-                    _tell(running[key.data], _status(key.fd))
+                    _tell(running[key.data], -_status(key.fd))  # no pid, should it have ended before it told its own
                     os.close(key.fd)
                     selector.register(running[key.data], selectors.EVENT_READ, key.data)
                 else:  # the test knows, or is gone

@@ -27,6 +27,10 @@ def test_parts_are_disjoint_complete_even_and_whatever_the_order(
     assert assign_parts(name, chance.sample(ids, len(ids)), of) == held
 
 
+def test_parts_are_those_of_earlier_versions() -> None:
+    assert assign_parts("aime24", "abc", 8) == {"c": 6, "a": 7, "b": 8}, "clients of two versions share a run"
+
+
 def test_small_benchmarks_do_not_all_fall_to_the_same_parts() -> None:
     assert len({assign_parts(f"benchmark {n}", ["q"], 8)["q"] for n in range(40)}) == 8
 

@@ -64,3 +64,7 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
 def test_work_on_a_servers_bytes_is_linear(name: str) -> None:
     n, work = WORK[name]
     assert grows_linearly(work, n)
+
+
+def test_quadratic_work_is_seen() -> None:
+    assert not grows_linearly(lambda n: [sum(range(i)) for i in range(n)], 400)

@@ -268,16 +268,18 @@ def test_causes_are_grouped_counted_and_forgotten() -> None:
 
 
 def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> Reply:
-    timing = Timing(started=0, total=1)
+    timing = Timing(started=0, total=1, events=40)
     return Reply(text=text, reasoning=None, finish_reason=finish, usage=usage or Usage(), timing=timing)
 
 
 def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_raise_max_tokens() -> None:
-    canary = Canary()
-    replies = [said(text, "length", Usage(completion_tokens=40)) for text in "abcdefghijklmnop"]
-    verdicts = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
-    assert "were cut by the server at 40 tokens, below the max_tokens of 64" in str(verdicts[-1])
-    assert "Raise" not in str(verdicts[-1])
+    """Events alone are no length in tokens, so that a server without usage shows no limit."""
+    for tokens, says in ((40, "were cut by the server at 40 tokens, below the max_tokens of 64"), (None, "Raise")):
+        canary = Canary()
+        replies = [said(text, "length", Usage(completion_tokens=tokens)) for text in "abcdefghijklmnop"]
+        *_, verdict = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
+        assert says in str(verdict)
+        assert ("Raise" in str(verdict)) == (tokens is None)
 
 
 @pytest.mark.parametrize(("n_questions", "stops"), [(2, False), (3, True)])

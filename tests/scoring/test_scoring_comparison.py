@@ -16,6 +16,7 @@ from harness.core.errors import UsageError
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
+from harness.scoring.beside import in_order
 from harness.scoring.comparison import compare_runs, pairs
 from harness.scoring.comparison_published import compare_published
 from harness.scoring.deciding import RunPair, decide
@@ -139,6 +140,11 @@ def test_the_error_pools_both_runs_and_adds_the_rounding() -> None:
     assert result.p == pytest.approx(normal_two_sided(0.1 / math.sqrt(variance)))
     assert result.detectable == pytest.approx(2.8016 * math.sqrt(variance), rel=1e-4)
     assert result.verdict == "compatible"
+
+
+def test_a_score_of_as_many_samples_is_nearer_than_one_of_more_or_of_an_unknown_number() -> None:
+    more, unknown, same = (compared(published(60, samples)) for samples in (128, None, 64))
+    assert in_order([more, unknown, same], samples=64) == [same, more, unknown]
 
 
 def test_the_smallest_difference_allows_for_a_rounding_that_repeats_itself_as_a_plan_does() -> None:

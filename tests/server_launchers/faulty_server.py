@@ -30,7 +30,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/health" and "never-ready" in habits:
             self.answer(503, {})
         else:
-            self.answer(200, {"data": [{"id": "other" if "other-model" in habits else "faulty"}]})
+            names = ["other"] if "other-model" in habits else ["faulty", "adapter"]
+            self.answer(200, {"data": [{"id": name} for name in names]})
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))

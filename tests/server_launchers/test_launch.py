@@ -99,8 +99,9 @@ def launched_by(code: str) -> subprocess.Popen[str]:
 
 
 def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) -> None:
-    with launch.launch(faulty()) as server:
+    with launch.launch(faulty(model="")) as server:
         assert answers(server)
+        assert server.model == "faulty", "without a name asked for, the first that it lists"
         assert [(one.status, one.base_urls) for one in servers.status()] == [("ready", list(server.base_urls))]
     assert servers.status() == []
     assert not tagged(tag)

@@ -45,7 +45,8 @@ def test_a_sound_model_passes_a_worse_one_fails_and_a_rerun_says_the_same(
         on_run = harness(tmp_path, "gate", "gate.yaml", "run", "--json")
     assert (again.code, again.out) == (code, done.out) == (on_run.code, on_run.out)
     assert n_asked < 40 * 8
-    assert json.loads(done.out)["checks"][0]["state"] == state
+    (check,) = json.loads(done.out)["checks"]
+    assert (check["state"], check["loss"]) == (state, 0.15)
     assert json.loads((tmp_path / "run" / "gate.json").read_text()) == json.loads(done.out)
     assert len((tmp_path / "hist" / "history.jsonl").read_text().splitlines()) == 1
     suite = ElementTree.parse(tmp_path / "run" / "gate.xml").getroot()
@@ -150,12 +151,12 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
     sums(tmp_path, 10)
     others = sums(other, 10)
     others.write_text(others.read_text().replace('"q', '"z'))
-    data = dict.fromkeys(("worse", "whole"), "sums.jsonl")
+    data = dict.fromkeys(("worse", "again", "whole"), "sums.jsonl")
     data |= {"part": "sums.jsonl --limit 4", "others": "other/sums.jsonl"}
     with FakeServer(able(1.0)) as server, FakeServer(able(0.0)) as wrong:
         for name, given in data.items():
             url = (wrong if name == "worse" else server).base_url
-            words = f"--data {given} --id-key id --samples 2 --no-canary --base-url {url} --out {name}"
+            words = f"--data {given} --id-key id --samples 1 --no-canary --base-url {url} --out {name}"
             assert harness(tmp_path, "run", *words.split()).code == 0
             assert harness(tmp_path, "score", name).code == 0
         policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
@@ -165,6 +166,9 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
         for runs in (("part",), ("others",), ("worse", "part")):
             done = harness(tmp_path, "gate", "gate.yaml", *runs, "--out", "seen")
             assert (done.code, "sums (critical): missing: " in done.out) == (4, True), (runs, done.out)
+        # Right twin: one sample of each question in two runs of the same ones.
+        both = harness(tmp_path, "gate", "gate.yaml", "worse", "again", "--out", "seen")
+        assert (both.code, "sums (critical): fail: " in both.out) == (1, True), both.out + both.err
         twice = harness(tmp_path, "gate", "gate.yaml", "whole", "whole", "--out", "seen")
         assert (twice.code, "a run is named twice" in twice.err) == (2, True)
         text = (tmp_path / "gate.yaml").read_text().replace("sums.jsonl", "other/sums.jsonl")

@@ -202,7 +202,7 @@ def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness
     monkeypatch.setattr(toy_model, "NATURAL", natural)
     of_checks = plain(fault, "ends")
     assert of_checks.outcome == outcome, of_checks.came
-    assert ("a hidden limit of the server, which `long stream` tells apart" in of_checks.came) == (
+    assert ("max_tokens 96 does not reach it: its own end or a hidden limit of the server" in of_checks.came) == (
         outcome == "untested"
     )
 

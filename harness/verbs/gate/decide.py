@@ -217,7 +217,7 @@ def _check(
         correct, counts = rounds.sum(axis=0).astype(float), np.full(n, float(len(rounds)))
         reference = reference_of(watched, n_whole, [compared[each] for each in ids[:n] if compared])
         fails, passes = gate.look_at(
-            correct, len(rounds), number, rules, reference, watched.loss / 100, deviations, float(len(of_runs))
+            correct, len(rounds), number, rules, reference, check.loss, deviations, float(len(of_runs))
         )  # fmt: skip
         state: State = "fail" if fails else "pass" if passes else "undecided"
         accuracy = float(rounds.mean())
