@@ -17,7 +17,6 @@ from typing import NamedTuple
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import exact
 from harness.grading.compare.labels import inverse_of, names_agree
 
 _EQUALITY = frozenset(("=", "≈"))
@@ -196,7 +195,7 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     None if there is not exactly one, if `expression` has no letters, or if the equation is not linear in that letter.
     Let d(v) be left side − right side with v in place of the letter. The equation is linear if d(v) is
     d(0) + (d(1) − d(0)) · v as an identity; a few values would not show it, as |v| equals v at 0, 1 and 2. The
-    solution is −d(0) / (d(1) − d(0)).
+    solution is −d(0) / (d(1) − d(0)). Where the letter cancels, this divides by 0 and equals nothing.
     """
     zero = difference(equation)
     if zero is None:
@@ -210,8 +209,7 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     line = Node("add", (at0, Node("mul", (slope, variable))))
     from harness.grading.compare.identities import identical
 
-    # With a slope of 0 the letter cancels, so that every value of it solves the equation or none does.
-    if identical(zero, line) is not True or exact(slope) == 0:
+    if identical(zero, line) is not True:
         return None
     return neg(Node("div", (at0, slope)))
 
