@@ -510,11 +510,12 @@ def conclude(
     decided: a text → its verdict. grader: the name that the grade records.
     """
     is_answer, decision = extraction.method != "none", _NO_ANSWER
-    if is_answer and _passes_over_verifier(question, extraction):
+    if is_answer and _passes_over_verifier(question, extraction):  # undecided without asking the verifier
         decision = Verdict("undecided", UNSTATED, vote=_vote(question, extraction.answer))
     elif is_answer:
         decision = as_stated(extraction, decided(extraction.answer), map(decided, extraction.behind))
     elif question.rules.whole_reply:
+        # The verifier sees an empty reply too, for the number of parts that count as wrong.
         decision = _no_answer(decided(""))
     # The other boxes are decided only where they can change the verdict.
     boxes = extraction.other_boxes if decision.outcome != "correct" else ()
@@ -525,7 +526,7 @@ def conclude(
     if extraction.steps:
         lines = [*extraction.steps, *decision.steps]
         if is_answer:
-            # What a failing verifier did is the name of the rule.
+            # Where a verifier failed, the name of the rule says how; it has no further meaning to add.
             failed = verifier.failure(decision.rule) is not None
             lines.append(f"rule {decision.rule}" + ("" if failed else f": {_meaning(decision.rule, extraction)}"))
         if near is not None:
