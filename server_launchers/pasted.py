@@ -31,6 +31,7 @@ class PastedCommand(NamedTuple):
 def read(words: Sequence[str]) -> PastedCommand | None:
     """The command line in these words; None if they start no engine known here.
 
+    A flag that `pasted` of the engine lists sets its field; any other goes to the engine as it is, with its values.
     Raises `UsageError` where a key stands in them, which everybody on the machine could read.
     """
     settings: dict[str, Any] = {}
@@ -45,7 +46,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
     if "/" in rest[0]:
         program = Path(rest[0])
         settings["python"] = str(program if program.name.startswith("python") else program.with_name("python"))
-    # The engine's own flag → the field that it sets.
+    # The engine's own flag → the field that it sets; `!` before a field that it switches off.
     fields = {flag: field for field, flags in table.by_name(engine).pasted.items() for flag in flags.split()}
     model, passed, rest = "", [], rest[lengths[engine] :]
     while rest:
@@ -68,13 +69,14 @@ def read(words: Sequence[str]) -> PastedCommand | None:
             settings[option.name] = not field.startswith("!")
         else:
             value = value if equals else rest.pop(0) if rest else ""
-            if option is None:
+            if option is None:  # the model: an argument of `harness serve`, no option
                 model = value
             elif field == "chat_template" and not Path(value).is_file():
-                passed += [name, value]
+                passed += [name, value]  # a template's text or name, which only the engine understands
             else:
                 settings[field] = _number(value, option.type)
-                settings |= {"dp_mode": "engine"} if field == "dp" else {}
+                if field == "dp":  # In its own command, the engine itself spreads requests over the replicas.
+                    settings["dp_mode"] = "engine"
     if not model:
         raise UsageError("the command names no model: put it behind the engine's name, or give it by --model")
     return PastedCommand(engine, model, settings, passed)

@@ -14,15 +14,18 @@ from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions
 from harness.verbs.report import default_folder, report
 
+_PRINTED_SUMMARIES = ("-repeats", "-samples")
+"""Ends of the names of the plots of repeated runs. Their summaries are printed: no table shows how repeats deviate."""
+
 
 def carry_out(options: ReportCommand) -> int:
-    """Print the report, and write it."""
+    """Print the report and write it. Returns the exit code: `EXIT_OWED` if none of the runs is scored."""
     table = report(options.runs)
     if options.plots is not None:
         plots = list(table.plots())
         draw.write_plots(plots, options.plots)
         for plot in plots:
-            if plot.name.endswith(("-repeats", "-samples")):
+            if plot.name.endswith(_PRINTED_SUMMARIES):
                 click.echo(f"{visible(plot.name)}: {plot.summary}")
         click.echo(f"plots: {len(plots)} in {options.plots}, each as {', '.join(draw.FORMATS)}")
     try:

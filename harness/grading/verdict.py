@@ -510,28 +510,18 @@ def conclude(
     decided: a text → its verdict. grader: the name that the grade records.
     """
     is_answer, decision = extraction.method != "none", _NO_ANSWER
-    if is_answer and _passes_over_verifier(question, extraction):
+    if is_answer and _passes_over_verifier(question, extraction):  # undecided without asking the verifier
         decision = Verdict("undecided", UNSTATED, vote=_vote(question, extraction.answer))
     elif is_answer:
         decision = as_stated(extraction, decided(extraction.answer), map(decided, extraction.behind))
     elif question.rules.whole_reply:
+        # The verifier sees an empty reply too, for the number of parts that count as wrong.
         decision = _no_answer(decided(""))
     # The other boxes are decided only where they can change the verdict.
     boxes = extraction.other_boxes if decision.outcome != "correct" else ()
     right_elsewhere = any(decided(box).outcome == "correct" for box in boxes)
-    steps: tuple[str, ...] = ()
     # An undecided answer may be right, and a reply without an answer misses by more.
     near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss
-    if extraction.steps:
-        lines = [*extraction.steps, *decision.steps]
-        if is_answer:
-            # What a failing verifier did is the name of the rule.
-            failed = verifier.failure(decision.rule) is not None
-            lines.append(f"rule {decision.rule}" + ("" if failed else f": {_meaning(decision.rule, extraction)}"))
-        if near is not None:
-            lines.append(f"near miss: {NEAR_MISSES[near]}")
-        lines.append(decision.outcome.replace("_", " "))
-        steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
@@ -539,7 +529,7 @@ def conclude(
         span=(extraction.start, extraction.end) if is_answer else None,
         vote=decision.vote,
         unextracted=right_elsewhere,
-        steps=steps,
+        steps=_all_steps(extraction, decision, near),
         near_miss=near,
         grader=grader,
         parts=decision.parts,
@@ -547,6 +537,21 @@ def conclude(
 
 
 # --- steps in words ---
+def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None) -> tuple[str, ...]:
+    """Return the steps of the search and of the decision, then the verdict in words; none if the search wrote none."""
+    if not extraction.steps:
+        return ()
+    steps = [*extraction.steps, *decision.steps]
+    if extraction.method != "none":
+        # Where a verifier failed, the name of the rule says how; it has no further meaning to add.
+        failed = verifier.failure(decision.rule) is not None
+        steps.append(f"rule {decision.rule}" + ("" if failed else f": {_meaning(decision.rule, extraction)}"))
+    if near is not None:
+        steps.append(f"near miss: {NEAR_MISSES[near]}")
+    steps.append(decision.outcome.replace("_", " "))
+    return tuple(visible(step, MAX_STEP_CHARS) for step in steps)
+
+
 def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)

@@ -165,11 +165,13 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per endpoint of each score that has several; None if no score has several."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        """A row for each endpoint of the score."""
         for url, endpoint in score.endpoints.items():
             yield (
                 short(url),
                 str(endpoint.n_samples),
-                *cells(endpoint.accuracy)[:2],
+                value_cell(endpoint.accuracy),
+                sampling_cell(endpoint.accuracy),
                 percent(endpoint.expected_accuracy),
                 percent(endpoint.truncated),
                 percent(endpoint.no_answer),

@@ -12,7 +12,7 @@ The population and its strata follow from the grades, which change: a score with
 verdicts given before stay, but the order then stops at the first sample that the former audit could not draw, such as
 one that the judge was not shown, and all before it are of the other kind: a biased draw. If such samples are a share p
 of a stratum, none is among the first m with the chance (1 − p)^m; so a small m is no reason to take p for 0. The
-estimate therefore needs that at least `MIN_COUNTED` of a stratum's audits count; else `why_no_estimate` says so.
+estimate therefore needs that at least `MIN_SHARE_COUNTED` of a stratum's audits count; else `why_no_estimate` says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.scoring.tally import QuestionTally
 MIN_SHARE = 0.25
 """Share of the audits that the smaller of the two strata gets at least, while it has samples."""
 
-MIN_COUNTED = 0.5
+MIN_SHARE_COUNTED = 0.5
 """Share of a stratum's audits that must stand before its first sample without a verdict, or none of them counts."""
 
 WHY = "audit"
@@ -72,14 +72,15 @@ class Stratum:
         """The next samples in order that need a verdict before any audit of this stratum counts; none if they count.
 
         The first sample in order is one, if it has no verdict; then each without a verdict, until those before it are
-        at least `MIN_COUNTED` of the audits.
+        at least `MIN_SHARE_COUNTED` of the audits. The samples listed so far count as audited in this share, because
+        it is to be reached once they are.
         """
         n_audited = len(self.weight_of.keys() & by_hand.keys())
         missing: list[Key] = []
         for n_before, key in enumerate(self.order):
             if key in by_hand:
                 continue
-            if n_before and n_before >= MIN_COUNTED * (n_audited + len(missing)):
+            if n_before and n_before >= MIN_SHARE_COUNTED * (n_audited + len(missing)):
                 break
             missing.append(key)
         return missing

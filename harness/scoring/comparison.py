@@ -126,21 +126,16 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     clusters = cluster_numbers([a for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
     extremes = [_extreme(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
-    # If the extremes differ in sign, the missing samples alone decide which run is better.
-    low, high = (extreme.difference for extreme in extremes)
-    one_sign = low * high > 0 or low == high
     questions = [extreme.question for extreme in extremes if extreme.question is not None]
     p_questions = [extreme.p_question for extreme in extremes if extreme.p_question is not None]
-    p_question = max(p_questions, default=None)
-    if p_question is not None and not one_sign:
-        p_question = 1.0
+    # If the extremes differ in sign, the missing samples alone decide which run is better: no p value is below 1.
+    low, high = (extreme.difference for extreme in extremes)
+    least_p = 0.0 if low * high > 0 or low == high else 1.0
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
-    # A difference that the extreme with less power can find, the other extreme can find, too.
-    blunter = max((extreme.detection for extreme in extremes), key=Detection.smallest)
-    sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
-    paired_ids = {item.question.question_id for item, _ in seen}
-    unpaired = [question_id for question_id in sampled if question_id not in paired_ids]
+    # How the difference varies at the extreme with less power: what this one can find, the other can find, too.
+    detection_of_both = max((extreme.detection for extreme in extremes), key=Detection.smallest)
+    unpaired = _unpaired(first, second, seen)
     compared = PairedComparison(
         benchmark=shared[0][0].question.benchmark,
         n_questions=len(seen),
@@ -153,12 +148,12 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
             question=_union(questions) if questions else None,
             at_most=_shows_no_spread([a for a, _ in seen]) or _shows_no_spread([b for _, b in seen]),
         ),
-        p_sampling=max(extreme.p_sampling for extreme in extremes) if one_sign else 1.0,
-        p_question=p_question,
+        p_sampling=max(*(extreme.p_sampling for extreme in extremes), least_p),
+        p_question=max(*p_questions, least_p) if p_questions else None,
         sampling_error=max(extreme.sampling_error for extreme in extremes),
-        detectable=None,
-        detection_variance=float(blunter.variance),
-        detection_growth=float(blunter.growth),
+        detectable=None,  # `smallest` computes it below, from this record
+        detection_variance=float(detection_of_both.variance),
+        detection_growth=float(detection_of_both.growth),
         missing_shift=max(abs(extreme.difference - difference) for extreme in extremes),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
@@ -168,8 +163,21 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     return msgspec.structs.replace(compared, detectable=compared.smallest())
 
 
+def _unpaired(
+    first: Sequence[QuestionTally],
+    second: Sequence[QuestionTally],
+    paired: Sequence[tuple[QuestionTally, QuestionTally]],
+) -> list[str]:
+    """The ids of the questions with samples in a run that are in no pair, in the order of the runs."""
+    paired_ids = {item.question.question_id for item, _ in paired}
+    sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
+    return [question_id for question_id in sampled if question_id not in paired_ids]
+
+
 def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:
-    """Whether a run has one sample of each question only, or copies among its samples."""
+    """Whether a run has one sample of each question only, or copies among its samples: they hide how far its answers
+    vary, so that an interval is only an upper bound (`Estimate.at_most`).
+    """
     return all(item.n == 1 for item in items) or any(item.independent is not None for item in items)
 
 

@@ -136,6 +136,7 @@ def share_left(correct: Array, counts: Array) -> Array:
     variance = sampling_variance_of_mean(correct, counts)
     tosses = total * mean * (1 - mean)
     observed = np.where(np.isnan(variance), tosses, total * total * variance)
+    # `SHARE_TOSSES` in both sums draw the share towards 1, that of a coin: the fewer the samples, the more.
     return np.asarray(np.minimum(1.0, (observed + SHARE_TOSSES) / (tosses + SHARE_TOSSES)))
 
 

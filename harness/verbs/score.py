@@ -151,8 +151,9 @@ def score(
 ) -> Scored:
     """Score `source` and store the scores where reports find them.
 
-    by_rules: grades a run folder by the rules. prices: those of the judge's tokens. Raises `UsageError`, `StoreError`,
-    and with a judge what a run raises.
+    by_rules: grades and scores a run folder by the rules where there is no judge; a judge needs the grades of
+    `grade_run`. prices: those of the judge's tokens. Raises `UsageError`, `StoreError`, and with a judge what a run
+    raises.
     """
     grading: GradingOptions = options
     if judge is not None:
@@ -161,7 +162,8 @@ def score(
         settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
     folder = make_run(source, options, watcher) if are_outputs(source, options) else _run_at(source)
     if options.on is not None:
-        grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
+        # Called for its checks alone, before the cluster is asked: its iterator would grade, and is dropped.
+        grade_run(folder, grading)
         from harness.verbs.elsewhere import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)

@@ -200,9 +200,13 @@ def _list(items: Sequence[Node]) -> Node:
 
 
 def _item(p: Parser) -> Node:
-    """Parse one item: a relation, ratio or expression, with the name before it and the condition behind it."""
+    """Parse one item: a relation, ratio or expression, with the name before it and the condition behind it.
+
+    A word such as "about" before it becomes the condition "approximately", which a rounded reference accepts. A colon
+    with no value behind it is skipped.
+    """
     if p.peek().kind == "rel" and p.peek().text in "=≈∼":
-        p.take()  # "= 5" is 5
+        p.take()  # A sign without a left side belongs to the sentence before the answer: "= 5" and "≈ 5" are 5.
     is_rounded = p.peek().kind == "text" and p.peek().text.lower() in APPROXIMATE and p.starts_value(1)
     if is_rounded:
         p.take()

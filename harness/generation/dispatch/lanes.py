@@ -32,7 +32,9 @@ from harness.generation.progress import EndpointProgress
 from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5
-"""An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
+"""An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more: of many
+requests in flight, more may fail at once.
+"""
 
 HOPELESS_REFUSALS = 7
 """A 429 counts as such a failure once its slot was refused this often: after rests of some 5 s together."""
@@ -161,14 +163,16 @@ class Lanes:
         if failure.kind == "rate_limited":
             # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
             has_waited = failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS
-            lane.failures_in_row += lane.in_flight == 1 and has_waited
+            is_alone = lane.in_flight == 1  # This request still counts: `refused` and `ended` take it off.
+            lane.failures_in_row += is_alone and has_waited
             lane.pace.refused(flight.refusals)
         else:
             lane.pace.ended(flight.refusals)
             lane.failures_in_row += 1
         # Requests that were in flight when the lane was set aside fail together; they do not lengthen its pause.
         is_news = flight.sent_at >= lane.down_at
-        if is_news and lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4):
+        threshold = max(SET_ASIDE_AFTER, lane.share // 4)
+        if is_news and lane.failures_in_row >= threshold:
             self._set_aside(lane, now)
         self._update_patience()
 

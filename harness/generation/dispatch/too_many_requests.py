@@ -11,7 +11,7 @@ rest is over needs *credit*, which accepted requests and time earn; without it, 
 unless nothing is in flight. This bounds the refusals to about `CREDIT` for each accepted request. Cut streams and 5xx
 say nothing about the pace and do not change it.
 
-Each part is there because simulated runs need it (tests/generation/test_pace.py):
+Each part is there because simulated runs need it (tests/generation/test_endpoints.py):
 
 | changed | what it costs |
 | --- | --- |

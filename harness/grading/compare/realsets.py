@@ -258,10 +258,11 @@ def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
 
 
 def _values(left: Node, right: Node) -> list[Fraction]:
-    """Return the values of left − right with 0, 1, 2 and 5 for its only letter, which tell a line from a parabola.
+    """Return the values of left − right with 0, 1, 2 and 5 for its only letter.
 
-    Raises `NotASet` for other than one letter, for an expression that is no polynomial of degree 2 at most (others may
-    have the same four values), and for a value that is not rational.
+    The first three determine a line or parabola. By the fourth, at any other number, the caller checks that it is one,
+    although `_degree` has bounded the degree: four values alone would fit many other functions. Raises `NotASet` for
+    other than one letter, for an expression that is no polynomial of degree 2 at most, and for an irrational value.
     """
     names = symbols(left) | symbols(right)
     if len(names) != 1:

@@ -123,6 +123,7 @@ _OPTION_LABEL = regex(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 """A letter with a bracket, dot or colon behind it."""
 
 _OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
+"""A word of a sentence about options."""
 
 _REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
 """Where the words behind a choice go on to its reason."""
@@ -215,14 +216,19 @@ def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
 
 
 def _marked_choice(text: str, last: str) -> Extraction | None:
-    """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None."""
+    """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None.
+
+    A reply that lists its options marks all of them, and gives None.
+    """
     stripped = text.rstrip()
     line_at = stripped.rfind("\n") + 1  # where the last line begins
     if len({match[1] for match in _LISTED_OPTION.finditer(text)}) > 1:
         return None  # a list of options
     line = stripped[line_at:]
     labels = {match[1] for match in _OPTION_LABEL.finditer(line)}
-    letter = None if _OPTION_WORD.search(line) or len(labels) > 1 else letter_of(line, last, any_case=True)
+    # Words such as "option", or several labels, make it a line about options: only a mark in it can be a choice.
+    discusses = _OPTION_WORD.search(line) is not None or len(labels) > 1
+    letter = None if discusses else letter_of(line, last, any_case=True)
     if letter is not None:
         # Searched in upper case, since the line may give its letter small.
         start = stripped.upper().find(letter, line_at)

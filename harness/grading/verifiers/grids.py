@@ -27,8 +27,8 @@ Table = dict[str, dict[str, str]]
 def same_grid(answer: str, question: Question) -> bool:
     """Whether the last grid in the reply has the size and all cells of the reference."""
     expected = json.loads(question.references[0])
-    values = map(_without_outer_lists, _values(answer, "["))
-    return next((grid == expected for grid in values if _is_grid(grid)), False)
+    values = map(_without_outer_lists, _values_from_end(answer, "["))
+    return next((grid == expected for grid in values if _is_grid(grid)), False)  # the first from the end: the last
 
 
 def solved_puzzle(answer: str, question: Question) -> Parts:
@@ -37,7 +37,7 @@ def solved_puzzle(answer: str, question: Question) -> Parts:
     A cell that holds a list counts by its first item, as in the program of the benchmark's authors.
     """
     expected = _table(json.loads(question.references[0]))
-    solutions = (value["solution"] for value in _values(answer, "{") if "solution" in value)
+    solutions = (value["solution"] for value in _values_from_end(answer, "{") if "solution" in value)
     table = _table(next(solutions, None))
     right = sum(
         table.get(house, {}).get(attribute) == value
@@ -79,8 +79,8 @@ def _text_of(cell: Any) -> str:
     return first if isinstance(first, str) else ""
 
 
-def _values(text: str, bracket: str) -> Iterator[Any]:
-    """Return the JSON values of the reply that begin with `bracket` and stand in no other value, the last one first.
+def _values_from_end(text: str, bracket: str) -> Iterator[Any]:
+    """Return the JSON values of a reply that begin with `bracket` and stand in no other value, from last to first.
 
     A value that is not whole, or nested too deeply, is passed over, and the values inside it are tried.
     """

@@ -59,6 +59,7 @@ def _scores_in(path: Path, names: frozenset[str] | None) -> list[PublishedScore]
     """The scores of these models in a file or a folder tree. names: as `short_name` returns them; None: all models."""
     from harness.scoring.published import tables  # Imported late: it needs pydantic.
 
+    # `read` only skips lines without any of the names, which may stand in a longer name; here they must be equal.
     loaded = [score for file in _files(path) for score in tables.read(file, names)]
     return [score for score in loaded if names is None or short_name(score.model) in names]
 

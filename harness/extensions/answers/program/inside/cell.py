@@ -122,12 +122,12 @@ def _open(path: str) -> int:
         return -1
 
 
-def _processor_wait(schedstat: int, latest: float) -> float:
-    """Seconds for which a process has waited for a processor so far; `latest` if its `schedstat` cannot be read."""
+def _processor_wait(schedstat: int, *, if_unreadable: float) -> float:
+    """Seconds for which a process has waited for a processor so far, by its file `schedstat`."""
     try:
         return int(os.pread(schedstat, 100, 0).split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
-        return latest
+        return if_unreadable
 
 
 class _Supervisor:
@@ -373,13 +373,16 @@ class _Supervisor:
 
     # --- its clocks ---
     def _start_clock(self) -> None:
-        """Begin to count wall time, CPU time and waiting time of the current test."""
+        """Begin to count the program's sleep until its next answer: note its wall, CPU and waiting time as of now.
+
+        The limit of CPU time is counted from `_base`, which `_ask` sets.
+        """
         if self._schedstat < 0:
             self._schedstat = _open(f"/proc/{self._pid}/schedstat")
         self._since = time.monotonic()
         self._spent = self._cpu_seconds()
-        self._waited = _processor_wait(self._schedstat, self._waited)
-        self._own_waited = _processor_wait(self._own_schedstat, self._own_waited)
+        self._waited = _processor_wait(self._schedstat, if_unreadable=self._waited)
+        self._own_waited = _processor_wait(self._own_schedstat, if_unreadable=self._own_waited)
 
     def _cpu_seconds(self) -> float:
         """CPU seconds of all the program's threads; after its end, the number at the last look."""
@@ -397,8 +400,8 @@ class _Supervisor:
         That is wall time without CPU time and without the time for which it or this process waited for a processor: a
         program that has answered cannot go on before this process runs.
         """
-        waited = _processor_wait(self._schedstat, self._waited) - self._waited
-        waited += _processor_wait(self._own_schedstat, self._own_waited) - self._own_waited
+        waited = _processor_wait(self._schedstat, if_unreadable=self._waited) - self._waited
+        waited += _processor_wait(self._own_schedstat, if_unreadable=self._own_waited) - self._own_waited
         return max(0.0, time.monotonic() - self._since - (cpu - self._spent) - waited)
 
     def _over(self) -> str:
