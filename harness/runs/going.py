@@ -35,7 +35,7 @@ class OnDisk:
     """The state of a run on disk.
 
     holder: the process that writes the run; None: no process does. session: the log's entries of the last session,
-    `session_started` and `session_ended`, as far as they were read (`_last_session`).
+    `session_started` and `session_ended`, as far as the end of the log holds them.
     """
 
     model: str

@@ -14,6 +14,9 @@ from harness.core.patterns import regex
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
 _SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_SCRIPTS = regex(f"[{''.join(_SUPERSCRIPTS)}]+|[{''.join(_SUBSCRIPTS)}]+")
+"""Superscripts or subscripts that stand beside each other."""
+
 _FRACTIONS = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
     "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
@@ -87,9 +90,6 @@ def _table() -> dict[int, str]:
         unit = _UNIT_IN_ONE.fullmatch(unicodedata.normalize("NFKC", chr(code)).replace("\u2215", "/"))
         if unit is not None:
             table[code] = rf"\text{{ {unit[1]}}}" + (f"^{{{unit[2]}}}" if unit[2] else "")
-    for marks, command in ((_SUPERSCRIPTS, "^"), (_SUBSCRIPTS, "_")):
-        for mark, plain in marks.items():
-            table[ord(mark)] = f"{command}{{{plain}}}"
     return table
 
 
@@ -151,14 +151,13 @@ def plain_latex(text: str) -> str:
     """
     if text.isascii():
         return text
-    latex = text.translate(_TABLE)
-    # Neighbouring super- and subscripts are one exponent: x¹² is x^{12}.
-    return latex.replace("}^{", "").replace("}_{", "") if _has_only_unicode_scripts(text) else latex
+    return _SCRIPTS.sub(_script, text).translate(_TABLE)
 
 
-def _has_only_unicode_scripts(text: str) -> bool:
-    """Whether every brace of the translated text comes from a super- or subscript character."""
-    return any(mark in _SUPERSCRIPTS or mark in _SUBSCRIPTS for mark in text) and "{" not in text
+def _script(run: re.Match[str]) -> str:
+    """Neighbouring superscripts, or subscripts, as one group: x¹² is x^{12}, x₁² is x_{1}^{2}."""
+    command, signs = ("^", _SUPERSCRIPTS) if run[0][0] in _SUPERSCRIPTS else ("_", _SUBSCRIPTS)
+    return f"{command}{{{''.join(signs[mark] for mark in run[0])}}}"
 
 
 def plain_source(source: str) -> str:
