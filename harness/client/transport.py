@@ -535,7 +535,10 @@ class _Tunnel(asyncio.Protocol):
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Collect the head of the proxy's reply to CONNECT; once it is whole, its status is the answer."""
+        """Collect the head of the proxy's reply to CONNECT; once it is whole, its status is the answer.
+
+        The status stands in the first line, so a head that is too long is not awaited to its end.
+        """
         self._head += data
         if b"\r\n\r\n" in self._head or len(self._head) > MAX_HEAD_BYTES:
             # "HTTP/1.1 200 …": the status stands behind the first 8 bytes.

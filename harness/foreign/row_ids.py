@@ -94,9 +94,12 @@ class RowIdentities:
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)
+        # A new identity has the last number. An identity before it came with an earlier row, which caused no conflict
+        # that is not stored already. (The last one may recur, too; what follows then changes nothing.)
         if number < len(self.distinct) - 1:
-            return  # An equal row came before, and caused no conflict that is not stored already.
+            return
         earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
+        # The question of a card was found by its id: text and reference are the card's, and the row has none to differ.
         differing = "" if identity.from_card else _difference(identity, earlier)
         if self.conflict is None and differing:
             self.conflict = UsageError(

@@ -546,8 +546,9 @@ class SamplingSession:
     def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
         """Return the outcome by what is stored and what is missing now, before the log has the session's end.
 
-        total, done: by benchmark, the planned and the stored samples.
+        total, done: by benchmark, the numbers of planned and of stored samples. elapsed_s is 0; `finish` sets it.
         """
+        # A question that can never succeed may have stored samples: only its others are missing.
         n_missing = sum(
             len(row.indices)
             for name in self.journals

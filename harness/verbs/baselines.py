@@ -99,7 +99,8 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     for run in runs:
         for name, benchmark in run.benchmarks.items():
             side, baseline_name = Side(run, benchmark), name if name in baselines else None
-            if name in single:  # perhaps another run has its questions under another name
+            # No other run has this name, but one may have its questions under a name that it alone has.
+            if name in single:
                 of_one_run = {other: baseline for other, baseline in baselines.items() if other in single}
                 baseline_name = _same_questions(side, of_one_run)
             if baseline_name is not None:

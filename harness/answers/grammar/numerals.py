@@ -86,6 +86,7 @@ def _mixed_number(parts: list[str]) -> tuple[int, int] | None:
     whole, _, part = " ".join(parts).rpartition(" and ")
     if not whole:
         return None
+    # `words_of` has dropped the article of "a quarter". "third" and the like stay without: they may be ordinals.
     integer, fraction = _cardinal(whole.split()), _fraction(["a", part] if part == "quarter" else part.split())
     if not integer or fraction is None or fraction[0] >= fraction[1]:
         return None

@@ -148,12 +148,13 @@ def _command(p: Parser) -> Node:
 
 
 def _fraction(p: Parser) -> Node:
-    r"""Return `\frac{a}{b}`, or `frac(a, b)` of plain notation."""
+    r"""Return `\frac{a}{b}`, or `frac(a, b)` of plain notation. Raises `Unreadable` for no fraction, and for d/dx."""
+    # [1:]: without the name, which is the first argument of a "fn" node.
     parts = _call(p, "frac").args[1:] if p.peek().kind == "(" else (p.argument(), p.argument())
     if len(parts) != 2 or any(part.op in ("empty", "list", "set") for part in parts):
         raise Unreadable("a fraction without a part")
     top, bottom = parts
-    letter = top.args[0] if top.op == "pow" else top  # the d of d²/dx²
+    letter = top.args[0] if top.op == "pow" else top  # the d of d²/dx²; the dx has been read as one symbol, "d x"
     if letter in _DERIVES and any(name.startswith(f"{letter.args[0]} ") for name in symbols(bottom)):
         raise Unreadable("a derivative that is not worked out")
     return Node("div", parts)

@@ -174,13 +174,16 @@ def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
 
 
 def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """A server's words for a message: secrets hidden (`redact`), cut, and made harmless (`inert.quoted`)."""
+    """A server's words for a message: secrets hidden (`redact`), made harmless, and cut at `MAX_MESSAGE_CHARS` by
+    `inert.quoted`. The cuts here only bound the work.
+    """
     secrets = tuple(secrets)
     margin = max(_MARGIN_CHARS, *(len(secret.reveal()) for secret in secrets), 0)
     text = text.strip()
     if len(text) <= MAX_MESSAGE_CHARS + 2 * margin:
         return quoted(redact(text, secrets))
-    # The first cut may divide a key, of which a part then stays unhidden; the second removes that part.
+    # The first cut may divide a key, of which a part then stays unhidden; the second removes that part, which is
+    # shorter than a margin. The other margin leaves enough to show where hiding has made the text shorter.
     return quoted(f"{redact(text[: MAX_MESSAGE_CHARS + 2 * margin], secrets)[:-margin]}…")
 
 

@@ -71,8 +71,10 @@ class ServiceBatches:
         """Request id → name of the batch that asks it already; ids that no batch asks are left out.
 
         A batch without a service id may or may not have been submitted, so it is first looked up at the service by the
-        name we gave it.
+        name we gave it; if the service does not have it, it is void. Also raises `ServerError` if a batch was sent to
+        another address.
         """
+        # Once a batch is void, an earlier one may hold its requests, perhaps also without an id; hence the loop.
         while without_id := {b.name: b for b in self._ledger.holding(ask_ids).values() if not b.id}:
             for batch in without_id.values():
                 batch_there = self._tried(lambda name=batch.name: self._service.find(name))  # type: ignore[misc]

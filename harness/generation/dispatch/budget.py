@@ -173,6 +173,7 @@ class Billing:
 
     def __init__(self, settings: RunSettings, plan: SessionPlan) -> None:
         self._bytes: Mapping[tuple[str, str], int] = plan.prompt_bytes
+        """(benchmark, question_id) → bytes of the prompt; empty if the session counts no money."""
         self._max_tokens = {name: benchmark.sampling.max_tokens for name, benchmark in settings.benchmarks.items()}
         self.longest_prompt = max(map(most_prompt_tokens, self._bytes.values()), default=0)
         """The most tokens that the prompt of a further request can have; 0 if the session counts no money."""
@@ -180,7 +181,8 @@ class Billing:
     def billed(self, sample: Sample) -> Spent:
         """What the last request for this sample was billed for.
 
-        The part of a continued sample that an earlier request wrote counts as prompt.
+        The part of a continued sample that an earlier request wrote counts as prompt: `n_before` tokens, which the
+        sample's own usage has among its completion tokens. If money is counted, `longest_prompt` grows to this prompt.
         """
         n_before, usage = tokens_before(sample), sample.usage
         prompt = usage.prompt_tokens

@@ -129,10 +129,11 @@ class Dispatcher:
 
     def _end_by_budget(self) -> None:
         """End the session if the budget allows neither the next request nor the next round, now and later."""
-        # A sample of this round that is asked again goes before the next round.
+        # The next round did not fit; but a sample of this round that is asked again goes before it.
         is_held = self._budget.holds_round and not self._scheduler.retrying
         # While requests are in flight, they may use less than their reserve and leave room for the next.
         if not self._flights and (is_held or not self._budget.fits()):
+            # A budget that is too small for the first request would end the same command again before it, too.
             self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
 
     @property

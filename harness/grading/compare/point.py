@@ -92,7 +92,8 @@ class Point:
         """
         hashed = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
         if self.integers:
-            # From 2 on; every other point adds 1, so that a letter is even at some points and odd at others.
+            # One of 11 values from 2 on; `stretch` times as many. Every other point adds 1, so that a letter which
+            # chance gives one value at all points is even at some and odd at others. The 11 and the 4 are arbitrary.
             return self.mp.mpf(2 + (hashed >> 4) % (11 * int(self.stretch)) + (self.index & 1))
         # Both numbers are primes, so that no two letters have a simple ratio by chance.
         value = self.mp.mpf(hashed % 1_999_993) / 999_983 + self.mp.mpf(3) / 10

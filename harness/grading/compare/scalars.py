@@ -190,7 +190,8 @@ def _have_known_units(reference: Node, answer: Node) -> bool:
     """Whether both sides have a known unit, a percent sign or a degree sign, and none is a temperature, since scales
     of temperature are not converted.
 
-    Then they measure different things, and are unequal, if no pair of plain values (`_readings`) is left.
+    Then they measure different things, and are unequal, if no pair of plain values (`_readings`) is left. A side with
+    words that were not understood does not count: they may say what changes the value.
     """
     return all(
         (node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None))

@@ -427,6 +427,8 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
     try:
         return kind.of(**given)
     except UsageError as error:
+        # The command line is to blame for a refused value of its own, and for an option that does not exist, which the
+        # error names in its sentence only.
         if error.field in typed or not options_of(kind).keys() >= {*typed}:
             if scope:
                 raise UsageError(f"{scope}: {error.sentence}") from error

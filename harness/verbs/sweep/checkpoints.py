@@ -48,7 +48,10 @@ POLL_S = 10.0
 
 
 def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
-    """Read the step of a checkpoint from its path; None if the path shows no step where the pattern has a `*`."""
+    """Read the step of a checkpoint from its path; None if the path shows no step where the pattern has a `*`.
+
+    A pattern without a `*` is the path of one checkpoint, whose step may stand in any part.
+    """
     names: list[str] = []
     # The parts of the path from the last to the first, each beside the part of the pattern that it fits.
     for folder, part in zip((path, *path.parents), reversed(Path(pattern).parts), strict=False):
@@ -57,7 +60,7 @@ def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
             break
         with_step = folder.name
         if "*" in part:
-            behind = part.rpartition("*")[2]
+            behind = part.rpartition("*")[2]  # the "-Q8_0.gguf" of "*-Q8_0.gguf"; the "00" of "step_*00" is of the step
             with_step = with_step if behind[:1].isdigit() else with_step.removesuffix(behind)
         elif "*" in pattern:
             continue

@@ -218,6 +218,8 @@ class _Cells:
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
         """Sample what the cell misses, score what is stored, and record the outcome.
 
+        Nothing is scored if the stored samples are of other settings: they are not this cell's.
+
         server: the server started for the cell; None: the cell's options name the server.
         """
         reason, code = "", 0
@@ -229,6 +231,7 @@ class _Cells:
             self._watcher.sampled()
             for warning in session.outcome.warnings:
                 self._watcher.warn_of(cell.name, warning, in_common(warning, session.outcome, prepared.settings))
+            # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
             if session.missed:
                 reason, code = session.missed, EXIT_OWED
             elif not session.reached and not session.complete:

@@ -56,6 +56,8 @@ LiveCodeBench imports for every program, and others that are often used."""
 def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
     """Do jobs until the harness closes the channel.
 
+    The last message of a job is {"over": the supervisor's wait status, "used": whether the sandbox must be closed}.
+
     name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes. alone:
     whether all processes in sight belong to this sandbox, which kills those that a job has left.
     """
@@ -65,7 +67,7 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(50_000)
     confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job come here
-    confinement.hide()
+    confinement.hide()  # the memory of this process, from the programs
     gc.collect()
     # Frozen objects are not touched by a collection, so forked programs share their pages instead of copying them.
     gc.freeze()
@@ -84,6 +86,7 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
         status = os.waitpid(pid, 0)[1]
         _reap(alone)
         # "used": a program without a name space of its own left files in /tmp, where the next program would find them.
+        # Beside processes of others, /tmp may be theirs, too, and files in it say nothing about the program.
         frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
 
 
