@@ -102,7 +102,7 @@ def right(first: int, second: int, n: int) -> bool:
 
 def toy() -> Answer:
     """The answer of a new toy server: it lists one model, and answers sums after `LATENCY_SECONDS`."""
-    asked: Counter[tuple[int, int]] = Counter()
+    n_requests: Counter[tuple[int, int]] = Counter()  # of each question
     lock = threading.Lock()
 
     def answer(request: Request) -> Iterator[Step]:
@@ -112,8 +112,8 @@ def toy() -> Answer:
             return
         first, second = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", json.dumps(request.json))[-1])
         with lock:
-            n = asked[first, second]
-            asked[first, second] += 1
+            n = n_requests[first, second]
+            n_requests[first, second] += 1
         yield Pause(LATENCY_SECONDS)
         result = first + second + (0 if right(first, second, n) else 1)
         message = {"role": "assistant", "content": f"It is \\boxed{{{result}}}.\n#### {result}"}

@@ -111,11 +111,11 @@ def table(
         """Put the table into `TABLES`."""
 
         @functools.wraps(rows_of)
-        def made(rng: np.random.Generator, repeats: int) -> Table:
+        def simulated(rng: np.random.Generator, repeats: int) -> Table:
             return Table(title, list(rows_of(rng, repeats)), least, most, note)
 
-        TABLES[name] = made
-        return made
+        TABLES[name] = simulated
+        return simulated
 
     return register
 

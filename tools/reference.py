@@ -352,7 +352,7 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
     of_run = options_of(RunOptions).keys() & signature.parameters.keys()
     takes_run = len(of_run) > 20
     left_out = {"self", *(of_run - {"benchmarks"} if takes_run else ())}
-    parameters = [_parameter(one) for one in signature.parameters.values() if one.name not in left_out]
+    parameters = [_parameter(each) for each in signature.parameters.values() if each.name not in left_out]
     if takes_run:
         parameters.append("**options: RunOptions")
     returned = signature.return_annotation

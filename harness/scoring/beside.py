@@ -114,7 +114,7 @@ def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> Pub
     for entry in runs[0]:
         published = entry.published
         averaged = {name: Counter(values) for name, values in published.settings.items() if isinstance(values, list)}
-        of_runs = [one.differing for run in runs for one in run if one.published == published]
+        of_runs = [other.differing for run in runs for other in run if other.published == published]
         # A setting that makes no difference, such as the seed, is not in `differing`.
         ours = {name: Counter(differing.get(name, (None,))[0] for differing in of_runs) for name in averaged}
         if averaged and published.metric == metric and len(of_runs) == len(runs) and ours == averaged:

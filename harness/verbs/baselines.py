@@ -101,8 +101,8 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
             side, baseline_name = Side(run, benchmark), name if name in baselines else None
             # No other run has this name, but one may have its questions under a name that it alone has.
             if name in single:
-                of_one_run = {other: baseline for other, baseline in baselines.items() if other in single}
-                baseline_name = _same_questions(side, of_one_run)
+                unshared = {other: baseline for other, baseline in baselines.items() if other in single}
+                baseline_name = _same_questions(side, unshared)
             if baseline_name is not None:
                 paired.append(BenchmarkPair(side, baselines[baseline_name]))
             elif run is runs[0] or not only_first:

@@ -84,7 +84,9 @@ _EFFORT = re.compile("effort|thinking|reasoning")
 
 def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> Iterator[str]:
     """A warning if the runs differ in how much the model should reason, and their lengths no more than by chance."""
-    changed = [one for one in setting_differences(baseline.record, ours.record) if _EFFORT.search(one.field)]
+    changed = [
+        setting for setting in setting_differences(baseline.record, ours.record) if _EFFORT.search(setting.field)
+    ]
     scores = (baseline.score, ours.score)
     counts = [score.tokens.completion for score in scores if score is not None and score.tokens is not None]
     means = [one.mean for one in counts if one is not None]

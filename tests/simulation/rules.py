@@ -71,7 +71,7 @@ class Endpoint(msgspec.Struct, eq=False):
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
     were failures (429) of which an onlooker cannot say how they count. down: it is surely set aside;
-    down_at: as of the last failure that counted. asked_until: nothing may be sent before, as the endpoint asked.
+    down_at: as of the last failure that counted. retry_after_ends: nothing may be sent before, as the endpoint asked.
     probe_at: nothing may be sent before, if it is down.
     """
 
@@ -85,12 +85,12 @@ class Endpoint(msgspec.Struct, eq=False):
     murky: bool = False
     down: bool = False
     down_at: float = float("-inf")
-    asked_until: float = float("-inf")
+    retry_after_ends: float = float("-inf")
     probe_at: float = float("-inf")
 
     def surely_open(self, now: float) -> bool:
         """Not set aside, and in no pause."""
-        if now < self.asked_until + 1.0:
+        if now < self.retry_after_ends + 1.0:
             return False
         return not self.n_failed or (not self.in_row and now > self.failed_at + LONGEST_PAUSE_S)
 
@@ -278,7 +278,7 @@ class Rules:
             raise Broken("patience", f"nothing was answered for {now - self.sign_at:.0f} s, and the session goes on")
         endpoint = self.endpoints.get(request.url)
         if endpoint is request.endpoint and failure.retry_after is not None:
-            endpoint.asked_until = max(endpoint.asked_until, now + failure.retry_after)
+            endpoint.retry_after_ends = max(endpoint.retry_after_ends, now + failure.retry_after)
         if endpoint is request.endpoint:
             self._endpoint_failed(endpoint, request, failure)
         self.waiting[task] = self.samples[task]
@@ -399,8 +399,10 @@ class Rules:
     # ---- the rules at a request
 
     def _look_at_endpoint(self, url: str, endpoint: Endpoint, now: float) -> None:
-        if now < endpoint.asked_until - EPS:
-            raise Broken("retry-after", f"{url} is asked {endpoint.asked_until - now:.3f} s before the time it named")
+        if now < endpoint.retry_after_ends - EPS:
+            raise Broken(
+                "retry-after", f"{url} is asked {endpoint.retry_after_ends - now:.3f} s before the time it named"
+            )
         self.any_probe |= endpoint.in_row >= 5
         if endpoint.down and not endpoint.murky:
             if endpoint.in_flight:

@@ -17,13 +17,14 @@ from harness.runs.record import Task
 class Lane(msgspec.Struct, kw_only=True, eq=False):
     """One endpoint: how fast it is, which requests it may get, and what they came to.
 
-    Times are monotonic seconds. share: the requests in flight that it gets when all endpoints work. pace: controls how
-    many it gets at present. has_left: whether it was taken off the list. opens_at: nothing is sent before; asked_until:
-    the end of the pause that the server itself asked for. try_owed: whether it asked for a pause while the session was
-    still patient, and has not been tried since. set_aside: it failed several times in a row, and gets one request at a
-    time; n_waits: how often, since its last answer. down_at: when it was last set aside; a failure of a request that
-    was sent before shows nothing new. refuses: whether it has refused all requests (a wrong key, say). n_done,
-    n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent ones count most.
+    Times are monotonic seconds. share: the requests in flight that it gets when all endpoints work. pace: controls
+    how many it gets at present. has_left: whether it was taken off the list. opens_at: nothing is sent before;
+    retry_after_ends: the end of the pause that the server itself stated. try_owed: whether it stated one while the
+    session was still patient, and has not been tried since. set_aside: it failed several times in a row, and gets
+    one request at a time; n_waits: how often, since its last answer. down_at: when it was last set aside; a failure
+    of a request that was sent before shows nothing new. refuses: whether it has refused all requests (a wrong key,
+    say). n_done, n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent ones
+    count most.
     """
 
     endpoint: Endpoint
@@ -33,7 +34,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     failures_in_row: int = 0
     n_waits: int = 0
     opens_at: float = float("-inf")
-    asked_until: float = float("-inf")
+    retry_after_ends: float = float("-inf")
     try_owed: bool = False
     set_aside: bool = False
     down_at: float = float("-inf")

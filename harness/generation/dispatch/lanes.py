@@ -156,7 +156,7 @@ class Lanes:
         lane.n_failed += 1
         lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
-        if flight.sent_at >= lane.asked_until:
+        if flight.sent_at >= lane.retry_after_ends:
             lane.try_owed = False
         if failure.retry_after is not None:
             self._pause(lane, now, failure.retry_after)
@@ -180,7 +180,7 @@ class Lanes:
         """Send this endpoint nothing for the seconds that its Retry-After states."""
         # A little longer, so that not all clients come back at once.
         until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
-        lane.asked_until = max(lane.asked_until, until)
+        lane.retry_after_ends = max(lane.retry_after_ends, until)
         lane.opens_at = max(lane.opens_at, until)
         # `gave_up` waits for a try after the pause; once the patience is over, a new pause earns no new try.
         lane.try_owed = self._down_since is None or now - self._down_since < self.patience

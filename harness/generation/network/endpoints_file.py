@@ -112,8 +112,8 @@ class EndpointsFile:
     def _endpoint(self, words: list[str], position: str) -> Endpoint:
         try:
             if words[1:]:
-                found = visible(" ".join(words), 80)
-                raise UsageError(f"expected one address a line, without a weight, found {found!r}.")
+                line = visible(" ".join(words), 80)
+                raise UsageError(f"expected one address a line, without a weight, found {line!r}.")
             return self._complete(words[0])
         except UsageError as error:
             raise UsageError(f"{position}: {error.sentence}") from error
