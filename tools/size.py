@@ -1,8 +1,8 @@
 """Counts the project beside its caps, as one table: `python -m tools.size`.
 
-Code lines are lines without docstrings, comments and blank lines. Words are parted by white space; pages that are
-generated do not count. Helpers are the code of the tests in files that hold no tests. The caps stand in
-`.ci/size.toml`: anyone may lower one, to what was reached. Exit code 1 if a count is above its cap.
+Code lines are lines without docstrings, comments and blank lines; below each sum stand those of its rooms, which have
+no cap. Words are parted by white space; pages that are generated do not count. The caps stand in `.ci/size.toml`. Exit
+code 1 if a count is above its cap.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import sys
 import tokenize
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,7 +20,6 @@ from pydantic import BaseModel, ConfigDict
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CAPS = CHECKOUT / ".ci" / "size.toml"
-COUNTED = ("harness", "server_launchers", "tests", "bench", "tools")
 GENERATED_PAGES = CHECKOUT / "docs" / "reference"
 NOT_CODE = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -27,12 +27,12 @@ NOT_CODE = frozenset(
 
 
 class CodeCap(BaseModel):
-    """Most code lines of some folders and files; a folder below one of another cap counts there alone."""
+    """Most code lines of some folders."""
 
     model_config = ConfigDict(extra="forbid")
 
     cap: int
-    places: list[str]
+    folders: list[str]
 
 
 class Caps(BaseModel):
@@ -41,7 +41,7 @@ class Caps(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     code: dict[str, CodeCap]
-    other: dict[str, float]
+    other: dict[str, int]
 
 
 def read_caps() -> Caps:
@@ -79,26 +79,13 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from _statements(child)
 
 
-def files() -> Iterator[str]:
-    """The Python files of the checkout that are counted."""
-    for folder in COUNTED:
-        yield from (path.relative_to(CHECKOUT).as_posix() for path in sorted((CHECKOUT / folder).rglob("*.py")))
-
-
-def lines_of_files() -> Mapping[str, int]:
-    """Each of these files → its code lines."""
-    return {path: code_lines((CHECKOUT / path).read_text("utf-8")) for path in files()}
-
-
-def group_of(path: str, caps: Caps) -> str:
-    """The group that counts a file: the one whose place is the longest beginning of its path; '' for none."""
-    places = [(len(place), name) for name, row in caps.code.items() for place in row.places if _is_in(path, place)]
-    return max(places, default=(0, ""))[1]
-
-
-def _is_in(path: str, place: str) -> bool:
-    """Whether the path is the place, or below it."""
-    return path == place or path.startswith(f"{place}/")
+def rooms(folder: str) -> Mapping[str, int]:
+    """Code lines of the Python files of a folder: of each folder in it, and of the files beside those as one."""
+    lines: Counter[str] = Counter()
+    for path in sorted((CHECKOUT / folder).rglob("*.py")):
+        parts = path.relative_to(CHECKOUT).parts
+        lines["/".join(parts[: min(2, len(parts) - 1)])] += code_lines(path.read_text("utf-8"))
+    return lines
 
 
 def words_of_docs() -> int:
@@ -120,16 +107,13 @@ def surface() -> Mapping[str, int]:
     return {"commands": len(cli.list_commands(context)), "options of run": len(options)}
 
 
-def counted() -> list[tuple[str, float, float]]:
+def counted() -> list[tuple[str, int, int | None]]:
     """(what, its count, its cap) of each row of the table."""
-    caps, lines = read_caps(), lines_of_files()
-    groups = {path: group_of(path, caps) for path in lines}
-    sums = {name: sum(n for path, n in lines.items() if groups[path] == name) for name in caps.code}
-    rows = [(name, sums[name], float(row.cap)) for name, row in caps.code.items()]
-    tests = {path: n for path, n in lines.items() if _is_in(path, "tests")}
-    helpers = sum(n for path, n in tests.items() if not path.rpartition("/")[2].startswith("test_"))
-    others: dict[str, float] = {"words of docs": words_of_docs(), **surface()}
-    others["helpers, % of the tests' code"] = round(100 * helpers / sum(tests.values()), 1)
+    caps, rows = read_caps(), list[tuple[str, int, int | None]]()
+    for name, row in caps.code.items():
+        lines = {room: n for folder in row.folders for room, n in rooms(folder).items()}
+        rows += [(name, sum(lines.values()), row.cap), *((f"  {room}", n, None) for room, n in lines.items())]
+    others = {"words of docs": words_of_docs(), **surface()}
     return [*rows, *((name, others[name], cap) for name, cap in caps.other.items())]
 
 
@@ -138,9 +122,9 @@ def main() -> int:
     rows = counted()
     width = max(len(name) for name, _, _ in rows)
     for name, count, cap in rows:
-        over = f"  {count - cap:,g} above" if count > cap else ""
-        print(f"{name:{width}} {count:10,}   cap {cap:10,g}{over}")  # noqa: T201
-    return int(any(count > cap for _, count, cap in rows))
+        limit = "" if cap is None else f"   cap {cap:10,}{f'  {count - cap:,} above' if count > cap else ''}"
+        print(f"{name:{width}} {count:10,}{limit}")  # noqa: T201
+    return int(any(cap is not None and count > cap for _, count, cap in rows))
 
 
 if __name__ == "__main__":
