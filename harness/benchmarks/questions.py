@@ -18,6 +18,7 @@ from typing import NamedTuple
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
+from harness.benchmarks.pictures import links_picture, refuse_picture
 from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.sources import chooser
 from harness.benchmarks.sources.tables import Rows
@@ -171,13 +172,16 @@ def _from_source(
     selected: Packed[Question] = Packed(Question)
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
-    n_with_instruction = n_all = 0
+    n_with_instruction = n_with_link = n_all = 0
     for draft in _drafts(card, source):
         n_all += 1
         seen.add(draft)
         text, had_instruction = _text_of(draft, prompt, system)
         n_with_instruction += had_instruction
+        n_with_link += links_picture(text)
         if selection.takes(draft):
+            if card.address is not None or not card.own_data:  # the rows of a shipped card are known
+                refuse_picture(draft.row)
             selected.append(_question(card, draft, text, prompt, system, blank.api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
@@ -193,6 +197,11 @@ def _from_source(
         notes.append(
             f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
             "holds it once"
+        )
+    if n_with_link:
+        notes.append(
+            f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} a picture's "
+            "address in the text: the model gets the address, not the picture"
         )
     return replace(
         blank,

@@ -246,3 +246,38 @@ def test_no_bytes_bring_down_the_reader(tmp_path_factory: pytest.TempPathFactory
     for name in ("set.jsonl", "set.json", "set.csv", "set.jsonl.gz"):
         with contextlib.suppress(UsageError):
             assert [*tables.stream(saved(folder, data, name))]
+
+
+URL = "data:image/png;base64,iVBORw0KGgo="
+PICTURES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"problem": f"![fig]({URL}) Area?"}, {"problem": "What does data:image/png mean in a URL?"}),
+    ({"problem": "<IMAGE_2> Area?"}, {"problem": "Area? image 2"}),
+    ({"problem": "<image> Area?"}, {"problem": "<image href=''> Area?"}),
+    ({"problem": "<|vision_start|><|image_pad|>Area?"}, {"problem": "An image, a vision, a < b"}),
+    *(({name: "a.png"}, {name: empty}) for name in ("image", "Image_1", "image path") for empty in ("", None, [])),
+    ({"figure": [None, {"bytes": "iVBOR", "path": None}]}, {"figure": [None, {"bytes": None, "path": None}]}),
+    ({"decoded": {"bytes": "<3 bytes>", "path": "a.png"}}, {"decoded": {"bytes": 3, "path": "a.png", "unit": "MB"}}),
+    ({"options": ["A", URL]}, {"options": ["A", "data"]}),
+    ({"extra": [{"type": "image_url", "image_url": {"url": "x"}}]}, {"extra": [{"type": "image"}, {"type": "text"}]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "twin"), PICTURES)
+def test_a_row_with_a_picture_is_refused_with_its_column_unless_it_is_left_out(
+    write_rows: Write, row: dict[str, Any], twin: dict[str, Any]
+) -> None:
+    plain = {"problem": "Area of a square?", "answer": "1", "kind": "text"}
+    (column,) = row
+    data = write_rows([plain, {**plain, **row, "kind": "picture"}])
+    with pytest.raises(UsageError, match=rf"set\.jsonl:2: the column '{column}' holds a picture"):
+        built(data)
+    selected = questions.build(from_file(str(data)), filters=["kind=text"])
+    assert (len(selected.questions), built(write_rows([{**plain, **twin}])).notes) == (1, ())
+
+
+def test_pictures_that_are_linked_are_told(write_rows: Write) -> None:
+    linked = ["![](https://a.b/c.png) Area?", '<img src="c.png"/> Area?', "5![1](2"]
+    notes = built(write_rows([{"problem": text, "answer": "1"} for text in linked])).notes
+    assert notes == (
+        "2 of 3 questions have a picture's address in the text: the model gets the address, not the picture",
+    )
