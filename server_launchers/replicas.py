@@ -146,9 +146,9 @@ def _engine_processes(spec: ServerSpec) -> int:
 
 def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
     """The devices of each of `count` processes; None for a process whose engine uses all devices that it sees."""
-    # Replicas of any program get devices of their own where the machine has that many.
-    enough = count > 1 and count * spec.tp * spec.pp <= len(facts.device_ids or ())
-    sliced = engine.devices == "sliced" or (engine.devices == "named" and (spec.devices is not None or enough))
+    # Several replicas of any program would all take the first device; without devices the program runs on the CPU.
+    uses_devices = bool(spec.devices is not None or spec.device or facts.device_ids) and (count > 1 or spec.devices)
+    sliced = engine.devices == "sliced" or (engine.devices == "named" and uses_devices)
     if not sliced or spec.device == "cpu":
         return [None] * count
     kind = engine.runs_on(spec)

@@ -64,7 +64,7 @@ class Engine:
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
     """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, or for
-    several replicas where there are enough, "none" never.
+    several replicas if the spec names their kind or the machine has any, "none" never.
     """
     keeps_folder = False
     """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""

@@ -110,10 +110,11 @@ def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
     """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
     if spec.dp > 1 and spec.dp_mode != "engine":
-        # vLLM looks for the ports between its own processes from this one upwards; replicas that start at the same time
-        # would look from the same one. Each gets 100 ports, below those of the system and apart from the servers' own.
+        # vLLM looks for the ports between its own processes from this one upwards; servers that start at the same time
+        # would look from the same one. Each gets 16 ports, below those of the system and apart from the servers' own;
+        # those of two servers are the same only if their ports differ by a multiple of 619, a prime.
         begin = 10_000 if port // 10_000 == 2 else 20_000
-        environment.setdefault("VLLM_PORT", str(begin + port % 100 * 100))
+        environment.setdefault("VLLM_PORT", str(begin + port % 619 * 16))
     if spec.attention_backend is not None and not since(version, ATTENTION_OPTION_SINCE):
         # Versions without the option read a variable instead; an unknown option would end them.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend

@@ -242,10 +242,10 @@ def test_the_devices_of_a_run_are_those_that_it_may_use(
         ("vllm_ascend", 2, ["ASCEND_RT_VISIBLE_DEVICES=5", "ASCEND_RT_VISIBLE_DEVICES=6"]),
         ("vllm", 3, []),
         ("vllm_ascend", 3, []),
-        # Replicas of any program get a device each where there are enough.
+        # Replicas of any program would all take the first device.
         ("command", 2, ["CUDA_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=6"]),
         ("command", 1, ["sh"]),
-        ("command", 3, ["sh", "sh", "sh"]),
+        ("command", 3, []),
     ],
 )
 def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
@@ -259,6 +259,16 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
     else:
         with pytest.raises(LaunchError, match="there are 2"):
             replicas.dry_run(described)
+
+
+@pytest.mark.parametrize(("device", "begins"), [("cuda", "CUDA_VISIBLE_DEVICES=2"), ("cpu", "sh"), (None, "sh")])
+def test_replicas_of_any_program_get_the_devices_whose_kind_is_named(
+    device: Any, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    described = spec("command", dp=8, device=device, extra_flags=("sh", "{port}"))
+    facts = table.engine_of(described).assumed_facts(described)
+    assert replicas.lines(described, range(8000, 8008), facts)[2].split()[0] == begins
 
 
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
@@ -282,12 +292,14 @@ def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
 
 
 def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
-    for port in (8000, 20_000, 29_990, 45_950):
-        many = spec("vllm", dp=60, port=port)
-        planned = replicas.deploy(many, range(port, port + 60), table.engine_of(many).assumed_facts(many)).processes
-        begins = sorted(int(process.command.environment["VLLM_PORT"]) for process in planned)
-        assert all(later - earlier >= 100 for earlier, later in pairwise(begins)), begins
-        assert not any(begin <= number < begin + 100 for begin in begins for number in range(port, port + 60))
+    begins = list[int]()
+    for port in (8000, 8060, 8100, 8500, 9000, 20_000, 29_990, 45_950):
+        many = spec("vllm", dp=40, port=port)
+        planned = replicas.deploy(many, range(port, port + 40), table.engine_of(many).assumed_facts(many)).processes
+        begins += (own := [int(process.command.environment["VLLM_PORT"]) for process in planned])
+        assert not any(begin <= number < begin + 16 for begin in own for number in range(port, port + 40))
+    # Servers that start at the same time, too.
+    assert all(later - earlier >= 16 for earlier, later in pairwise(sorted(begins))), sorted(begins)
     for alone in ({"dp": 1}, {"dp": 60, "dp_mode": "engine"}):
         assert "VLLM_PORT" not in dry("vllm", **alone)[0]
     assert all(line.split()[1] == "VLLM_PORT=3000" for line in dry("vllm", dp=2, environment={"VLLM_PORT": "3000"}))
