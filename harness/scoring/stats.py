@@ -5,7 +5,7 @@ kept. One idea carries the module: an estimate p̄ of variance s² is as uncerta
 a coin, so its interval is Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at N* (Korn and Graubard 1998, Survey
 Methodology 24:193):
 
-    N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ))
+    N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ));    new questions: max(N, min(p̄(1−p̄)/s², N + N² p̄(1−p̄)/τ))
 
 | estimate | interval | N | s² | τ | factor | why |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -26,7 +26,7 @@ Methodology 24:193):
 | mean tokens | both | – | of tokens − mean | – | t, by Σd⁴ | lengths are skew: on a scale of logarithms (`tokens`) |
 | deviation of repeated runs | – | – | of one run | – | χ² | runs − 1 degrees of freedom (`repeats`) |
 
-The τ tosses of the coin are mixed in so that samples which all agree never claim an error of 0. `make simulate` prints
+The τ tosses of the coin are mixed in, or cap N*, so that samples which all agree never claim an error of 0. `make simulate` prints
 the coverage of each line; `docs/method/statistics.md` shows it. pass@k and maj@k of one question are in `stats_draws`,
 differences and plans in `stats_differences`.
 """  # noqa: E501 - a row of the table is a line of docs/method/statistics.md
@@ -57,7 +57,15 @@ then covers at least 93 % during the second round (`make simulate`); without the
 """
 
 QUESTION_TOSSES = 0.5
-"""τ of an observed variance between questions, or of pass@k, pass^k or maj@k."""
+"""τ of the question interval, of pass@k, pass^k and maj@k, and of a difference on new questions."""
+
+QUARTER_TOSS = (-0.25, 0.25)
+"""Continuity correction of the question interval's lower and upper end, in tosses: without it, sets of one sample a
+question are covered in 92.5 % at worst.
+"""
+
+ROUNDING = 1e-13
+"""p̄(1−p̄) of values that are all 0 or all 1, up to rounding."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
 """Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
@@ -300,14 +308,25 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
 def question_limits(
     values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None
 ) -> IntervalEnds:
-    """The question interval: where the mean over all questions of this kind lies; arguments as in `between`."""
+    """The question interval: where the mean over all questions of this kind lies; arguments as in `between`.
+
+    N* = p̄(1−p̄)/s², but at least G, and at most G + G² p̄(1−p̄)/τ: as much as questions that are all alike may claim,
+    because half a question of a kind that was not drawn may be all wrong, or all right. The lower end is Wilson's at
+    p̄ + (m − ¼)/N*, the upper one at p̄ + (m + ¼)/N*. m mends the skewness, of which Wilson's interval assumes a coin's:
+    m = 2 (1 − 2p̄) (2/(1 + d) − 1¼), d = G/N* the part of a coin's variance that lies between questions.
+    """
     mean, variance, effective, freedom = between(values, clusters, weights)
-    total = np.asarray(effective)
+    spread = mean * (1 - mean)
+    most = effective + effective * effective * spread / QUESTION_TOSSES
+    with np.errstate(divide="ignore", invalid="ignore"):
+        trials = np.where(spread > ROUNDING, np.minimum(spread / variance, most), effective)
     # With unequal weights a mean may be less certain than as many coin tosses as there are clusters.
-    least = effective if weights is None else 0.0
-    trials = _tosses_worth(mean, variance, total, QUESTION_TOSSES, least)
-    limits = wilson(mean, trials, t_factor(freedom))
-    return _with_poisson_ends(limits, total * mean, total * (1 - mean), total)
+    trials = np.maximum(trials, effective) if weights is None else trials
+    moved = 2 * (1 - 2 * mean) * (2 / (1 + np.minimum(effective / trials, 1.0)) - 1.25)
+    low, high = (
+        wilson(np.clip(mean + (moved + side) / trials, 0, 1), trials, t_factor(freedom)) for side in QUARTER_TOSS
+    )
+    return IntervalEnds(np.minimum(low.low, mean), np.maximum(high.high, mean))
 
 
 def paired_limits(first: Array, second: Array, n_questions: int) -> IntervalEnds:

@@ -156,7 +156,7 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
         first = int(np.searchsorted(sizes, v))
         rest = n - sum(size * t for size, t in zip(sizes[first:], times[first:], strict=True))
         ties = min(sum(times[first:]) - 1, (k - v) // v)
-        y, weights = np.polynomial.legendre.leggauss(ties // 2 + 1)
+        y, weights = _gauss_legendre(ties // 2 + 1)
         y = ((y + 1) / 2)[:, None]
         base = (weights / 2)[:, None] * scale * (1 - p + p * z) ** max(rest - 1, 0)
         win = {c: votes[c, v] * powers[v] for c in range(first, n_classes)}
@@ -188,6 +188,13 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
         low += votes[:, v, None] * powers[v]
         low_mean += v * votes[:, v, None] * powers[v]
     return _Wins(chance, own, rival, twin, elsewhere)
+
+
+@lru_cache(maxsize=1024)
+def _gauss_legendre(n: int) -> tuple[Array, Array]:
+    """The nodes in [−1, 1] and weights of the sum of n terms that integrates polynomials of degree 2n − 1 exactly."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return nodes, weights
 
 
 def _likely_votes(votes: Array, times: NDArray[np.int64], right: NDArray[np.bool_]) -> range:

@@ -90,7 +90,17 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     yield "weighted variance", float(stats.sampling_variance_of_mean(*arrays((3, 4), (1, 12)), weights)), s2
     trials = 16 * (16 * 0.25 * 0.75 + 2) / (256 * s2 + 2)
     yield "weighted share", ends(sampling_limits(*arrays((3, 4), (1, 12)), weights)), wilson(0.25, max(16, trials))
-    yield "new questions", ends(question_limits(np.array([0.0, 1, 0.5]))), wilson(0.5, 3, t_factor(2))
+    # N* = ¼ / (¼/3) = 3 tosses, and the ends a quarter toss further out; m = 0 at p̄ = ½
+    quarter = 0.25 / 3
+    new = [wilson(0.5 - quarter, 3, t_factor(2))[0], wilson(0.5 + quarter, 3, t_factor(2))[1]]
+    yield "new questions", ends(question_limits(np.array([0.0, 1, 0.5]))), new
+    # Four questions of ¾ are all alike: N* is its cap, 4 + 16 · ¾ · ¼ / ½ = 10; d = 0.4 and m = −(2/1.4 − 1¼)
+    shift = -(2 / 1.4 - 1.25)
+    capped = [
+        wilson(0.75 + (shift - 0.25) / 10, 10, t_factor(3))[0],
+        wilson(0.75 + (shift + 0.25) / 10, 10, t_factor(3))[1],
+    ]
+    yield "new questions, all alike", ends(question_limits(np.full(4, 0.75))), capped
     labels, values = np.repeat(np.arange(3), (4, 2, 1)), np.array([0.9, 0.8, 1.0, 0.7, 0.2, 0.1, 0.4])
     left_out = np.array([values[labels != cluster].mean() for cluster in range(3)])
     _, variance, clusters, freedom = between(values, labels)
