@@ -52,7 +52,7 @@ _PLAIN = re.compile(
     r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"
     r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[1-9][0-9]{0,8}\}"
     # Digits, signs and a letter x, y or z: no list, no number, no words, whether the grammar can read it or not.
-    r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?:[0-9]{1,15}+|[xyz]|[abmnt](?![a-zA-Z])|[-+*/^(){} ])++)"
+    r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?>(?:[0-9]++|[xyz]++|[abmnt](?![a-zA-Z])|[-+*/^(){} ]++)+))"
 )
 """References whose kind is the name of the group that matches. For others the grammar of answers is needed, whose
 import takes longer than reading a whole file of plain references.

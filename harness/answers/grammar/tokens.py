@@ -119,7 +119,7 @@ _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 """The two points of a vector's name: `\\vec{AB}`."""
 
-_OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")
+_OPERAND = re.compile(r"(?>(?:[\s}$~({]++|\\[,;: ])*)[\d.\\]")
 """The beginning of a number or a command, behind layout."""
 
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")

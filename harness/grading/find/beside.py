@@ -26,14 +26,14 @@ _DELIMITER = regex(r"\\\\|\\[()\[\]$]|\$\$?")
 """The beginning or end of a formula, or one of two signs that contain such a sign: `\\\\`, `\\$`."""
 
 _NUMBER = regex(
-    r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
-    r"|(?<=\d)[eE](?=[-+\d]))++"
+    r"(?>(?:[\s\d.,{}()^+\-−*/×·√π]++|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
+    r"|(?<=\d)[eE](?=[-+\d]))+)"
 )
 """The content of a box that a unit may follow: a number without letters."""
 
 _PASSED = (
-    r"(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text"
-    r"|mathrm|color)(?![A-Za-z])|[*_])"
+    r"(?>(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text"
+    r"|mathrm|color)(?![A-Za-z])|[*_]){0,20})"
 )
 """Layout and marks between a value and the sign or relation before it."""
 
@@ -41,8 +41,8 @@ _OPENS = regex(
     r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
     r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
     rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])"
-    rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}+(?P<sign>[-−+]?){_PASSED}{{0,20}}+"
-    rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}+\Z"
+    rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}(?P<sign>[-−+]?){_PASSED}"
+    rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}\Z"
 )
 """Inside a formula: the end of what stands before a value that is no part of a larger expression, with its sign and
 currency.
@@ -73,8 +73,8 @@ _DEGREES = regex(
 """A degree sign, with C or F for a temperature, or the word."""
 
 _UNIT_IN_FORMULA = regex(
-    r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*+"
-    r"|[{}\s~])*+(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
+    r"(?>(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*+"
+    r"|[{}\s~]++)*)(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
     r"|\\(?:text|mathrm|cdot|,)){0,40})"
 )
 """A unit behind a command of text or of a product, or in braces."""

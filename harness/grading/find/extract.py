@@ -91,7 +91,7 @@ _BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 """Bold text that ends a reply."""
 
-_MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*+")
+_MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*")
 """Marks between a label and its answer."""
 
 _REMARK = regex(

@@ -69,7 +69,7 @@ _NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference offic
 """Words directly before "answer" that speak of another answer than the reply's."""
 
 _CHINESE_LEADS = regex(
-    r"(?:[\s*_#【]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
+    r"(?>(?:[\s*_#【]++|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*)"
 )
 """Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
 

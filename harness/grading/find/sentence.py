@@ -51,7 +51,9 @@ _BEFORE_NUMBER = regex(r"(?<![A-Za-z'’])([A-Za-z'’]++)[\s$*_({\\\[]*+\Z")
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
 """Words before a number that is not what its sentence concludes: "more than 5", "step 5"."""
 
-_BEHIND = regex(r"(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6}+[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+")
+_BEHIND = regex(
+    r"(?>(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6})[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+"
+)
 """Up to six words or signs behind a value, to the end of its sentence."""
 
 _IS_ANSWER = regex(
@@ -61,8 +63,8 @@ _IS_ANSWER = regex(
 """"… is the answer" behind a value."""
 
 _CLOSING = regex(
-    r"(?i)(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
-    r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*+"
+    r"(?i)(?>(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]++|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
+    r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*)"
 )
 """What may follow the sentence of an answer: marks of layout, and closing words."""
 

@@ -49,8 +49,8 @@ MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""
 
 FORMULA = regex(
-    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\(((?:[^\\]|\\[^()]){1,2000}+)\\\)"
-    r"|\\\[((?:[^\\]|\\[^\[\]]){1,2000}+)\\\]",
+    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?>(?:[^$\n\\]++|\\[^\n])+))\$"
+    r"|\\\(((?>(?:[^\\]|\\[^()]){1,2000}))\\\)|\\\[((?>(?:[^\\]|\\[^\[\]]){1,2000}))\\\]",
     re.DOTALL,
 )
 r"""A formula between $, $$, \( \) or \[ \]."""
@@ -63,7 +63,7 @@ NUMBER = regex(
 """A number in a text, with its sign, currency, exponent, percent sign and numeral of scale."""
 
 _EXPRESSION = regex(
-    r"(?<![\w.,*/^×·÷+−-])\d[\d.,]*+(?:\s?[-+−*/×·÷^]\s?[-−]?\d[\d.,]*+){1,20}+(?!\s?(?:=|is\b|equals\b))"
+    r"(?<![\w.,*/^×·÷+−-])\d[\d.,]*+(?>(?:\s?[-+−*/×·÷^]\s?[-−]?\d[\d.,]*+){1,20})(?!\s?(?:=|is\b|equals\b))"
 )
 """A calculation without its result, which may be the answer."""
 
