@@ -6,8 +6,9 @@ Options that `ServerSpec` has become ours, and the rest is passed on. Which are 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,23 +33,32 @@ def read(words: Sequence[str]) -> PastedCommand | None:
     """The command line in these words; None if they start no engine known here.
 
     A flag that `pasted` of the engine lists sets its field; any other goes to the engine as it is, with its values.
-    Raises `UsageError` where a key stands in them, which everybody on the machine could read.
+    Raises `UsageError` where a key stands in them, which everybody on the machine could read, or an option of a router.
     """
     settings: dict[str, Any] = {}
     rest = list(words)
     while rest and _ASSIGNMENT.match(rest[0]):
         variable, _, value = rest.pop(0).partition("=")
         settings.setdefault("environment", {})[variable] = value
-    lengths = {engine: _length_of_program(engine, rest) for engine in ENGINES if table.by_name(engine).pasted}
-    engine = next((engine for engine, length in lengths.items() if length), None)
+    engine, call = next(
+        (
+            (engine, call)
+            for engine in ENGINES
+            for call in _calls(engine, rest)
+            if tuple(rest[1 : len(call)]) == call[1:]
+        ),
+        (None, ()),
+    )
     if engine is None:
         return None
+    if is_routed := call[-1].endswith(_WITH_ROUTER):
+        settings["dp_mode"] = "router"
     if "/" in rest[0]:
         program = Path(rest[0])
         settings["python"] = str(program if program.name.startswith("python") else program.with_name("python"))
     # The engine's own flag → the field that it sets; `!` before a field that it switches off.
     fields = {flag: field for field, flags in table.by_name(engine).pasted.items() for flag in flags.split()}
-    model, passed, rest = "", [], rest[lengths[engine] :]
+    model, passed, rest = "", [], rest[len(call) :]
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
@@ -61,10 +71,11 @@ def read(words: Sequence[str]) -> PastedCommand | None:
                 f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
                 "name the variable with api_key_env, or --server-key-env"
             )
-        elif field is None:
-            passed.append(word)
-            while rest and not rest[0].startswith("-"):
-                passed.append(rest.pop(0))
+        elif is_routed and name.startswith("--router-"):
+            raise UsageError(f"{name}: a router is started here with settings of its own; leave this option of it out")
+        elif field is None or (field == "served_name" and not equals and len(_values(rest)) > 1):
+            passed += [word, *(values := _values(rest))]
+            del rest[: len(values)]
         elif option is not None and option.type is bool:
             settings[option.name] = not field.startswith("!")
         else:
@@ -76,7 +87,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
             else:
                 settings[field] = _number(value, option.type)
                 if field == "dp":  # In its own command, the engine itself spreads requests over the replicas.
-                    settings["dp_mode"] = "engine"
+                    settings.setdefault("dp_mode", "engine")
     if not model:
         raise UsageError("the command names no model: put it behind the engine's name, or give it by --model")
     return PastedCommand(engine, model, settings, passed)
@@ -89,13 +100,24 @@ def _number(text: str, kind: Any) -> Any:
     return text
 
 
-def _length_of_program(engine: EngineName, words: Sequence[str]) -> int:
-    """The number of words that call the engine: `vllm serve`, `python3 -m sglang.launch_server`; 0 if they do not."""
-    program = table.by_name(engine).program(ServerSpec(engine=engine))
+def _values(words: Sequence[str]) -> list[str]:
+    """The words up to the next flag."""
+    return [*itertools.takewhile(lambda word: not word.startswith("-"), words)]
+
+
+_WITH_ROUTER = "_router.launch_server"
+"""End of the module that starts replicas of an engine and a router before them."""
+
+
+def _calls(engine: EngineName, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The words that call the engine, by the name of the first of `words`: `vllm serve`, `python3 -m MODULE`."""
+    owner = table.by_name(engine)
+    program = owner.program(ServerSpec(engine=engine)) if owner.pasted else None
     if program is None or not words:
-        return 0
-    name = Path(words[0]).name
-    calls = [(program.script or program.package, *(program.subcommand or ("serve",)))]
+        return
+    name, script = Path(words[0]).name, program.script or program.package
+    if name == script:
+        yield name, *(program.subcommand or ("serve",))
     if name.startswith("python"):
-        calls.append((name, *program.module))
-    return next((len(call) for call in calls if (name, *words[1 : len(call)]) == call), 0)
+        yield name, *program.module
+        yield name, "-m", owner.router.module.removesuffix("_router") + _WITH_ROUTER

@@ -37,28 +37,35 @@ class ServeGroup(HelpingGroup):
         return _engine_command(cmd_name, "A plug-in's command.", takes)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words. An engine's own command line behind `--`, without an engine before it, is read as ours."""
+        """Parse the words. An engine's own command line behind `--` is read as ours."""
         if "--" in args:
             end = args.index("--")
             before, behind = args[:end], args[end + 1 :]
-            if not any(self.get_command(ctx, word) for word in before):
-                args = self._from_engines_words(ctx, before, behind)
+            named = next((word for word in before if self.get_command(ctx, word)), None)
+            engine = engines.find(named)
+            if named is None or (engine is not None and engine.pasted and behind and behind[0][:1] not in ("-", "")):
+                args = self._from_engines_words(ctx, named, [word for word in before if word != named], behind)
         return super().parse_args(ctx, args)
 
-    def _from_engines_words(self, ctx: click.Context, before: list[str], behind: list[str]) -> list[str]:
+    def _from_engines_words(
+        self, ctx: click.Context, named: str | None, before: list[str], behind: list[str]
+    ) -> list[str]:
         """Our words for an engine's own command line, which are also printed.
 
-        behind: the engine's command line. before: our further words. Raises `click.UsageError` for another program.
+        named: the engine, if one is named. behind: the engine's command line. before: our further words. Raises
+        `click.UsageError` for another program.
         """
         from server_launchers import pasted
 
         command = pasted.read(behind)
-        if command is None:
+        owner = engines.find(named)
+        if command is None or (owner and engines.by_name(command.engine).pasted is not owner.pasted):
             ctx.fail(
-                "behind -- stands no command line of vLLM or SGLang (`vllm serve MODEL …`, `python -m "
+                f"behind -- stands no command line of {named or 'vLLM or SGLang'} (`vllm serve MODEL …`, `python -m "
                 "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
             )
-        engine, model, fields, passed = command
+        _, model, fields, passed = command
+        engine = named or command.engine
         flags = words_of(fields)
         ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
         terminal.note(f"read as: {visible(shlex.join(ours))}")

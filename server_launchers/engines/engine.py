@@ -88,6 +88,11 @@ class Engine:
     without dashes, with blanks between; empty if its command line is not read (`pasted`).
     """
 
+    gone_since: ClassVar[Mapping[str, str]] = {}
+    """Version → the flags, without dashes, that it is the first known to lack; `table.check_flags` refuses them."""
+    missing_until: ClassVar[Mapping[str, str]] = {}
+    """Version → the flags, without dashes, that it is the last known to lack."""
+
     def program(self, _spec: ServerSpec) -> Program | None:
         """How the engine is called, if it is a Python package, whose environment then is asked for the version. None:
         it is a program of its own, such as a binary.

@@ -211,6 +211,19 @@ class SGLang(Engine):
         "deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser",
         "chat_template": "chat-template", "trust_remote_code": "trust-remote-code",
     }  # fmt: skip
+    # By the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
+    gone_since: ClassVar = {
+        "0.4.9": "enable-mla disable-mla disable-flashinfer disable-flashinfer-sampling enable-flashinfer-mla "
+        "disable-disk-cache schedule-heuristic",
+        "0.5.1": "enable-flashinfer-moe disable-overlap-cg-plan",
+        "0.5.6": "enable-ep-moe enable-deepep-moe enable-triton-kernel-moe enable-flashinfer-cutlass-moe "
+        "enable-flashinfer-trtllm-moe max-micro-batch-size",
+        "0.5.12": "enable-double-sparsity ds-channel-config-path ds-heavy-channel-num ds-heavy-token-num",
+    }
+    missing_until: ClassVar = {
+        "0.4.9": "moe-a2a-backend moe-runner-backend", "0.5.1": "nsa-prefill-backend",
+        "0.5.12": "dsa-prefill-backend dsa-decode-backend",
+    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""
