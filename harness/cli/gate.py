@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from pathlib import Path
+from datetime import UTC, datetime
 
 import click
 
@@ -11,13 +12,19 @@ from harness.asking.options.deciding import GateCommand
 from harness.cli import terminal
 from harness.cli.forecast import forecast_lines
 from harness.cli.json_output import say
-from harness.core.errors import EXIT_COMPLETE, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.nouns import count_noun, count_points, in_percent
 from harness.verbs.gate import policy as policies
 from harness.verbs.gate import running, written
 from harness.verbs.gate.decide import Gated
 from harness.verbs.gate.running import Expected
+
+COMMIT = ("GITHUB_SHA", "CI_COMMIT_SHA")
+"""Environment variables in which a CI names the commit: GitHub, GitLab."""
+
+COMMIT_CHARS = 12
+"""Characters of a commit that name a folder."""
 
 
 def carry_out(options: GateCommand) -> int:
@@ -32,7 +39,10 @@ def carry_out(options: GateCommand) -> int:
         raise UsageError("name the policy's file; `harness gate --example` prints one")
     read = policies.read(options.policy)
     if options.dry_run:
-        _foretell(running.expected(read))
+        return _foretell(running.expected(read), read.power)
+    if options.forget:
+        n = written.forget(read, options.forget)
+        click.echo(f"{count_noun(n, 'run')} of the history will teach no deviation of runs")
         return EXIT_COMPLETE
     out, runs = options.out, options.runs
     with terminal.stopped_with_a_line():
@@ -41,10 +51,11 @@ def carry_out(options: GateCommand) -> int:
             run = runs[0]  # without --out, the gate's files go into the first run's folder
             folder = out or (run if run.is_dir() else run.parent)
         else:
-            folder = out or Path("results", f"gate-{read.name}")
+            commit = next(filter(None, map(os.environ.get, COMMIT)), "")[:COMMIT_CHARS]
+            folder = out or running.new_folder(read, datetime.now(UTC), commit)
             # The gate samples several times; with a counter, a warning that comes each time is printed once.
             with terminal.Terminal(warned=Counter()) as watcher:
-                gated = running.run_gate(read, folder, watcher, _print_states)
+                gated = running.run_gate(read, folder, running.with_watcher(watcher), _print_states)
     folder.mkdir(parents=True, exist_ok=True)
     written.write(read, gated, folder)
     if options.as_json:
@@ -52,7 +63,7 @@ def carry_out(options: GateCommand) -> int:
     else:
         for check in gated.checks:
             click.echo(f"{visible(check.benchmark)} ({check.tier}): {check.state}: {visible(check.why)}")
-        click.echo(f"gate {gated.gate}: {gated.verdict}")
+        click.echo(f"gate {gated.gate}: {gated.verdict} ({visible(str(folder))})")
     return gated.exit_code
 
 
@@ -64,12 +75,12 @@ def _print_states(gated: Gated) -> None:
             click.echo(f"  {visible(check.benchmark)}: {check.state} after {rounds}", err=True)
 
 
-def _foretell(benchmarks: list[Expected]) -> None:
-    """Print what the gate will cost and find."""
+def _foretell(benchmarks: list[Expected], power: float) -> int:
+    """Print what the gate will cost and find; power: wanted, in percent. Returns the exit code."""
     for each in benchmarks:
         seen = each.forecast  # by simulation
         n = each.n_questions
-        known = f"learnt from {each.deviation.known} runs" if each.deviation.known else "stated by the policy"
+        known = f"the policy and {each.deviation.known} runs" if each.deviation.known else "the policy"
         click.echo(
             f"{visible(each.benchmark)}: {count_noun(n, 'question')}; samples: {seen.rounds * n:,.0f} if all is well, "
             f"{seen.rounds_of_loss * n:,.0f} if the loss is there, {each.max_rounds * n:,} at most"
@@ -79,10 +90,12 @@ def _foretell(benchmarks: list[Expected]) -> None:
                 click.echo(f"  {which}: {'; '.join(line.strip() for line in forecast_lines(ahead, concurrency))}")
         click.echo(
             f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
-            f"if all is well; the loss is found in {in_percent(seen.power)}%"
+            f"if all is well; a loss of {count_points(in_percent(each.loss))} is found in {in_percent(seen.power)}%"
         )
-        least = "no loss" if seen.findable is None else f"a loss of {in_percent(seen.findable)} points"
         click.echo(
-            f"  runs differ by sd {in_percent(each.deviation.sd)} points beyond sampling ({known}): with so many "
-            f"samples {least} can be found as often as wanted"
+            f"  runs differ by sd {in_percent(each.deviation.sd)} points beyond sampling (by {known}); with all "
+            f"samples {each.limit}"
         )
+        if each.mend:
+            click.echo(f"  {power:g}% is not reached; it is with {each.mend}")
+    return EXIT_OWED if any(each.mend for each in benchmarks) else EXIT_COMPLETE

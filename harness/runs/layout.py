@@ -54,7 +54,10 @@ _RUN_FILES = (
 STATUS, CONTROL = "status.json", "control.json"
 """Files of a run that is going on: its state, and what `harness status` wants of it."""
 
-OTHER_FILES = (STATUS, CONTROL, "report.html", "report.md")
+GATE_FILES = ("gate.json", "gate.md", "gate.xml", "gate.html")
+"""Files of a gate's decision."""
+
+OTHER_FILES = (STATUS, CONTROL, "report.html", "report.md", GATE_PLAN, *GATE_FILES)
 """A run's folder may hold these beside its manifest, log and lock: those of a run that is going on, and reports."""
 
 SHOWN_NAMES = 5

@@ -15,13 +15,20 @@ run. It does not shrink with samples. A look's level is that of the signed root 
 or the normal one if that is larger: few wrong samples have a long tail (Brown, Cai and DasGupta 2001, Statistical
 Science 16:101).
 
-**Deviation of runs.** From R ≥ 5 former runs with accuracies of variance S² and mean sampling variance u, b² counts as
-distributed like max(0, (R−1)S²/χ²(R−1) − u), a generalised pivot (Weerahandi 1993, J. Amer. Stat. Assoc. 88:899), and
-a level is its mean over this distribution: after five runs as wide as Student's t. With fewer, b is the policy's.
+**An unlucky reference** errs by the same amount every night. So the level of "fail" is also at least half of its mean
+over the tenth of references that err most: these alarm at most twice as often as is allowed.
+
+**Deviation of runs.** b has a prior, log-normal about the policy's value; each difference d of two successive nights
+with sampling variances u, v moves it: d is normal with the variance 2b² + u + v or, in one night of ten, anything (Box
+and Tiao 1968, Biometrika 55:119). So neither a step up nor a slow change is taken for deviation (von Neumann 1941, Ann.
+Math. Stat. 12:367; the differences overlap, so each counts two thirds). A level is its mean over the posterior.
+
+**f** comes from the samples themselves where questions have two or more. In the first round it comes from the baseline,
+raised by a tenth, and is not below the distance of the samples from the baseline's rates.
 
 **A part of the first round.** A large set is also looked at after 1/8, 1/4, 1/2 of its questions, drawn at random and
 held against the same questions of a baseline, or against the floor. One sample of each of n random questions errs by at
-most h(1−h)/n, which is V with f = 1: so such a look needs no other test.
+most h(1−h)/n, which is V with f = 1: so such a look at a floor needs no other test.
 
 No I/O, no clock. `make simulate WHAT=gate` checks the promise.
 """
@@ -38,10 +45,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.scoring.race import MAX_LOOKS, boundaries, planned_looks
-from harness.scoring.stats import Array, sampling_variance_of_mean
+from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
-MIN_HISTORY = 5
-"""Fewest former runs from which the deviation of runs is estimated."""
+STATED_FACTOR = math.log(1.4)
+"""The policy's deviation of runs is right within a factor of 1.4 in two of three gates: deviation of its logarithm."""
+
+ODD_SHARE, ODD_RANGE = 0.1, 0.2
+"""Fraction of nights that stand out from the night before, and the range of accuracies over which they lie."""
+
+OVERLAP = 2 / 3
+"""Weight of one of the overlapping differences of successive nights."""
+
+SHARE_MARGIN = 1.1
+"""Factor by which the share f of a baseline is raised before it stands for that of a candidate."""
 
 SHARE_TOSSES = 8.0
 """Coin tosses that are mixed into the share f, so that a few samples which agree do not claim an error near 0."""
@@ -52,23 +68,25 @@ MIN_PART = 100
 MISSED_AT_LOOKS = 0.8
 """Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
 
-_NODES = np.linspace(-4.5, 4.5, 31)
-"""Values of a standard normal distribution, by which a learnt deviation is averaged."""
+_DEVIATIONS = np.geomspace(0.0005, 0.2, 18)
+"""Deviations of runs over which a level is averaged, fractions."""
 
-_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
-"""The weight of each of `_NODES`, in proportion to its density; they sum to 1."""
+_UNLUCKY = np.array([1.3830, 1.6449, 2.1280])
+"""Normal quantiles of equal parts of the tenth of references that err most: of 91.7, 95 and 98.3 %."""
 
 
 class Deviations(NamedTuple):
-    """The deviation of runs beyond sampling as equally spaced normal quantiles: variances, with weights that sum to 1.
+    """The deviation of runs beyond sampling: possible variances, with weights that sum to 1.
 
-    known: former runs that show it; 0 if the policy states it. sd: the estimate, a fraction.
+    known: former nights that taught it. sd: the estimate, a fraction. odd: whether each former night stands out from
+    the one before, so that it taught nothing.
     """
 
     variances: Array
     weights: Array
     sd: float
     known: int = 0
+    odd: tuple[bool, ...] = ()
 
 
 def stated_deviation(sd: float) -> Deviations:
@@ -77,31 +95,38 @@ def stated_deviation(sd: float) -> Deviations:
 
 
 def learnt_deviation(accuracies: Sequence[float], sampling: Sequence[float], stated: float) -> Deviations:
-    """The deviation that former runs show; the stated one where there are fewer than `MIN_HISTORY`.
+    """The deviation of runs by the policy's value and by former nights.
 
-    accuracies: of each former run. sampling: the variance of each one's sampling error. stated: the policy's
-    deviation, a fraction.
+    accuracies: of each former night, in order. sampling: the variance of each one's sampling error. stated: the
+    policy's deviation, a fraction.
     """
-    if len(accuracies) < MIN_HISTORY:
-        return stated_deviation(stated)
-    freedom = len(accuracies) - 1
-    total, own = float(np.var(accuracies, ddof=1)), float(np.mean(sampling))
-    # Quantiles of χ² / freedom (Wilson and Hilferty 1931, Proc. Natl. Acad. Sci. 17:684).
-    ratio = np.maximum(1 - 2 / (9 * freedom) + _NODES * math.sqrt(2 / (9 * freedom)), 1e-3) ** 3
-    variances = np.minimum(np.maximum(total / ratio - own, 0.0), 0.25)
-    return Deviations(variances, _WEIGHTS, math.sqrt(max(0.0, total - own)), len(accuracies))
+    variances = _DEVIATIONS**2
+    weight = -((np.log(_DEVIATIONS / max(stated, _DEVIATIONS[0])) / STATED_FACTOR) ** 2) / 2
+    steps, own = np.diff(np.asarray(accuracies, dtype=float)), np.asarray(sampling, dtype=float)
+    spread = 2 * variances[:, None] + own[1:] + own[:-1]
+    usual = np.log((1 - ODD_SHARE) / np.sqrt(2 * np.pi * spread)) - steps**2 / spread / 2
+    odd = math.log(ODD_SHARE / ODD_RANGE)
+    weight += OVERLAP * np.logaddexp(usual, odd).sum(axis=-1)
+    weights = np.exp(weight - weight.max())
+    weights /= weights.sum()
+    stands_out = (1 / (1 + np.exp(usual - odd)) * weights[:, None]).sum(axis=0) > 1 / 2
+    flags = (False, *stands_out.tolist()) if len(accuracies) else ()
+    sd = math.exp(float(np.log(_DEVIATIONS) @ weights))
+    return Deviations(variances, weights, sd, len(flags) - sum(flags), flags)
 
 
 class Reference(NamedTuple):
     """What a benchmark is held against. value: a fraction. samples: counted for it, of all questions; infinite for a
     stated limit. variance: what it errs by beyond sampling, such as rounding. runs: how often the deviation of runs
-    enters it, 0 or 1.
+    enters it, 0 or 1. correct, counts: (…, Q), right samples and samples of each question of a baseline.
     """
 
     value: float
     samples: float = math.inf
     variance: float = 0.0
     runs: float = 0.0
+    correct: Array | None = None
+    counts: Array | None = None
 
 
 class Rules(NamedTuple):
@@ -140,13 +165,29 @@ def share_left(correct: Array, counts: Array) -> Array:
     return np.asarray(np.minimum(1.0, (observed + SHARE_TOSSES) / (tosses + SHARE_TOSSES)))
 
 
+def share_of(correct: Array, counts: Array, reference: Reference) -> Array:
+    """The share f of a candidate: by its own samples; in the first round by those of the baseline, if it is one.
+
+    correct, counts: as in `share_left`.
+    """
+    own = share_left(correct, counts)
+    if reference.correct is None or reference.counts is None or counts.max() > 1:
+        return own
+    rates = reference.correct / reference.counts
+    apart = ((correct / counts - rates) ** 2 / (1 + 1 / reference.counts)).sum(axis=-1)
+    mean = (correct / counts).mean(axis=-1)
+    tosses = counts.shape[-1] * mean * (1 - mean) + SHARE_TOSSES
+    least = SHARE_MARGIN * share_left(reference.correct, reference.counts)
+    return np.asarray(np.minimum(own, np.maximum(least, (apart + SHARE_TOSSES) / tosses)))
+
+
 def level(
     accuracy: Array, truth: Array | float, total: Array | float, share: Array, reference: Reference,
     deviations: Deviations, runs: float = 1.0, *, below: bool,
 ) -> Array:  # fmt: skip
     """The chance of an accuracy at least as low as this (below; else: as high), if the true one is `truth`.
 
-    total: samples. share: `share_left`. runs: runs of this state that the samples are from.
+    total: samples. share: `share_of`. runs: runs of this state that the samples are from.
     """
     # A reference of few samples is no certainty, nor is a truth of 0 or 1.
     truth = np.clip(truth, 0.5 / (reference.samples + 1) + 1e-6, 1 - 0.5 / (reference.samples + 1) - 1e-6)
@@ -155,13 +196,18 @@ def level(
     # An accuracy stands for half a sample around it.
     seen = np.clip(accuracy + sign * 0.5 / np.asarray(total), 1e-9, 1 - 1e-9)
     coin = truth * (1 - truth)
-    sampling = np.asarray(share * coin * (1 / np.asarray(total) + 1 / reference.samples) + reference.variance)
-    variance = sampling[..., None] + deviations.variances * (1 / runs + reference.runs)
+    own = np.asarray(share * coin / np.asarray(total))[..., None] + deviations.variances / runs
+    its = np.asarray(share * coin / reference.samples + reference.variance)[..., None]
+    its = its + deviations.variances * reference.runs
     difference = sign * (truth - seen)
     deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
     signed_root = np.where(difference > 0, 1.0, -1.0) * np.sqrt(np.maximum(deviance, 0.0))
-    errors = np.minimum(signed_root, difference)[..., None] / np.sqrt(variance)
-    return np.asarray((_upper_tail(errors) * deviations.weights).sum(axis=-1))
+    gap = np.minimum(signed_root, difference)[..., None]
+    chance = np.asarray((_upper_tail(gap / np.sqrt(own + its)) * deviations.weights).sum(axis=-1))
+    if not below:
+        return chance
+    unlucky = _upper_tail((gap[..., None] - np.sqrt(its)[..., None] * _UNLUCKY) / np.sqrt(own)[..., None])
+    return np.asarray(np.maximum(chance, (unlucky.mean(axis=-1) * deviations.weights).sum(axis=-1) / 2))
 
 
 def _upper_tail(z: Array) -> Array:
@@ -177,18 +223,18 @@ def _upper_tail(z: Array) -> Array:
 
 
 def look_at(
-    correct: Array, rounds: int, look: int, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
+    correct: Array, counts: Array, look: int, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
     runs: float = 1.0,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
-    """Whether the tests of the look say "fail", and "pass". correct: (…, Q), right samples of `rounds` a question.
+    """Whether the tests of the look say "fail", and "pass".
 
-    look: its number, from 0. runs: as in `level`.
+    correct, counts: (…, Q), right samples and independent samples of each question. look: its number, from 0. runs: as
+    in `level`.
     """
-    counts = np.full(correct.shape[-1], float(rounds))
-    total, accuracy = counts.sum(), correct.sum(axis=-1) / counts.sum()
-    left = share_left(correct, counts)
-    fails = level(accuracy, reference.value, total, left, reference, deviations, runs, below=True) <= plan.fail[look]
-    lost = level(accuracy, reference.value - loss, total, left, reference, deviations, runs, below=False)
+    total, accuracy = effective_samples(counts), (correct / counts).mean(axis=-1)
+    share = share_of(correct, counts, reference)
+    fails = level(accuracy, reference.value, total, share, reference, deviations, runs, below=True) <= plan.fail[look]
+    lost = level(accuracy, reference.value - loss, total, share, reference, deviations, runs, below=False)
     return np.asarray(fails), np.asarray(~fails & (lost <= plan.passes[look]))
 
 
@@ -207,24 +253,23 @@ def play(
     rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations
 ) -> Played:
     """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
-    size: the first questions stand for a random part.
+    size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q).
     """
     n_gates, n_questions = chances.shape
     failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
-    # Of the gates that are still open: their numbers, right samples of each question, and deviations if each has some.
-    open_gates, correct, variances = np.arange(n_gates), np.zeros(chances.shape), deviations.variances
-    n_sampled = 0
+    # Of the gates that are still open: their numbers, and right samples of each question.
+    open_gates, correct, n_sampled = np.arange(n_gates), np.zeros(chances.shape), 0
     for number, look in enumerate(plan.looks):
         n_rounds = math.ceil(look)  # 1 for a look at a part of the first round
         correct = correct + rng.binomial(n_rounds - n_sampled, chances[open_gates])
-        n_sampled = n_rounds
-        seen = correct[:, : math.ceil(min(look, 1) * n_questions)]
-        own = deviations._replace(variances=variances)
-        fails, passes = look_at(seen, n_rounds, number, plan, reference, loss, own)
+        n_sampled, n = n_rounds, math.ceil(min(look, 1) * n_questions)
+        held = reference
+        if reference.correct is not None and reference.counts is not None:
+            held = reference._replace(correct=reference.correct[open_gates, :n], counts=reference.counts[:n])
+        fails, passes = look_at(correct[:, :n], np.full(n, float(n_rounds)), number, plan, held, loss, deviations)
         rounds[open_gates], failed[open_gates], passed[open_gates] = look, fails, passes
         goes_on = ~(fails | passes)
         open_gates, correct = open_gates[goes_on], correct[goes_on]
-        variances = variances[goes_on] if variances.ndim > 1 else variances
         if not len(open_gates):
             break
     return Played(failed, passed, rounds)
@@ -242,8 +287,7 @@ class Forecast(NamedTuple):
     """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
 
     findable: the least loss, a fraction, that is found with the wanted power by so many rounds and this deviation of
-    runs; None if not even 95 % of the reference is. With a learnt deviation it is the
-    loss that is missed half as often as allowed, since the deviation itself is an estimate.
+    runs; None if not even 95 % of the reference is.
     """
 
     false_alarm: float
@@ -264,8 +308,9 @@ def forecast(
 ) -> Forecast:  # fmt: skip
     """Simulate this very policy.
 
-    power: the chance with which a loss is to be found. share: f of the benchmark, of which the spread of difficulty is
-    made. repeats: gates of each simulation; fewer for a large benchmark (`MAX_SIMULATED`).
+    power: the chance with which a loss is to be found; 0: `findable` is not looked for. share: f of the benchmark, of
+    which the spread of difficulty is made. repeats: gates of each simulation; fewer for a large benchmark
+    (`MAX_SIMULATED`).
     """
     rng = np.random.default_rng(seed)
     n = max(200, min(repeats, MAX_SIMULATED // n_questions))
@@ -273,6 +318,8 @@ def forecast(
     truth = min(max(reference.value, 1e-3), 1 - 1e-3)
     drawn = rng.beta(truth * concentration, (1 - truth) * concentration, (n, n_questions))
     drawn = moved(drawn, np.full(n, truth))
+    if reference.counts is not None:
+        reference = reference._replace(correct=rng.binomial(reference.counts.astype(int), drawn).astype(float))
     # The reference errs too: its truth lies about its value as a run's about its own.
     error = reference.variance + share * truth * (1 - truth) / reference.samples
     sd = np.sqrt(rng.choice(deviations.variances, n, p=deviations.weights) * (1 + reference.runs) + error)
@@ -282,15 +329,14 @@ def forecast(
     def at(fallen: float, loss: float) -> Played:
         return play(rng, moved(drawn, run - fallen), plan, reference, loss, deviations)
 
-    required = (1 + power) / 2 if deviations.known else power
     well, lost = at(0.0, loss), at(loss, loss)
     power_of_loss, findable = float(lost.failed.mean()), None
-    # The findable loss lies between `low`, which is not found with the required power, and `high`, which is.
-    low, high = (0.0, loss) if power_of_loss >= required else (loss, 0.95 * truth)
-    if power_of_loss >= required or (high > low and at(high, high).failed.mean() >= required):
+    # The findable loss lies between `low`, which is not found with the wanted power, and `high`, which is.
+    low, high = (0.0, loss) if power_of_loss >= power else (loss, 0.95 * truth)
+    if power and (power_of_loss >= power or (high > low and at(high, high).failed.mean() >= power)):
         while high - low > 0.001:
             middle = (low + high) / 2
-            low, high = (low, middle) if at(middle, middle).failed.mean() >= required else (middle, high)
+            low, high = (low, middle) if at(middle, middle).failed.mean() >= power else (middle, high)
         findable = high
     return Forecast(
         false_alarm=float(well.failed.mean()), passes=float(well.passed.mean()), rounds=float(well.rounds.mean()),

@@ -58,15 +58,15 @@ _ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
 
 _FOREIGN, _BEYOND = "questions outside the plan", "samples beyond the planned number"
 
-_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
+CORRECT, UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
 
 _CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
 """The fields of a question's metadata with which it may share its cluster with another question."""
 
 _MASKS = np.array(
     [
-        [*(signs & bit > 0 for bit in (_CORRECT, _UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
-         signs & (_CORRECT | _TRUNCATED) == _CORRECT, signs & _STATES_PARTS > 0]
+        [*(signs & bit > 0 for bit in (CORRECT, UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
+         signs & (CORRECT | _TRUNCATED) == CORRECT, signs & _STATES_PARTS > 0]
         for signs in range(64)
     ],
     dtype=np.int64,
@@ -230,7 +230,7 @@ class QuestionTally:
         voting = facts[facts["signs"] & _VOTES != 0]
         for vote, signs in zip(voting["vote"].tolist(), voting["signs"].tolist(), strict=True):
             sizes[vote] += 1
-            correct[vote] += signs & _CORRECT
+            correct[vote] += signs & CORRECT
         return [VoteGroup(size, correct[vote]) for vote, size in sizes.items()], self.n - len(voting)
 
 
@@ -303,7 +303,7 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
             question=rows["question"],
             position=rows["position"],
             tokens=rows["tokens"],
-            correct=(rows["signs"] & _CORRECT).astype(bool),
+            correct=(rows["signs"] & CORRECT).astype(bool),
         ),
         copies=copies,
     )
@@ -329,7 +329,7 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
     kinds, packed, pack = dict[GradeKind, int](), bytearray(), struct.Struct("<" + "".join(_FIELDS.values())).pack
     for number, position, grade in located:
         kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
-        signs = {"correct": _CORRECT, "undecided": _UNDECIDED}.get(grade.verdict, 0)
+        signs = {"correct": CORRECT, "undecided": UNDECIDED}.get(grade.verdict, 0)
         signs |= _MAYBE_CUT if grade.truncated is None else _TRUNCATED * grade.truncated
         signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
         signs |= _STATES_PARTS * (grade.parts is not msgspec.UNSET)

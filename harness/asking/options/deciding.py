@@ -87,12 +87,26 @@ class GateCommand(CommandOptions):
     out: Annotated[
         Path | None,
         Option(
-            "Folder of the new run, or of the files about runs that exist. The same folder continues. Default: "
-            "results/gate-NAME, or the first RUN.",
+            "Folder of the new run, or of the files about runs that exist. A folder without a decision continues. "
+            "Default: results/gate-NAME/ and the time, or the commit in CI; or the first RUN.",
             metavar="FOLDER",
         ),
     ] = None
-    dry_run: Annotated[bool, Option("Say what the gate will cost and find, by simulation; send no request.")] = False
+    dry_run: Annotated[
+        bool,
+        Option(
+            "Say what the gate will cost and find, by simulation; send no request. Exit code 1 if it finds a loss less "
+            "often than the policy wants."
+        ),
+    ] = False
+    forget: Annotated[
+        str | None,
+        Option(
+            "Take the runs that were sampled at this date, or time, out of what teaches the deviation of runs.",
+            metavar="DATE",
+            chars=10,
+        ),
+    ] = None
     example: Annotated[bool, Option("Print a policy with comments, to be edited.")] = False
     as_json: Annotated[bool, prints("the decision (gate.json)", "harness.verbs.gate.decide:Gated")] = False
 

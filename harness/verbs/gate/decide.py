@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,24 +20,26 @@ from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import gate
-from harness.scoring.stats import sampling_variance_of_mean
-from harness.scoring.tally import QuestionTally
+from harness.scoring.stats import Array, effective_samples
+from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
 from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
-from harness.verbs.graded import complete_rounds
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
 """How a benchmark stands; `Checked` says what each word means."""
+
+HALTED = ("missing", "stopped", "canary", "probe")
+"""States in which the samples have not decided; the same command goes on."""
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
 
+DIGEST_CHARS = 12
+"""Characters of each digest in a key."""
+
 MAX_CHANGED = 4
 """Largest number of differences from the baseline that a decision names."""
-
-LEARNT_FROM = ("pass", "undecided", "waived")
-"""States of former runs whose accuracies show by how much sound runs differ."""
 
 OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
 """Settings that a gate chooses: where they differ from the baseline's, no score does."""
@@ -49,9 +51,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
     truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
     server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
-    of each question that decided, 0.25 if one sample of a quarter of them did. variance: of the sampling error.
-    deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the policy states it. why: one line
-    for a person.
+    of each question that decided, 0.25 if one sample of a quarter of them did. bounds: the accuracy if all undecided
+    answers were wrong, and right; absent if there are none. variance: of the sampling error. deviation: of runs, beyond
+    sampling; known_runs: former runs that taught it. odd: the accuracy stands out from the run before, and teaches
+    nothing. key: digests of the reference, and of model, settings and engine; of another key no run teaches. why: one
+    line for a person.
     """
 
     benchmark: str
@@ -66,12 +70,21 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     deviation: float
     known_runs: int
     why: str
+    bounds: tuple[float, float] | None = None
+    odd: bool = False
+    key: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more samples may change the state."""
+        return self.state in HALTED or (self.state == "undecided" and self.rounds < self.max_rounds)
 
 
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
 
     verdict: fail if a critical benchmark fails; else undecided if any of them neither passes nor is waived; else pass.
+    sampled: when its run began, ISO 8601, UTC. forgotten: its accuracies teach no deviation of runs (`--forget`).
     """
 
     schema: int = 1
@@ -80,6 +93,13 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Literal["pass", "fail", "undecided"]
     exit_code: int
     checks: tuple[Checked, ...]
+    sampled: str = ""
+    forgotten: bool = False
+
+
+def is_open(gated: Gated) -> bool:
+    """Whether more samples may change the decision, so that the same command goes on."""
+    return any(check.is_open for check in gated.checks)
 
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
@@ -89,15 +109,35 @@ Halt = tuple[State, str]
 """Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
 
 
-def deviation_of(policy: Policy, benchmark: str, history: Iterable[Gated]) -> gate.Deviations:
-    """By how much runs of this benchmark differ beyond sampling. Runs that failed do not count, unless waived."""
-    seen = [
-        (check.accuracy, check.variance)
-        for entry in history
-        for check in entry.checks
-        if check.benchmark == benchmark and check.accuracy is not None and check.state in LEARNT_FROM
-    ]
-    return gate.learnt_deviation([each[0] for each in seen], [each[1] for each in seen], policy.run_deviation / 100)
+def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
+    """The former runs that teach by how much runs differ, in order: those of this key that passed."""
+    checks = [check for entry in history if not entry.forgotten for check in entry.checks]
+    return [each for each in checks if (each.benchmark, each.key, each.state) == (benchmark, key, "pass") and key]
+
+
+def deviation_of(policy: Policy, nights: Sequence[Checked]) -> gate.Deviations:
+    """By how much runs differ beyond sampling, by the policy and by these former runs (`nights_of`)."""
+    accuracies = [night.accuracy or 0.0 for night in nights]
+    return gate.learnt_deviation(accuracies, [night.variance for night in nights], policy.run_deviation / 100)
+
+
+def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
+    """The digest of what the benchmark is held against; the first part of `Checked.key`."""
+    made = baseline and baseline.manifest.created
+    return codec.digest([watched.floor, watched.floor_samples, watched.floor_unit, made])[:DIGEST_CHARS]
+
+
+def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: ScoredRun | None) -> str:
+    """`Checked.key`; empty for several runs, whose mean is none."""
+    if len(runs) != 1 or name not in runs[0].benchmarks:
+        return ""
+    manifest, identity = runs[0].manifest, runs[0].benchmarks[name].record.identity
+    servers = {
+        f"{facts.host.get('engine')} {facts.host.get('version')}" for facts in manifest.provenance.servers.values()
+    }
+    settings = {field: value for field, value in identity.items() if field not in OF_A_GATE}
+    state = codec.digest([manifest.model, settings, sorted(servers)])
+    return f"{reference_key(watched, baseline)}-{state[:DIGEST_CHARS]}"
 
 
 def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate.Rules:
@@ -106,14 +146,26 @@ def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate
     return gate.rules(looks, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
 
 
-def reference_of(watched: Watched, n_questions: int, baseline: Iterable[QuestionTally]) -> gate.Reference:
+def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
+    """Right, undecided and independent samples of each question, (Q,); copies count as one sample, as in a score."""
+    right, undecided, n = np.array([(item.correct, item.undecided, item.n) for item in items], dtype=float).T
+    counts = np.array([item.n if item.independent is None else max(1, item.independent) for item in items], dtype=float)
+    return right * counts / n, undecided * counts / n, counts
+
+
+def reference_of(
+    watched: Watched, n_questions: int, baseline: Sequence[QuestionTally], *, undecided_right: bool = False
+) -> gate.Reference:
     """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor.
 
     n_questions: of the benchmark, each with `floor_samples` samples behind the floor; a baseline has its own counts.
+    undecided_right: whether undecided answers of the baseline count as right, in place of wrong.
     """
     if watched.floor is None:
-        rates, counts = zip(*((item.correct / item.n, item.n) for item in baseline), strict=True)
-        return gate.Reference(float(np.mean(rates)), float(sum(counts)), runs=1.0)
+        right, undecided, counts = counted(baseline)
+        right += undecided_right * undecided
+        value, total = float((right / counts).mean()), float(effective_samples(counts))
+        return gate.Reference(value, total, runs=1.0, correct=right, counts=counts)
     if watched.floor_samples is None:
         return gate.Reference(watched.floor / 100)
     rounding = (watched.floor_unit / 100) ** 2 / 12
@@ -139,15 +191,23 @@ def decide(
     for name in policy.benchmarks:
         present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
         baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
+        key = _key(policy.benchmarks[name], name, runs, baselines.get(name))
+        nights = nights_of(name, key, former)
         check = _check(
             policy, name, present if len(present) == len(runs) else (),
-            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, former),
+            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, nights),
             n_questions.get(name),
         )  # fmt: skip
+        check = msgspec.structs.replace(check, key=key)
+        if check.state == "pass" and nights and deviation_of(policy, [*nights, check]).odd[-1]:
+            apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
+            why = f"{check.why}; {apart} points from the run before stand out, and teach no deviation of runs"
+            check = msgspec.structs.replace(check, odd=True, why=why)
         # Each of these steps may replace the state that the samples alone give, or say more of it.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":
-            check = msgspec.structs.replace(check, state="canary", why=stopped[0])
+            why = f"{stopped[0]} (options belong under `run` of the policy)"
+            check = msgspec.structs.replace(check, state="canary", why=why)
         if halt is not None and check.state in ("undecided", "missing"):
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
@@ -161,7 +221,8 @@ def decide(
     elif critical_states <= {"pass", "waived"}:
         verdict = "pass"
     return Gated(
-        gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks)
+        gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks),
+        sampled=runs[0].manifest.created if runs else "",
     )  # fmt: skip
 
 
@@ -197,42 +258,75 @@ def _check(
     unlooked = "no look has all its samples" if of_runs else "the runs hold no samples of it"
     check = Checked(
         benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
-        loss=watched.loss / 100, rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd,
-        known_runs=deviations.known, why=lacking or unlooked,
+        loss=watched.loss_of((watched.floor or 0.0) / 100), rounds=0, max_rounds=watched.max_samples, variance=0.0,
+        deviation=deviations.sd, known_runs=deviations.known, why=lacking or unlooked,
     )  # fmt: skip
     if not of_runs or (lacking and not compared):
         return check
 
     @cache
-    def rounds_of(n: int) -> list[NDArray[np.bool_]]:
+    def verdicts_of(n: int) -> list[Verdicts]:
         """The complete rounds of each run on the first `n` questions."""
-        return [complete_rounds([rows[each].grades if each in rows else () for each in ids[:n]]) for rows in of_runs]
+        return [Verdicts.of([rows[each] for each in ids[:n] if each in rows], n) for rows in of_runs]
 
     for number, look in enumerate(looks):
         n, n_rounds = math.ceil(min(look, 1) * n_whole), math.ceil(look)
-        if len(ids) < n or any(len(rounds) < n_rounds for rounds in rounds_of(n)):
+        if len(ids) < n or any(len(verdicts.right) < n_rounds for verdicts in verdicts_of(n)):
             break
         # Of several runs all rounds count; of one run, those of this look.
-        rounds = np.concatenate(rounds_of(n) if len(of_runs) > 1 else [rounds_of(n)[0][:n_rounds]])
-        correct, counts = rounds.sum(axis=0).astype(float), np.full(n, float(len(rounds)))
-        reference = reference_of(watched, n_whole, [compared[each] for each in ids[:n] if compared])
-        fails, passes = gate.look_at(
-            correct, len(rounds), number, rules, reference, check.loss, deviations, float(len(of_runs))
-        )  # fmt: skip
-        state: State = "fail" if fails else "pass" if passes else "undecided"
-        accuracy = float(rounds.mean())
-        variance = accuracy * (1 - accuracy) / n
-        if len(rounds) > 1:
-            variance = float(sampling_variance_of_mean(correct, counts))
+        parts = [each.first(n_rounds if len(of_runs) == 1 else len(each.right)) for each in verdicts_of(n)]
+        right, undecided, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
+        rounds = look if len(of_runs) == 1 else sum(len(each.right) for each in verdicts_of(n))
+        held = [compared[each] for each in ids[:n] if compared]
+        reference, runs_of = reference_of(watched, n_whole, held), float(len(of_runs))
+        loss, total = watched.loss_of(reference.value), float(effective_samples(counts))
+        # At the low end all undecided answers of the run are wrong and those of a baseline right; else the reverse.
+        best = reference_of(watched, n_whole, held, undecided_right=True)
+        low = gate.look_at(right, counts, number, rules, best, loss, deviations, runs_of)
+        high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
+        state: State = "fail" if high[0] else "pass" if low[1] else "undecided"
+        bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
+        single = bounds[0] * (1 - bounds[0]) * float(gate.share_of(right, counts, reference))
+        limit = limit_of(single, total, reference, deviations.sd, runs_of)
+        if not compared and look <= 1 and len(of_runs) == 1:
+            # Beside a floor one sample of each question hides f; a part of the questions errs as a whole, too.
+            single *= 1 - look / 2
         check = msgspec.structs.replace(
-            check, state=state, accuracy=accuracy, reference=reference.value, variance=variance,
-            rounds=look if len(of_runs) == 1 else len(rounds),
-            why=_in_words(watched, accuracy, reference, rounds.size, variance, deviations, state),
+            check, state=state, accuracy=bounds[0], reference=reference.value, variance=single / total, loss=loss,
+            rounds=rounds, bounds=bounds if undecided.any() else None,
+            why=_in_words(
+                watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
+                turns=state == "undecided" and bool(low[0] or high[1]),
+            ),
         )  # fmt: skip
         if state != "undecided":
             break
     sampled = [item for rows in of_runs for item in rows.values() if item.n]
     return check if check.state == "missing" else _cut(check, watched, sampled, compared.values())
+
+
+class Verdicts(NamedTuple):
+    """The complete rounds of one run. right, undecided: (rounds, Q). worth: (Q,), the share of independent samples."""
+
+    right: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+    worth: Array
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionTally], n: int) -> Verdicts:
+        """The rounds that all of `n` questions have; none if some are absent."""
+        # Of each question the samples in order, up to the first that is missing.
+        verdicts = [facts["signs"][facts["index"] == np.arange(len(facts))] for facts in (item.facts for item in items)]
+        n_rounds = min(map(len, verdicts)) if len(items) == n else 0
+        signs = np.array([each[:n_rounds] for each in verdicts], dtype=np.uint8).reshape(len(items), n_rounds).T
+        independent = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
+        return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent))
+
+    def first(self, n_rounds: int) -> tuple[Array, Array, Array]:
+        """Right, undecided and independent samples of each question in the first rounds; see `counted`."""
+        counts = np.maximum(1.0, np.floor(n_rounds * self.worth + 1e-9))
+        part = counts / n_rounds
+        return self.right[:n_rounds].sum(axis=0) * part, self.undecided[:n_rounds].sum(axis=0) * part, counts
 
 
 def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
@@ -288,18 +382,40 @@ def _cut(
     return msgspec.structs.replace(check, state="truncated", why=why)
 
 
+def limit_of(single: float, total: float, reference: gate.Reference, sd: float, runs: float = 1.0) -> str:
+    """The largest part of the error, and the others, in words. single: variance of a sample; sd: of runs."""
+    parts = {
+        "runs differ": sd * math.sqrt(1 / runs + reference.runs),
+        "sampling": math.sqrt(single / total),
+        "the baseline" if reference.correct is not None else "the floor": math.sqrt(
+            single / reference.samples + reference.variance
+        ),
+    }
+    first, *others = sorted(parts, key=lambda name: -parts[name])
+    rest = ", ".join(f"{name} {in_percent(parts[name])}" for name in others if parts[name])
+    mend = {
+        "runs differ": "more samples do not help; several runs or a larger loss do",
+        "sampling": "more max_samples or a larger loss help",
+        "the baseline": "more samples of the baseline or a larger loss help",
+        "the floor": "a floor of more samples or a larger loss helps",
+    }
+    return f"the largest error is: {first} by {in_percent(parts[first])} points ({rest}): {mend[first]}"
+
+
 def _in_words(
-    watched: Watched, accuracy: float, reference: gate.Reference, n_samples: int, variance: float,
-    deviations: gate.Deviations, state: State,
+    watched: Watched, state: State, bounds: tuple[float, float], reference: gate.Reference, loss: float, n_samples: int,
+    limit: str, *, turns: bool,
 ) -> str:  # fmt: skip
-    """The decision in one line for a person."""
+    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `limit_of`."""
     what = "the floor" if watched.floor is not None else "the baseline"
     line = (
-        f"{in_percent(accuracy)} beside {what} of {in_percent(reference.value)} "
-        f"({in_points(accuracy - reference.value)} points) after {count_noun(n_samples, 'sample')}"
+        f"{in_percent(bounds[0])} beside {what} of {in_percent(reference.value)} "
+        f"({in_points(bounds[0] - reference.value)} points) after {count_noun(n_samples, 'sample')}"
     )
-    if state == "undecided":
-        own = f"runs differ by {in_percent(deviations.sd)} points and sampling by {in_percent(math.sqrt(variance))}"
-        line += f": a loss of {count_points(f'{watched.loss:g}')} is neither seen nor excluded ({own}); "
-        line += "give more max_samples, a larger loss, or several runs"
+    if bounds[1] > bounds[0]:
+        line += f"; {in_percent(bounds[1])} if all undecided answers were right"
+    if turns:
+        line += ": what is undecided could turn the verdict: let a judge decide, or read them with `harness show`"
+    elif state == "undecided":
+        line += f": a loss of {count_points(in_percent(loss))} is neither seen nor excluded; {limit}"
     return line

@@ -24,19 +24,21 @@ EXAMPLE = Path(__file__).with_name("example.yaml")
 """A policy with comments."""
 
 Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Percent = Annotated[str, Field(pattern=r"^\d{1,2}(\.\d+)? ?%$")]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 class Watched(Part):
-    """One benchmark of a gate. floor_unit: of the floor's last digit. baseline: a run, or `published`. truncated: the
-    percentage of replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
+    """One benchmark of a gate. floor_unit: of the floor's last digit. baseline: a run, or `published`. loss: points, or
+    a percentage of the reference, `3 %`. truncated: the percentage of replies cut by max_tokens that is still sound;
+    default: what the baseline had, or 5.
     """
 
     floor: Points | None = None
     floor_samples: Count | None = None
     floor_unit: Points = 0
     baseline: str | None = None
-    loss: Annotated[float, Field(gt=0, lt=100)]
+    loss: Annotated[float, Field(gt=0, lt=100)] | Percent
     max_samples: Count = 8
     tier: Literal["critical", "supporting", "advisory"] = "critical"
     truncated: Points | None = None
@@ -48,11 +50,19 @@ class Watched(Part):
             raise ValueError("expected either a floor or a baseline")
         if self.floor is not None and 0 < self.floor <= 1:
             raise ValueError(f"a floor is in points: write {100 * self.floor:g} for {100 * self.floor:g} %")
-        if self.floor is not None and self.loss > self.floor:
-            raise ValueError(f"a loss of {self.loss:g} points is more than the floor of {self.floor:g}")
+        if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
+            raise ValueError(f"a loss of {self.loss} points is more than the floor of {self.floor:g}")
+        if self.loss_of(1.0) == 0:
+            raise ValueError("a loss of 0 % is none: expected more")
         if self.floor_samples is not None and self.floor is None:
             raise ValueError("floor_samples belongs to a floor; a baseline has its own samples")
         return self
+
+    def loss_of(self, reference: float) -> float:
+        """The loss beside this reference, both fractions."""
+        if isinstance(self.loss, str):
+            return reference * float(self.loss.rstrip("% ")) / 100
+        return self.loss / 100
 
 
 class Waiver(Part):

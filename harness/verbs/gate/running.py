@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from statistics import NormalDist
+from typing import Any, Protocol
 
 from harness.asking.options.probing import DROPPABLE, ProbeOptions
 from harness.asking.prepare import Prepared, prepare, questions_of
 from harness.asking.session import sample_to
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
+from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.options import options_of
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.generation.forecast import Forecast
 from harness.reports.scored import ScoredRun, read_runs
-from harness.runs.layout import GATE_PLAN, RunFolder
+from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
 from harness.scoring import gate
 from harness.scoring.tally import QuestionTally
 from harness.verbs import look_plan
 from harness.verbs.compare import counted_questions
-from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, in_order, reference_of, rules_of
+from harness.verbs.gate.decide import (
+    Gated,
+    Halt,
+    decide,
+    deviation_of,
+    in_order,
+    is_open,
+    limit_of,
+    nights_of,
+    reference_key,
+    reference_of,
+    rules_of,
+)
 from harness.verbs.gate.policy import Policy
-from harness.verbs.gate.written import read_history
+from harness.verbs.gate.written import read_history, written_in
 from harness.verbs.graded import grade_new
 from harness.verbs.outputs import open_scored
 from harness.verbs.plan import run_forecast
@@ -55,11 +70,19 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             if not compared:
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
-            accuracy = reference_of(watched, n_questions=0, baseline=compared).value  # 0: only a floor needs it
-            if 100 * accuracy < watched.loss:
+            reference = reference_of(watched, n_questions=0, baseline=compared)  # 0: only a floor needs it
+            loss = watched.loss_of(reference.value)
+            if reference.value < loss:
                 raise UsageError(
-                    f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: "
-                    f"{in_percent(accuracy)}"
+                    f"a loss of {in_percent(loss)} points is more than {name} has in {watched.baseline}: "
+                    f"{in_percent(reference.value)}"
+                )
+            if reference.samples < 1.5 * len(compared):  # most questions have one sample
+                n = _samples_needed(policy, name, reference, len(compared), watched.max_samples)
+                raise UsageError(
+                    f"the baseline {watched.baseline} has {reference.samples / len(compared):.3g} independent samples "
+                    f"of each question of {name}, too few to know its own error: give it {n or 2}"
+                    + ("" if n else "; no number of them finds this loss beside this run_deviation")
                 )
             baselines[name] = run
     return baselines
@@ -102,42 +125,134 @@ def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> No
             counted_questions(replace(run, is_sampling=False), run.benchmarks[name])
 
 
-def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook = lambda _gated: None) -> Gated:
+class Sampler(Protocol):
+    """Samples the benchmarks of a gate into its run folder. ids: of each benchmark's questions, in the order in which
+    looks take them. halt: why no sample may be taken; None if they may.
+    """
+
+    @property
+    def ids(self) -> Mapping[str, Sequence[str]]: ...
+
+    @property
+    def halt(self) -> Halt | None: ...
+
+    def runs(self) -> list[ScoredRun]:
+        """The scored run; empty before the first sample."""
+        ...
+
+    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
+        """Sample each benchmark up to a look. Returns why it ended early, if it did."""
+        ...
+
+
+Opener = Callable[[Policy, Path, Mapping[str, ScoredRun]], AbstractContextManager[Sampler]]
+"""Opens the sampler of a policy, a run folder and the baselines."""
+
+
+def run_gate(
+    policy: Policy, out: Path, opener: Opener, on_look: OnLook = lambda _gated: None, today: date | None = None
+) -> Gated:
     """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
 
-    The same call continues. Raises what `prepare` and `generate` raise; a rule that stops the sampling, such as a
-    budget, makes the gate's state "stopped".
+    The same call continues. Raises `UsageError` for a folder whose gate is decided, or was begun with another policy or
+    baseline, and what `prepare` and `generate` raise; a rule that stops the sampling, such as a budget, makes the
+    gate's state "stopped".
     """
-    baselines, today = read_baselines(policy), datetime.now(UTC).date()
-    with prepare(policy.options(out), watcher) as prepared:
-        ids = _ids_to_sample(policy, prepared.sets, baselines, prepared.settings.seed)
-        n_questions = {name: len(each) for name, each in ids.items()}
-        halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
-        before: dict[str, float] | None = None
+    _refuse_decided(out)
+    baselines, history = read_baselines(policy), read_history(policy)
+    day = today or datetime.now(UTC).date()
+    with opener(policy, out, baselines) as sampler:
+        n_questions = {name: len(each) for name, each in sampler.ids.items()}
+        halt, before = sampler.halt, None
+        if halt is None:
+            runs = sampler.runs()
+            plan = _plan_of(policy, n_questions, baselines)
+            look_plan.settle(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
         while True:
-            runs, label = [], f"{out.resolve()} -"
-            if prepared.folder.manifest.exists():
-                plan = _plan_of(policy, n_questions)
-                look_plan.settle(prepared.folder.path / GATE_PLAN, plan, "gate", begun=False)
-                for name in policy.benchmarks:
-                    grade_new(prepared.folder, name)
-                runs = read_runs([prepared.folder])
-                label = _named(out, runs[0])
-            gated = decide(policy, label, runs, baselines, read_history(policy), today, n_questions, halt)
+            runs = sampler.runs()
+            label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
+            gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
             on_look(gated)
             looks = _next_looks(gated, n_questions)
             # Samples that make no look more, such as of questions that are now others, never will.
             if halt is not None or not looks or looks == before:
                 return gated
             first, before = before is None, looks
-            try:
-                rounds = {name: math.ceil(look) for name, look in looks.items()}
-                outcome = sample_to(_stage(prepared, ids, looks), rounds, watcher, first=first)
-                if n := outcome.n_owed or outcome.n_missing:
-                    words = f"{count_noun(n, 'sample')} could not be had: see the warnings, and repeat the command"
-                    halt = "missing", words
-            except StoppedByRule as stop:
-                halt = "stopped", str(stop)
+            halt = sampler.sample(looks, first=first)
+
+
+def _refuse_decided(out: Path) -> None:
+    """Raise `UsageError` if the gate of this folder is decided: a folder holds the decision of one state."""
+    gated = written_in(out)
+    if gated is not None and not is_open(gated):
+        raise UsageError(
+            f"{visible(str(out), 200)} holds a gate that is decided ({gated.verdict}, sampled {gated.sampled}), and is "
+            "not decided twice: name another folder, or none, for a new gate; with the folder as RUN the gate decides "
+            "on its samples",
+            field="out",
+        )
+
+
+class _Session:
+    """The sampler of a prepared run."""
+
+    def __init__(self, policy: Policy, prepared: Prepared, baselines: Mapping[str, ScoredRun], watcher: Watcher | None):
+        self._prepared, self._policy, self._watcher = prepared, policy, watcher
+        self.ids = _ids_to_sample(policy, prepared.sets, baselines, prepared.settings.seed)
+        self.halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
+        prepared.folder.create()
+
+    def runs(self) -> list[ScoredRun]:
+        """The scored run, with its latest samples graded; empty before the first sample."""
+        folder = self._prepared.folder
+        if not folder.manifest.exists():
+            return []
+        for name in self._policy.benchmarks:
+            grade_new(folder, name)
+        return read_runs([folder])
+
+    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
+        """Sample each benchmark up to a look. Returns why it ended early, if it did."""
+        rounds = {name: math.ceil(look) for name, look in looks.items()}
+        try:
+            outcome = sample_to(_stage(self._prepared, self.ids, looks), rounds, self._watcher, first=first)
+        except StoppedByRule as stop:
+            return "stopped", str(stop)
+        if n := outcome.n_owed or outcome.n_missing:
+            return "missing", f"{count_noun(n, 'sample')} could not be had: see the warnings, and repeat the command"
+        return None
+
+
+def with_watcher(watcher: Watcher | None) -> Opener:
+    """Opens samplers that ask the policy's server."""
+
+    @contextmanager
+    def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Sampler]:
+        with prepare(policy.options(out), watcher) as prepared:
+            yield _Session(policy, prepared, baselines, watcher)
+
+    return opened
+
+
+MAX_PAUSE = timedelta(hours=12)
+"""A gate without a name that has no decision is continued if it began at most so long ago; else a new one begins."""
+
+
+def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
+    """The folder of a gate without a name: `results/gate-NAME/` and the time, or the commit in CI.
+
+    The latest one without a decision is continued.
+    """
+    parent, time = Path(RESULTS, f"gate-{policy.name}"), "%Y-%m-%dT%H%M%S"
+    if commit:
+        numbered = (parent / (commit if number == 1 else f"{commit}.{number}") for number in count(1))
+        return next(path for path in numbered if (gated := written_in(path)) is None or is_open(gated))
+    for path in sorted(parent.glob("????-??-??T*"), reverse=True)[:1]:
+        with contextlib.suppress(ValueError):
+            begun = datetime.strptime(path.name, time).replace(tzinfo=UTC)
+            if now - begun <= MAX_PAUSE and ((gated := written_in(path)) is None or is_open(gated)):
+                return path
+    return parent / now.strftime(time)
 
 
 def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
@@ -194,10 +309,16 @@ def _named(place: Path, run: ScoredRun) -> str:
     return f"{place.resolve()} {run.manifest.created}"
 
 
-def _plan_of(policy: Policy, n_questions: Mapping[str, int]) -> dict[str, Any]:
-    """What the looks are planned by."""
+def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[str, ScoredRun]) -> dict[str, Any]:
+    """What the looks are planned by. A baseline is known by its counts."""
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
-    return planned | {"questions": dict(n_questions)}
+    held = {
+        name: codec.digest(
+            [(each.question.question_id, each.correct, each.n) for each in _compared_questions(run, name)]
+        )
+        for name, run in baselines.items()
+    }
+    return planned | {"questions": dict(n_questions), "baselines": held}
 
 
 def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
@@ -216,16 +337,20 @@ def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What to expect of one benchmark. ahead: what the samples take if all is well, and at most, with the requests in
-    flight; by a run that exists: the baseline, or the gate's last one; empty without.
+    """What to expect of one benchmark. loss: a fraction. ahead: what the samples take if all is well, and at most, with
+    the requests in flight; by a run that exists: the baseline, or the gate's last one; empty without. limit: which
+    error is the largest. mend: what reaches the wanted power; empty if the policy does.
     """
 
     benchmark: str
     n_questions: int
     max_rounds: int
+    loss: float
     deviation: gate.Deviations
     forecast: gate.Forecast
     ahead: tuple[tuple[Forecast | None, int], ...]
+    limit: str
+    mend: str
 
 
 def expected(policy: Policy) -> list[Expected]:
@@ -233,7 +358,7 @@ def expected(policy: Policy) -> list[Expected]:
     baselines, history = read_baselines(policy), read_history(policy)
     sets = questions_of(policy.options(None)).sets
     return [
-        _expected_of(policy, name, len(ids), _compared_questions(baselines.get(name), name), history)
+        _expected_of(policy, name, len(ids), baselines.get(name), history)
         for name, ids in _ids_to_sample(policy, sets, baselines, 0).items()
     ]
 
@@ -243,16 +368,20 @@ USUAL_SHARE = 0.8
 
 
 def _expected_of(
-    policy: Policy, name: str, n_questions: int, compared: Sequence[QuestionTally], history: Sequence[Gated]
+    policy: Policy, name: str, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
 ) -> Expected:
-    """What to expect of one benchmark. compared: the questions of its baseline; empty with a floor."""
-    watched, deviations, share = policy.benchmarks[name], deviation_of(policy, name, history), USUAL_SHARE
-    if compared:
-        correct, counts = np.array([(item.correct, item.n) for item in compared], dtype=float).T
-        share = min(share, float(gate.share_left(correct, counts)))
+    """What to expect of one benchmark. baseline: None with a floor."""
+    watched, compared = policy.benchmarks[name], _compared_questions(baseline, name)
+    # The state that a gate will meet is not known yet: the latest one of this reference stands for it.
+    keys = [check.key for entry in history for check in entry.checks if check.benchmark == name]
+    key = keys[-1] if keys and keys[-1].startswith(reference_key(watched, baseline)) else ""
+    deviations = deviation_of(policy, nights_of(name, key, history))
+    reference, share = reference_of(watched, n_questions, compared), USUAL_SHARE
+    if reference.correct is not None and reference.counts is not None:
+        share = min(share, float(gate.share_left(reference.correct, reference.counts)))
+    loss, plan = watched.loss_of(reference.value), gate.planned(n_questions, watched.max_samples)
     forecast = gate.forecast(
-        n_questions, rules_of(policy, watched, gate.planned(n_questions, watched.max_samples)),
-        reference_of(watched, n_questions, compared), watched.loss / 100, policy.power / 100, deviations, share,
+        n_questions, rules_of(policy, watched, plan), reference, loss, policy.power / 100, deviations, share,
         repeats=1000,
     )  # fmt: skip
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
@@ -260,10 +389,39 @@ def _expected_of(
         (run,) = read_runs([open_scored(source)])
         samples = (round(forecast.rounds * n_questions), watched.max_samples * n_questions)
         ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
+    mend = ""
+    if forecast.findable is None or forecast.findable > loss:
+        n = _samples_needed(policy, name, reference, n_questions, None, deviations.sd, share)
+        ways = [f"max_samples: {n}"] if n > watched.max_samples else []
+        ways += [] if forecast.findable is None else [f"a loss of {count_points(in_percent(forecast.findable))}"]
+        mend = " or ".join(ways) or "no loss"
+    single = share * reference.value * (1 - reference.value)
     return Expected(
-        benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, deviation=deviations,
-        forecast=forecast, ahead=ahead,
+        benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, loss=loss, deviation=deviations,
+        forecast=forecast, ahead=ahead, mend=mend,
+        limit=limit_of(single, float(watched.max_samples * n_questions), reference, deviations.sd),
     )  # fmt: skip
+
+
+SEQUENTIAL = 1.15
+"""Factor of the error that the planned looks and an unlucky reference cost beside a single look."""
+
+
+def _samples_needed(
+    policy: Policy, name: str, reference: gate.Reference, n_questions: int, of_baseline: int | None = None,
+    sd: float | None = None, share: float = USUAL_SHARE,
+) -> int:  # fmt: skip
+    """About how many samples of each question find the loss with the wanted power; 0 if none do.
+
+    of_baseline: samples of the gate, if those of its baseline are to be found; else the baseline stays as it is.
+    """
+    watched, normal = policy.benchmarks[name], NormalDist().inv_cdf
+    single = share * reference.value * (1 - reference.value) / n_questions
+    z = normal(1 - policy.false_alarm / 100 / policy.critical) + normal(policy.power / 100)
+    room = (watched.loss_of(reference.value) / z / SEQUENTIAL) ** 2
+    room -= (policy.run_deviation / 100 if sd is None else sd) ** 2 * (1 + reference.runs) + reference.variance
+    room -= single / of_baseline if of_baseline else single * n_questions / reference.samples
+    return max(2, math.ceil(single / room)) if room > 0 else 0
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from msgspec.structs import replace
+
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.files import read_named, write_atomically
+from harness.core.files import read_named, read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
+from harness.runs.layout import GATE_FILES
 from harness.verbs.gate.decide import Gated
 from harness.verbs.gate.policy import Policy
 
@@ -37,19 +40,49 @@ def read_history(policy: Policy) -> list[Gated]:
     return entries
 
 
+def forget(policy: Policy, day: str) -> int:
+    """Mark the runs that were sampled at this date, or time, so that they teach no deviation; return their number.
+
+    Raises `UsageError` if there are none.
+    """
+    entries = read_history(policy)
+    marked = [entry.sampled.startswith(day) for entry in entries]
+    if not any(marked):
+        held = ", ".join(entry.sampled for entry in entries[-8:])
+        raise UsageError(f"no run of the history was sampled then: its latest are {held or 'none'}", field="forget")
+    _store(
+        policy, [replace(each, forgotten=True) if mark else each for each, mark in zip(entries, marked, strict=True)]
+    )
+    return sum(marked)
+
+
+def written_in(folder: Path) -> Gated | None:
+    """The decision that a folder holds; None without one. Raises `StoreError` for a damaged file."""
+    remedy = "Put an intact copy back, or name another folder for the gate."
+    return read_record(folder / GATE_FILES[0], Gated, MAX_HISTORY_BYTES, what="the decision of a gate", remedy=remedy)
+
+
+def _store(policy: Policy, entries: Sequence[Gated]) -> None:
+    """Write the history, if the policy has one."""
+    if policy.history is not None:
+        policy.history.mkdir(parents=True, exist_ok=True)
+        write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
+
+
 def write(policy: Policy, gated: Gated, folder: Path) -> None:
-    """Write gate.json, gate.md, gate.xml (JUnit) and gate.html to `folder`, and one line to the policy's history."""
+    """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and gate.json, by
+    which a gate is known to be decided.
+    """
     entries = read_history(policy)
     # A gate that is decided again, such as after a kill, keeps its line.
     number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
     entries[number : number + 1] = [gated]
-    write_atomically(folder / "gate.json", codec.pretty(gated))
-    write_atomically(folder / "gate.md", to_markdown([table(gated)]).encode())
-    write_atomically(folder / "gate.xml", junit(gated).encode())
-    write_atomically(folder / "gate.html", page(policy, gated, entries).encode())
-    if policy.history is not None:
-        policy.history.mkdir(parents=True, exist_ok=True)
-        write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
+    decision, *pages = GATE_FILES
+    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, entries)
+    for name, text in zip(pages, shown, strict=True):
+        write_atomically(folder / name, text.encode())
+    _store(policy, entries)
+    write_atomically(folder / decision, codec.pretty(gated))
 
 
 def table(gated: Gated) -> Table:
