@@ -16,9 +16,11 @@ def carry_out(options: ExportCommand) -> None:
     written = export(options.run, options.narrowed(ExportOptions))
     if options.as_json:
         files = [ExportedFile(path=str(file.path), records=file.n) for file in written.files]
-        say(Exported(folder=str(written.folder), files=files))
+        say(Exported(folder=str(written.folder), files=files, left_out=written.left_out))
         return
     for file in written.files:
         count = "" if file.n is None else f": {file.n}"
         click.echo(f"{visible(str(file.path.relative_to(written.folder)), 200)}{count}")
+    for sentence in written.sentences:
+        click.echo(sentence)
     click.echo(f"written to {visible(str(written.folder), 400)}")

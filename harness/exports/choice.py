@@ -6,8 +6,9 @@ Samples are read one at a time, so memory holds their keys and not their texts.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.records import Grade, Key, Question, Sample, VerdictName
+from harness.core.inert import visible
+from harness.core.records import UNSTATED_REASON, Grade, Key, Question, Sample, VerdictName
 from harness.grading.find.reasoning import final_part
 from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
@@ -37,6 +39,7 @@ class SampleChoice:
     characters of reasoning and text; None: all. finish_reasons: take samples with these finish reasons; empty: with
     any. distinct: whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the
     model's reasoning; False: its final part only. by_hand: whether a person's verdict counts in place of the grader's.
+    empty: whether samples without a text (that `reasoning` leaves) are taken, too.
     """
 
     take: Take = "all"
@@ -45,6 +48,7 @@ class SampleChoice:
     distinct: bool = False
     reasoning: bool = True
     by_hand: bool = True
+    empty: bool = True
 
 
 class SampleRow(NamedTuple):
@@ -69,12 +73,16 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportedBenchmark:
-    """A benchmark of a run as an exporter gets it: its chosen samples, score and settings, each read on demand."""
+    """A benchmark of a run as an exporter gets it: its chosen samples, score and settings, each read on demand.
+
+    left_out: reason → number of samples that the latest pass of `rows` left out; complete once the pass has ended.
+    """
 
     folder: RunFolder
     manifest: Manifest
     name: str
     choice: SampleChoice
+    left_out: Counter[str] = field(default_factory=Counter, init=False, compare=False)
 
     @property
     def record(self) -> BenchmarkRecord:
@@ -108,8 +116,13 @@ class ExportedBenchmark:
 
         Each call reads the journal (`samples.jsonl`) anew, twice if the choice has `shortest`.
         """
-        shortest = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
-        return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
+        most = self.choice.shortest
+        shortest = None if most is None else self._shortest(most)
+        for row in self._passing():
+            if shortest is None or row.sample.key in shortest:
+                yield row
+            else:
+                self.left_out[f"longer than the {most} shortest of their question"] += 1
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
         """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
@@ -131,24 +144,46 @@ class ExportedBenchmark:
         return SampleRow(question, sample, self.grades.get(key), graded)
 
     def _passing(self) -> Iterator[SampleRow]:
-        """Yield the samples that fit all of the choice except `shortest`."""
-        choice, plan = self.choice, self.record.plan
+        """Yield the samples that fit all of the choice except `shortest`; count the others in `left_out`."""
+        self.left_out.clear()
+        n_in_plan, planned = 0, self.record.planned
         seen: set[bytes] = set()
         for sample in read_samples(self._opened.folder):
             question = self.questions.get(sample.question_id)
-            if question is None or sample.sample_index >= plan.samples:
+            if question is None or sample.sample_index >= self.record.plan.samples:
+                self.left_out["not in the run's plan"] += 1
                 continue
-            grade = self.grades.get(sample.key)
-            if choice.take == "correct" and (grade is None or grade.verdict != "correct"):
-                continue
-            if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:
-                continue
-            if choice.distinct:
-                reply = _digest(sample)
-                if reply in seen:
-                    continue
-                seen.add(reply)
-            yield self._row(question, sample)
+            n_in_plan += 1
+            if reason := self._refused(sample, seen):
+                self.left_out[reason] += 1
+            else:
+                yield self._row(question, sample)
+        missing = planned * len(self.questions) - n_in_plan if isinstance(planned, int) else sum(planned.values())
+        if missing > 0:
+            self.left_out["missing in the run"] = missing
+
+    def _refused(self, sample: Sample, seen: set[bytes]) -> str:
+        """Why the choice leaves a sample out, apart from `shortest`; empty if it takes it.
+
+        seen: digests of the replies taken so far, if each is taken once.
+        """
+        choice, grade = self.choice, self.grades.get(sample.key)
+        if choice.take == "correct" and (grade is None or grade.verdict != "correct"):
+            return "not graded yet" if grade is None else "not correct"
+        if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:
+            states_end = sample.finish_reason != UNSTATED_REASON
+            return (
+                f"ended by {visible(sample.finish_reason, 40)!r}"
+                if states_end
+                else "whose file does not say how they ended"
+            )
+        if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
+            return "empty"
+        if choice.distinct:
+            if (reply := _digest(sample)) in seen:
+                return "equal to an earlier one"
+            seen.add(reply)
+        return ""
 
     def _shortest(self, most: int) -> set[Key]:
         """The keys of the `most` shortest samples of each question."""

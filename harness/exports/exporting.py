@@ -5,7 +5,7 @@ The formats themselves are extensions (`harness.extensions.exporters`) or plug-i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from harness.benchmarks import catalogue
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored_error
 from harness.runs import Manifest, RunFolder
 
@@ -44,10 +45,25 @@ def formats() -> dict[str, Exporter]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of an export: its files, which are in `folder` or below."""
+    """The result of an export: its files, which are in `folder` or below.
+
+    left_out: benchmark → reason → number of samples of the run that are in no file for this reason.
+    """
 
     folder: Path
     files: tuple[File, ...]
+    left_out: Mapping[str, Mapping[str, int]]
+
+    @property
+    def sentences(self) -> list[str]:
+        """A sentence on each benchmark of which samples are left out."""
+        return [_left_out(name, reasons) for name, reasons in self.left_out.items()]
+
+
+def _left_out(name: str, reasons: Mapping[str, int]) -> str:
+    """The samples of a benchmark that an export leaves out, in words. reasons: reason → their number."""
+    counts = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items(), key=lambda item: -item[1]))
+    return f"{visible(name, 100)}: {count_noun(sum(reasons.values()), 'sample')} left out: {counts}"
 
 
 def export(
@@ -65,8 +81,8 @@ def export(
     """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
 
     take, shortest, finish_reasons, distinct, reasoning: as in `SampleChoice`; None: the default for the format's kind.
-    i_know: also export training data from test sets, and questions that may not be published. Raises `UsageError`,
-    `StoreError`.
+    i_know: also export training data from test sets, and questions that may not be published. Raises `UsageError`, also
+    where no sample is left to write, and `StoreError`.
     """
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
@@ -88,6 +104,7 @@ def export(
         reasoning=reasoning,
         # A file that holds the score holds the verdicts that it is made of, which are the grader's.
         by_hand=exporter.kind != "results",
+        empty=not training,  # an empty reply teaches nothing
     )
     if shortest is not None and shortest < 1:
         raise UsageError("expected 1 sample or more", field="shortest", value=shortest)
@@ -100,8 +117,13 @@ def export(
     for benchmark in benchmarks:
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
             raise not_scored_error(folder, benchmark.name)
+    if all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
+        named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
+        advice = ". `--take all` and `--finish-reason any` (take, finish_reasons) take more" if named else ""
+        raise UsageError(f"there is no sample to write as {to}: {named or 'the run holds none'}{advice}")
     target = (out or folder.path / "exports" / to).absolute()
-    return Written(target, tuple(exporter.write(benchmarks, target)))
+    files = tuple(exporter.write(benchmarks, target))
+    return Written(target, files, {each.name: dict(each.left_out) for each in benchmarks if each.left_out})
 
 
 def find_exporter(name: str) -> Exporter:

@@ -28,13 +28,12 @@ def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line
 
 
 def training_file(benchmark: ExportedBenchmark, out: Path, line: Line) -> File:
-    """Write the benchmark's file, with a line for each chosen sample whose reply is not empty."""
+    """Write the benchmark's file, with a line for each chosen sample."""
 
     def values() -> Iterator[dict[str, Any]]:
         for row in benchmark.rows():
             reply = without_lone_surrogates(reply_text(row.sample, reasoning=benchmark.choice.reasoning))
-            if reply:  # an empty reply teaches nothing
-                yield line(row, reply)
+            yield line(row, reply)
 
     return lines_file(benchmark, out, values())
 

@@ -29,9 +29,12 @@ class SolvedBenchmark(ExportedBenchmark):
 
     def _passing(self) -> Iterator[SampleRow]:
         """A sample for each question that has a solution, with the solution as its text."""
+        self.left_out.clear()
         for question in self.solved:
             solution = question.metadata.get(self.column)
-            if isinstance(solution, str) and solution.strip():
+            if not isinstance(solution, str) or not solution.strip():
+                self.left_out["without a solution"] += 1
+            else:
                 sample = Sample(
                     benchmark=self.name,
                     question_id=question.question_id,
@@ -80,4 +83,4 @@ def export_solutions(
         )
     if not i_know:
         refuse_test_data([source], to, exporter, chosen_to_learn=True)
-    return Written(target, tuple(exporter.write([source], target)))
+    return Written(target, tuple(exporter.write([source], target)), {name: source.left_out} if source.left_out else {})

@@ -60,7 +60,7 @@ class Response:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the tool stored null, and nothing that says that the model replied."""
+        """Whether the tool stored null (or nothing beside an error), and nothing that says that the model replied."""
         return self.text is None and self.reasoning is None and self.finish_reason == UNSTATED_REASON
 
 
@@ -68,10 +68,11 @@ class Response:
 class OutputRow:
     """A question as a tool stored it, with its responses.
 
-    where: file and line, for messages. answer: the reference; if the file states none (`states_reference`), it comes
-    from the benchmark whose questions the file answers. card_question: the same question in a card, for formats
-    that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
-    user names no column; it may be a sample's. model: the name of the model that replied.
+    where: file and line, for messages. responses: none in a row that repeats an earlier one. answer: the reference; if
+    the file states none (`states_reference`), it comes from the benchmark whose questions the file answers.
+    card_question: the same question in a card, for formats that need the questions; else None. usual_id: the value in a
+    column that is usually the question's id, where the user names no column; it may be a sample's. model: the name of
+    the model that replied.
     """
 
     where: str
@@ -246,9 +247,8 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
                 f"{row.where}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
             )
         body = cells.mapping_or_empty(cells.mapping_or_empty(row.value["response"]).get("body"))
-        if not isinstance(body.get("choices"), list):
-            continue  # the request failed, so there is no sample
-        yield OutputRow(row.where, _of_choices(body, ("completion_tokens", "prompt_tokens")), card_question=question)
+        responses = _of_choices(body, ("completion_tokens", "prompt_tokens"))
+        yield OutputRow(row.where, responses or [Response(None)], card_question=question)  # none: the request failed
 
 
 def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[Response]:
@@ -331,6 +331,8 @@ def responses_of(row: Row, value: Any, column: str) -> list[Response]:
     reasons = cells.reasons_of(row, column, len(texts))
     if len(texts) > 1:
         return [Response(text, finish_reason=reason) for text, reason in zip(texts, reasons, strict=True)]
+    if not texts[0] and row.value.get("error"):
+        texts[0] = None
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
     return [

@@ -33,8 +33,8 @@ _PIECE_BYTES = 1 << 20
 _MAX_BUILT = 4_096
 """Questions that are kept while a file is read; beyond this number they are built again from their rows."""
 
-Pairs = Iterable[tuple[Question, Sample]]
-"""(question, one sample of it) pairs, which can be iterated any number of times."""
+Pairs = Iterable[tuple[Question, Sample | None]]
+"""(question, one sample of it) pairs, which can be iterated any number of times; None: the file lacks the sample."""
 
 
 class Outputs:
@@ -49,7 +49,7 @@ class Outputs:
     def __init__(
         self,
         digest: str,
-        pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
+        pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample | None]]],
         doubts: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
         model: str | None = None,
@@ -59,7 +59,7 @@ class Outputs:
         self.doubts, self.notes, self.model, self.only_ids = doubts, notes, model, only_ids
         self.numbers = SampleNumbers()
 
-    def __iter__(self) -> Iterator[tuple[Question, Sample]]:
+    def __iter__(self) -> Iterator[tuple[Question, Sample | None]]:
         self.numbers = SampleNumbers()
         return self._pairs(self.numbers)
 
@@ -107,7 +107,7 @@ def read(
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = row_ids(seen, repeats, listed=bool(questions))
 
-    def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
+    def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample | None]]:
         again = _read_rows(path, format, keys, questions, half_done=half_done)
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
@@ -115,9 +115,11 @@ def read(
     doubts = (seen.doubt,) if seen.doubt and not seen.all_named else ()
     notes = layouts.lacks(path)
     if seen.n_missing:
-        notes.append(
-            f"{count_noun(seen.n_missing, 'sample')} of the file {are(seen.n_missing)} null: missing, not wrong"
-        )
+        lost = count_noun(seen.n_missing, "sample")
+        notes.append(f"{lost} of the file {are(seen.n_missing)} null or failed: missing, not wrong")
+    if seen.n_repeated:
+        repeat = "repeats" if seen.n_repeated == 1 else "repeat"
+        notes.append(f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier one, which counts")
     return Outputs(file_digest, pairs, doubts, tuple(notes), seen.model, only_ids)
 
 
@@ -195,9 +197,11 @@ def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequen
 
 def _pairs(
     rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str, numbers: SampleNumbers
-) -> Iterator[tuple[Question, Sample]]:
-    """Yield (question, sample) for each response in the rows. ids: the question id of each row. folder: of the file,
-    which is left out of the place that a sample names. numbers: get the samples' numbers.
+) -> Iterator[tuple[Question, Sample | None]]:
+    """Yield (question, sample) for each response in the rows; for a missing one, None as its sample.
+
+    ids: the question id of each row. folder: of the file, which is left out of the place that a sample names. numbers:
+    get the samples' numbers.
     """
     built: dict[str, Question] = {}
     for row, question_id in zip(rows, ids, strict=True):
@@ -208,6 +212,7 @@ def _pairs(
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
             if response.is_missing:
+                yield question, None
                 continue
             index = numbers.give(question_id, response.index, row.where)
             yield question, _sample(question, index, response, row.where.removeprefix(folder))

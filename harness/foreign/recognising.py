@@ -64,7 +64,7 @@ class Recognised:
         self._questions, self._by_text = questions, ByText(questions, prompt)
         self._by_id = {question.question_id: question for question in questions} if by_id else None
 
-    def __iter__(self) -> Iterator[tuple[Question, Sample]]:
+    def __iter__(self) -> Iterator[tuple[Question, Sample | None]]:
         """Raises `UsageError` at the first row that matches no question of the benchmark."""
         by_row_id: dict[str, Question] = {}
         taken: set[str] = set()
@@ -74,6 +74,9 @@ class Recognised:
             if question is None:
                 question = by_row_id[row_question.question_id] = self._question(row_question, taken)
                 taken.add(question.question_id)
+            if sample is None:
+                yield question, None
+                continue
             # Several questions of the file may be one of the benchmark.
             index = numbers.give(question.question_id, sample.sample_index)
             yield (

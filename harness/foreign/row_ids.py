@@ -67,7 +67,8 @@ class RowIdentities:
     the first row with that question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not. n_replies, n_missing: numbers of replies, and of those that are null.
+    all rows name; None if they do not. n_replies, n_missing, n_repeated: numbers of replies, of those that are null or
+    failed, and of rows without any, which repeat an earlier one.
     """
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class RowIdentities:
         self.conflict: UsageError | None = None
         self.doubt = ""
         self.model: str | None = None
-        self.n_replies = self.n_missing = 0
+        self.n_replies = self.n_missing = self.n_repeated = 0
 
     @property
     def all_named(self) -> bool:
@@ -90,6 +91,7 @@ class RowIdentities:
         identity = _RowIdentity.of(row)
         n_missing = sum(response.is_missing for response in row.responses)
         self.n_missing += n_missing
+        self.n_repeated += not row.responses
         self.n_replies += len(row.responses) - n_missing
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))

@@ -109,12 +109,11 @@ def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
             expected = tool.answer.replace("|", " or ")
             raise UsageError(f"{where} has no reference answer; expected it in {expected}")
         once = _value_at(row, tool.once) if tool.once else None
-        if once is not None and str(once) in seen:
-            continue
+        repeats = once is not None and str(once) in seen
         seen.add(str(once))
         yield OutputRow(
             where,
-            responses_of(row, _value_at(row, tool.reply), tool.reply),
+            [] if repeats else responses_of(row, _value_at(row, tool.reply), tool.reply),
             question=cells.as_text(_value_at(row, tool.question)),
             answer=answer,
             question_id=cells.id_of(_value_at(row, tool.question_id)),

@@ -1,6 +1,9 @@
 """The files of grades. `grades.jsonl`: one verdict per sample, replaced as a whole at the end of each grading.
 `grades.partial.jsonl`: grades appended while a grading goes on, so that an interrupted one continues; then removed.
 `grades.fresh.jsonl`: the same for a grading that reuses no earlier grade; until it has ended, only its own are reused.
+
+Each line ends in its checksum (`record`). A line that was damaged or altered is no grade for any reader: `score` names
+it and grades the sample anew, and all others refuse the file and name it. Files of earlier versions have no checksums.
 """
 
 from __future__ import annotations
@@ -29,21 +32,26 @@ def read(folder: BenchmarkFolder) -> Sequence[Grade]:
     return Packed(Grade, read_file(folder.grades))
 
 
-def read_file(path: Path) -> Iterator[Grade]:
+def read_file(path: Path, damaged: list[str] | None = None) -> Iterator[Grade]:
     """The grades in a file of the same form as `grades.jsonl`, one at a time.
 
-    Raises `StoreError` for a missing or damaged file.
+    damaged: gets a word on each damaged line, which is left out; None: a damaged line is an error, too. Raises
+    `StoreError` for a missing or damaged file.
     """
-    return iterate_lines(path, Grade, _REMEDY)
+    return iterate_lines(path, Grade, _REMEDY, sealed=True, damaged=damaged)
 
 
-def read_stored(folder: BenchmarkFolder) -> Iterator[Grade]:
-    """All grades that may be reused, those of an interrupted grading last; what a damaged file holds is left out."""
+def read_stored(folder: BenchmarkFolder, damaged: list[str]) -> Iterator[Grade]:
+    """All grades that may be reused, those of an interrupted grading last.
+
+    damaged: gets a word on each line of `grades.jsonl` that is no grade. Of a damaged file of an interrupted grading
+    nothing is reused.
+    """
     if folder.grades.exists() and not folder.fresh_grades.exists():
         with contextlib.suppress(StoreError):  # Unreadable grades are made again.
-            yield from read_file(folder.grades)
+            yield from read_file(folder.grades, damaged)
     with contextlib.suppress(StoreError):
-        yield from read_appended(_partial_file(folder), Grade, _REMEDY)
+        yield from read_appended(_partial_file(folder), Grade, _REMEDY, sealed=True)
 
 
 def any_stored(folder: BenchmarkFolder) -> bool:
@@ -56,9 +64,14 @@ def _partial_file(folder: BenchmarkFolder) -> Path:
     return folder.fresh_grades if folder.fresh_grades.exists() else folder.partial_grades
 
 
+def write_file(path: Path, grades: Iterable[Grade]) -> None:
+    """Write a file of the same form as `grades.jsonl`. Raises `StoreError`."""
+    write_lines(path, grades, sealed=True)
+
+
 def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
     """Replace the grades by those of a grading that has ended. Raises `StoreError`."""
-    write_lines(folder.grades, grades)
+    write_file(folder.grades, grades)
     _forget_partial(folder)
 
 
@@ -110,5 +123,5 @@ class PartialGrades:
             path = self._folder.fresh_grades if self._fresh else _partial_file(self._folder)
             # A loss of power costs these grades, which can be made again; the end of the process does not.
             self._file = LineFile(path, durable=False)
-        self._file.append(b"".join(map(line, grades)))
+        self._file.append(b"".join(line(grade, sealed=True) for grade in grades))
         self._n_stored += len(grades)

@@ -27,6 +27,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, TypeVar
@@ -291,11 +292,22 @@ def append_line(path: Path, line: bytes) -> None:
 T = TypeVar("T")
 
 
-def write_lines(path: Path, records: Iterable[object]) -> None:
-    """Replace `path` by one line per record. Raises `StoreError` when the disk refuses or `path` is a link."""
+class DamagedLineError(StoreError):
+    """A line of a file is no intact record. reason: why, in words."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def write_lines(path: Path, records: Iterable[object], *, sealed: bool = False) -> None:
+    """Replace `path` by one line per record. Raises `StoreError` when the disk refuses or `path` is a link.
+
+    sealed: each line gets its checksum.
+    """
     make_folder(path.parent)
     refuse_link(path)
-    write_atomically(path, map(line, records))
+    write_atomically(path, (line(record, sealed=sealed) for record in records))
 
 
 def line(entry: object, *, sealed: bool = False) -> bytes:
@@ -304,13 +316,27 @@ def line(entry: object, *, sealed: bool = False) -> bytes:
     return record.seal(encoded) if sealed else encoded + b"\n"
 
 
-def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
+def iterate_lines(
+    path: Path, type: type[T], remedy: str, *, sealed: bool = False, damaged: list[str] | None = None
+) -> Iterator[T]:
     """The lines of `path`, each as a `type`; blank lines, CRLF and a byte order mark are skipped.
 
+    sealed: a line without its own checksum is damaged, except in a file of an earlier version, which has none at all.
+    damaged: gets a word on each damaged line, which is then left out; None: a damaged line is an error.
     Raises `StoreError` that names the line and the `remedy`, for a missing, damaged or newer file.
     """
+    # One line may have lost its checksum; a file in which two lines have none was written without.
+    ahead = islice(_lines(path, remedy, lines), 2) if sealed else ()
+    sealed = any(record.TAIL.search(plain) for _, plain in ahead)
     for number, plain in _lines(path, remedy, lines):
-        yield _decode(plain, type, path, number, remedy)
+        try:
+            entry = _decode(plain, type, path, number, remedy, sealed=sealed)
+        except DamagedLineError as error:
+            if damaged is None:
+                raise
+            damaged.append(f"line {number} ({error.reason})")
+        else:
+            yield entry
 
 
 def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = False) -> list[T]:
@@ -336,7 +362,8 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
             record.checksum(plain)  # for its error
         entry = codec.decode(plain, type)
     except (record.Damaged, codec.DecodeError) as error:
-        raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error
+        reason = quoted(str(error))
+        raise DamagedLineError(f"{path}, line {number} is damaged: {reason}. {remedy}", reason) from error
     if (schema := getattr(entry, "schema", 0)) > SCHEMA_VERSION:
         raise StoreError(
             f"{path}, line {number} has schema {schema}; "

@@ -239,14 +239,24 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reading_warnings(self) -> list[str]:
         """What the reading of another tool's outputs warned of, and its scores repeat."""
-        stored = self.settings.get(OUTPUTS)
-        warnings = stored.get("warnings") if isinstance(stored, dict) else None
+        warnings = self._reading.get("warnings")
         return [warning for warning in warnings if isinstance(warning, str)] if isinstance(warnings, list) else []
 
     @property
-    def planned(self) -> int | None:
-        """The samples that a score expects of each question; None for outputs of another tool: all that are stored."""
-        return None if self.imported else self.plan.samples
+    def planned(self) -> int | Mapping[str, int]:
+        """The samples that a score expects of each question; for outputs of another tool the replies that its file
+        lacks, by question: these and the stored samples are expected."""
+        if not self.imported:
+            return self.plan.samples
+        missing = self._reading.get("missing")
+        by_id = missing.items() if isinstance(missing, dict) else ()
+        return {name: n for name, n in by_id if isinstance(n, int) and 0 < n <= MAX_SAMPLES}
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """What is stored of the reading of another tool's outputs."""
+        stored = self.settings.get(OUTPUTS)
+        return stored if isinstance(stored, dict) else {}
 
 
 class Difference(NamedTuple):

@@ -129,7 +129,8 @@ class _Former:
         self.grades: Packed[Grade] = Packed(Grade)
         marks, checksums = array("q"), array("q")
         changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → marks of the samples
-        for grade in grades.read_stored(folder):
+        self._damaged: list[str] = []
+        for grade in grades.read_stored(folder, self._damaged):
             number = by_id.numbers.get(grade.question_id)
             if number is None:
                 continue
@@ -153,8 +154,9 @@ class _Former:
 
     @property
     def changes(self) -> list[str]:
-        """A sentence for each grader that changed since samples were graded, with their number."""
-        return [
+        """A sentence on altered grades; one for each grader that changed, with the number of samples graded before."""
+        altered = [f"grades damaged or altered, and made anew: {first_few(self._damaged)}"] if self._damaged else []
+        return altered + [
             f"{count_noun(n, 'sample')} graded anew, since the grader changed from {visible(before, 100)} to "
             f"{visible(now, 100)}"
             for (before, now), n in self._changed.items()
@@ -287,14 +289,19 @@ def basis(question: Question) -> str:
     return digest([question.references, question.kind, rules, question.choices])[:12]
 
 
+def first_few(lines: Sequence[str]) -> str:
+    """The first of these words on lines, and how many more there are."""
+    more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
+    return f"{', '.join(lines[:MAX_NAMED])}{more}"
+
+
 def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
     """Warnings about damaged or repeated records of the journal."""
     sentences = []
     if report.damaged:
-        named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])
-        more = f" and {len(report.damaged) - MAX_NAMED} more" if len(report.damaged) > MAX_NAMED else ""
+        lines = first_few([f"line {d.number} ({d.reason})" for d in report.damaged])
         sentences.append(
-            f"{folder.samples.name}: damaged and not counted: {named}{more}; give the command of the run "
+            f"{folder.samples.name}: damaged and not counted: {lines}; give the command of the run "
             "again to request them"
         )
     if report.n_duplicates:

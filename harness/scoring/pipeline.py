@@ -33,7 +33,6 @@ from harness.runs import (
     questions,
     read_samples,
 )
-from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
@@ -216,7 +215,7 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
         on_graded=lambda _: None,
         span=span,
     )
-    write_lines(out, journal.grades)
+    grades.write_file(out, journal.grades)
     return len(journal.grades)
 
 

@@ -268,7 +268,7 @@ def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) ->
 def score_benchmark(
     questions: Sequence[Question],
     grades: Iterable[Grade],
-    samples_per_question: int | None,
+    samples_per_question: int | Mapping[str, int] | None,
     *,
     ks: Sequence[int] = (),
     early_cut: EarlyCut | None = None,

@@ -256,15 +256,18 @@ class Tallies:
     copies: Copies | None
 
 
-def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: int | None) -> Tallies:
+def tally(
+    questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: int | Mapping[str, int] | None
+) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
     Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Without a plan,
-    the stored samples are the plan, but a question without any lacks as many as most questions have (of several such
-    numbers, the largest). Complete rounds are scored where many samples are missing, because samples that finish first
-    tend to be short and right. Raises `UsageError` for no question, a repeated id, or samples_per_question < 1.
+    the stored samples are the plan, with those that are known to be missing (a mapping: question id → their number); a
+    question without any lacks as many as most questions have (of several such numbers, the largest). Complete rounds
+    are scored where many samples are missing, because samples that finish first tend to be short and right. Raises
+    `UsageError` for no question, a repeated id, or samples_per_question < 1.
     """
-    plan = samples_per_question
+    plan = samples_per_question if isinstance(samples_per_question, int) else None
     if plan is not None and plan < 1:
         raise UsageError(f"samples per question must be at least 1, not {plan}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
@@ -285,9 +288,11 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n.astype(float))
     if plan is None:
         # A question without samples lacks as many as most questions have, the largest such number.
-        n_questions_with = np.bincount(n[n > 0], minlength=1)
+        lacking = samples_per_question if isinstance(samples_per_question, Mapping) else {}
+        most = n + np.array([lacking.get(question.question_id, 0) for question in questions])
+        n_questions_with = np.bincount(most[most > 0], minlength=1)
         usual = len(n_questions_with) - 1 - int(n_questions_with[::-1].argmax())
-        most = np.where(n > 0, n, usual)
+        most = np.where(most > 0, most, usual)
         missing = int(most.sum()) - len(rows)
     many = copies is not None and copies.many
     counted = _Counted.of(held, rows, most, independent if many else None)

@@ -75,6 +75,6 @@ def _judged(folder: RunFolder, benchmark: str) -> bool:
     """Whether a judge has decided any of the stored grades."""
     files = folder.benchmark(benchmark)
     try:
-        return files.grades.exists() and any(grade.rule == JUDGE_RULE for grade in grades.read(files))
-    except StoreError:  # A damaged file of grades is no loss: the samples can be graded again.
+        return files.grades.exists() and any(g.rule == JUDGE_RULE for g in grades.read_file(files.grades, damaged=[]))
+    except StoreError:  # An unreadable file of grades is no loss: the samples can be graded again.
         return False

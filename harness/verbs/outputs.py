@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.asking.options.score import OutputsOptions, ScoreOptions
-from harness.asking.watching import Watcher
 from harness.core import channel
 from harness.core.about import __version__
 from harness.core.errors import StoreError
@@ -51,7 +50,7 @@ def check_file(path: Path, options: ScoreOptions) -> None:
     deque(pairs, maxlen=0)
 
 
-def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
+def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     """Make a run of the outputs in `path`: their samples and questions; return its folder.
 
     The folder is `options.out`, else `FILE.scored` beside the file. It is left as it is if it holds this reading of
@@ -73,11 +72,16 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}  # benchmark → question id → question
     most: dict[str, int] = {}  # benchmark → most samples of a question
+    missing: dict[str, Counter[str]] = defaultdict(Counter)  # benchmark → question id → replies that the file lacks
     for question, sample in pairs:
         name = question.benchmark
         in_file.setdefault(name, {}).setdefault(question.question_id, question)
-        most[name] = max(most.get(name, 0), sample.sample_index + 1)
-    warnings = []
+        if sample is None:
+            missing[name][question.question_id] += 1
+        else:
+            most[name] = max(most.get(name, 0), sample.sample_index + 1)
+    doubts = () if options.benchmark else read.doubts
+    warnings = [*doubts, *read.notes, *filter(None, [read.numbers.sentence])]
     if card_questions:
         by_id = in_file[card_questions[0].benchmark]
         if n_unanswered := len(card_questions) - len(by_id):
@@ -88,12 +92,12 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     if former is not None:
         with locked(folder):
             _remove_former(folder, former, options)
-    stored = {OUTPUTS: {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}}
+    stored = {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}
     records = {
         name: BenchmarkRecord(
             identity={},
             plan=Plan(samples=most[name]),
-            settings={**stored, questions.DIGEST: questions.seal(by_id.values())},
+            settings={OUTPUTS: {**stored, "missing": missing[name]}, questions.DIGEST: questions.seal(by_id.values())},
         )
         for name, by_id in in_file.items()
     }
@@ -109,8 +113,6 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         if options.out is None:
             error.add(f"out={named_folder(RESULTS, path.stem)} makes the run elsewhere")
         raise
-    for sentence in filter(None, (*(() if options.benchmark else read.doubts), *read.notes, read.numbers.sentence)):
-        watcher.warn(sentence)
     return folder
 
 
@@ -124,7 +126,8 @@ def _write(
             for name, by_id in in_file.items():
                 questions.write(folder.benchmark(name), [*by_id.values()])
             for question, sample in pairs:
-                journals[question.benchmark].append(sample)
+                if sample is not None:
+                    journals[question.benchmark].append(sample)
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         manifest.save(folder)
 

@@ -160,7 +160,7 @@ def score(
         from harness.verbs.judge import judge_of, score_with_judge
 
         settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
-    folder = make_run(source, options, watcher) if are_outputs(source, options) else _run_at(source)
+    folder = make_run(source, options) if are_outputs(source, options) else _run_at(source)
     if options.on is not None:
         # Called for its checks alone, before the cluster is asked: its iterator would grade, and is dropped.
         grade_run(folder, grading)

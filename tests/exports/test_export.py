@@ -25,7 +25,7 @@ from harness.core.records import Key
 from harness.exports import export, formats
 from harness.foreign import outputs
 from harness.runs import Manifest, RunFolder, grades, overrides, read_samples
-from tests.budget import rounds
+from tests.budget import examples, rounds
 from tests.exports.graded_runs import sample, varied, write_run
 from tests.faults.snapshots import every_state, put, state_of
 
@@ -198,6 +198,41 @@ def test_the_samples_are_those_of_the_plan(tmp_path: Path) -> None:
     assert harness.export(run, "parquet").files[0].n == 10
 
 
+def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tmp_path: Path) -> None:
+    n_refused = 0
+    for number in range(examples(160)):
+        chance = random.Random(seed := random.getrandbits(32))
+        samples = [
+            sample(n, index, chance.choice([r"\boxed{1}", r"\boxed{2}", "", None, "<think>so"]), finish_reason=reason)
+            for n in range(2)
+            for index in range(chance.randint(0, 3))
+            for reason in chance.choices(["stop", "length", "unknown"])
+        ]
+        run = write_run(tmp_path / f"run-{number}", samples, questions=2, scored=bool(samples))
+        options = {
+            "take": chance.choice(["correct", "all", None]), "shortest": chance.choice([None, 1]),
+            "finish_reasons": chance.choice([None, (), ("length",)]), "distinct": chance.choice([None, True]),
+            "reasoning": chance.random() < 0.5,
+        }  # fmt: skip
+        to = chance.choice([name for name, exporter in formats().items() if exporter.kind != "results"])
+        try:
+            written = export(run, to, tmp_path / f"out-{number}", **options)
+        except UsageError:
+            assert not (tmp_path / f"out-{number}").exists(), seed
+            n_refused += 1
+        else:
+            (n,) = (file.n for file in written.files if file.n is not None)
+            left_out = written.left_out.get("own", {})
+            assert (n > 0, n + sum(left_out.values())) == (True, 2 * 4), seed
+            assert ("missing in the run" in left_out) == (len(samples) < 8), seed
+    assert n_refused
+    empty = write_run(tmp_path / "empty", [sample(0, 0, r"\boxed{1}", finish_reason="unknown")], of_each=1, questions=1)
+    with pytest.raises(
+        UsageError, match="no sample to write as trl: own: 1 sample left out: 1 whose file does not say"
+    ):
+        export(empty, "trl")
+
+
 @pytest.mark.wide
 def test_a_large_run_goes_through_in_small_pieces(tmp_path: Path) -> None:
     many = [sample(0, index, f"{index} " + "x" * 200_000 + r" \boxed{1}") for index in range(300)]
@@ -218,7 +253,9 @@ def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_p
     def invoked(*words: object) -> Any:
         return CliRunner().invoke(command_of("export"), [str(run.path), *map(str, words)])
 
-    assert "own.jsonl: 5" in invoked("--to", "sharegpt", "--out", tmp_path / "a").output
+    said = invoked("--to", "sharegpt", "--out", tmp_path / "a").output
+    assert "own.jsonl: 5\n" in said
+    assert "own: 7 samples left out: 3 not correct, 2 missing in the run, 1 equal" in said
     printed = json.loads(invoked("--to", "trl", "--finish-reason", "any", "--json").output)
     assert printed["folder"] == str(run.path / "exports" / "trl")
     assert [file["records"] for file in printed["files"]] == [6]

@@ -34,8 +34,11 @@ def nemo(folder: Path, *numbers: int) -> Path:
     return folder
 
 
+LOST = "1 sample of the file is null or failed: missing, not wrong"
+
+
 def keys(read: outputs.Outputs) -> dict[tuple[str, int], str | None]:
-    return {(question.messages[-1].content, sample.sample_index): sample.text for question, sample in read}
+    return {(question.messages[-1].content, sample.sample_index): sample.text for question, sample in read if sample}
 
 
 def test_nemo_skills_files_are_the_samples_by_their_number(tmp_path: Path) -> None:
@@ -102,7 +105,7 @@ def test_evalscope_reviews_count_once_and_a_null_is_missing(tmp_path: Path, newe
     path.write_text(lines(*rows))
     read = outputs.read(path)
     assert keys(read) == {("1+1?", 0): "a", ("1+1?", 1): "b", ("2+1?", 0): "c"}
-    assert read.notes == ("1 sample of the file is null: missing, not wrong",)
+    assert read.notes == (LOST, "1 row of the file repeats an earlier one, which counts")
     path.write_text(lines(review(3, 2, None)))
     with pytest.raises(UsageError, match="holds no finished sample"):
         outputs.read(path)
@@ -189,7 +192,7 @@ def test_a_null_reply_is_missing_and_any_other_value_than_texts_is_refused(tmp_p
 
     for reply in ("2", ["2"], ["2", None], [None, "2"]):
         assert list(keys(read(reply)).values()) == ["2"], reply
-    assert read(["2", None]).notes == ("1 sample of the file is null: missing, not wrong",)
+    assert read(["2", None]).notes == (LOST,)
     for reply in (None, [None]):
         with pytest.raises(UsageError, match="holds no finished sample"):
             read(reply)

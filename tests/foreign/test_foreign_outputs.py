@@ -31,8 +31,8 @@ Pairs = list[tuple[Question, Sample]]
 
 
 def read(*words: Any, **keys: Any) -> list[tuple[Question, Sample]]:
-    """All pairs of a file."""
-    return list(outputs.read(*words, **keys))
+    """All pairs of a file whose sample is not missing."""
+    return [(question, sample) for question, sample in outputs.read(*words, **keys) if sample is not None]
 
 
 def shape(pairs: Pairs) -> list[int]:

@@ -8,13 +8,17 @@ For: harness.scoring.journal_grades, harness.benchmarks.catalogue.
 from __future__ import annotations
 
 import json
+import random
+import re
+import zlib
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from harness.benchmarks.catalogue import DATA
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
@@ -22,6 +26,7 @@ from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
+from tests.budget import examples
 from tests.runs import recorded
 
 NAME = "made up"
@@ -144,6 +149,66 @@ def test_a_grade_that_does_not_say_which_reply_it_read_is_made_anew(tmp_path: Pa
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy.value == 1.0
     assert [*grades.read(place)] == current
+
+
+def second_reader(data: bytes) -> dict[int, str]:
+    """Sample index → verdict in each line that has its checksum, the CRC-32 of what stands before it."""
+    verdicts = {}
+    for line in data.removeprefix(b"\xef\xbb\xbf").splitlines():
+        body, mark, checksum = line.rpartition(b',"crc":')
+        if mark and checksum == b'"%08x"}' % zlib.crc32(body):
+            record = json.loads(line)
+            verdicts[record["sample_index"]] = record["verdict"]
+    return verdicts
+
+
+def altered(data: bytes, chance: random.Random) -> bytes:
+    """A file of grades after something that an editor, a script or a disk does to it."""
+    lines = data.splitlines(keepends=True)
+    number, other = chance.sample(range(len(lines)), 2)
+    line, at = lines[number], chance.randrange(len(lines[number]) - 1)
+    flipped = {b'"wrong"': b'"correct"', b'"correct"': b'"wrong"', b'"vote":"8"': b'"vote":"7"'}
+    old = chance.choice([text for text in flipped if text in line])
+    edited = line.replace(old, flipped[old])
+    bit = bytes([line[at] ^ 1 << chance.randrange(7)])
+    lines[number] = chance.choice([
+        edited, re.sub(rb',"crc":"\w+"', b"", edited), line.replace(b'"sample_index":', b'"sample_index":1'),
+        b"", line * 2, lines[other], line[:at], line[:at] + b"\n", line[:at] + bit + line[at + 1 :],
+        b"\0" * at + b"\n", b"\n" + line, b"\xef\xbb\xbf" + line, line.replace(b"\n", b"\r\n"),
+    ])  # fmt: skip
+    return b"".join(lines)
+
+
+@pytest.mark.fuzz
+def test_no_altered_grade_is_believed_and_all_are_made_anew(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [sample(index, rf"\boxed{{{7 + index % 2}}}", "") for index in range(6)])
+    score_run(run, GradingOptions(workers=1))
+    file = run.benchmark(NAME).grades
+    data = file.read_bytes()
+    right = second_reader(data)
+    assert right == {index: ("correct", "wrong")[index % 2] for index in range(6)}
+    for _ in range(examples(200)):
+        chance = random.Random(seed := random.getrandbits(32))
+        file.write_bytes(mutant := altered(data, chance))
+        intact = second_reader(mutant)
+        assert intact.items() <= right.items(), seed
+        lines = [line for line in mutant.removeprefix(b"\xef\xbb\xbf").splitlines() if line]
+        n_damaged = sum(line not in data.splitlines() for line in lines)
+        with pytest.raises(StoreError, match=r"grades\.jsonl, line ") if n_damaged else nullcontext():
+            assert {grade.sample_index: grade.verdict for grade in grades.read(run.benchmark(NAME))} == intact, seed
+        (score,) = score_run(run, GradingOptions(workers=1))
+        assert (score.accuracy.value, file.read_bytes()) == (0.5, data), seed
+        assert told(score, "damaged or altered") == (n_damaged > 0), seed
+
+
+def test_grades_of_a_version_without_checksums_hold(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
+    score_run(run, GradingOptions(workers=1))
+    file, graded = run.benchmark(NAME).grades, []
+    file.write_bytes(re.sub(rb',"crc":"\w+"', b"", data := file.read_bytes()))
+    assert [verdict for verdict, _ in graders(run)] == ["correct", "wrong"]
+    score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
+    assert (graded, file.read_bytes()) == ([], data)
 
 
 CARD = """

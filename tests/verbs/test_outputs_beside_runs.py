@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from harness.core.records import Question
 from harness.runs import Manifest, RunFolder, grades
 from harness.runs.layout import imported_at
 from harness.runs.lock import locked
+from tests.budget import examples
 from tests.runs import recorded
 
 
@@ -77,6 +79,61 @@ def file_of_demo(path: Path, *, right: bool = True, limit: int = 10) -> Path:
     ]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+Reply = tuple[str | None, str | None]
+"""A reply in a file, and the error beside it."""
+
+REPLIES: tuple[Reply, ...] = (
+    (r"\boxed{2}", None),
+    (r"\boxed{3}", None),
+    ("", None),
+    (None, None),
+    (None, "timeout"),
+    ("", "reset"),
+)
+
+
+def counted_anew(replies: Mapping[str, Sequence[Reply]]) -> dict[str, float]:
+    """The numbers of a score by a second count: a reply is missing if it is null, or empty beside an error."""
+    present = {
+        name: [text for text, error in each if text or (text == "" and not error)] for name, each in replies.items()
+    }
+    shares = [sum("{2}" in text for text in texts) / len(texts) for texts in present.values() if texts]
+    n_replies = sum(map(len, replies.values()))
+    return {
+        "accuracy": sum(shares) / len(shares),
+        "questions": len(replies),
+        "samples": (n := sum(map(len, present.values()))),
+        "missing": n_replies - n,
+    }
+
+
+@pytest.mark.fuzz
+def test_whatever_of_a_file_is_not_graded_is_counted_in_each_output(tmp_path: Path) -> None:
+    for number in range(examples(24)):
+        chance = random.Random(seed := random.getrandbits(32))
+        n_each, path = chance.randint(1, 3), tmp_path / f"{number}.jsonl"
+        replies = {f"q{n}": chance.choices(REPLIES, k=n_each) for n in range(chance.randint(1, 5))}
+        replies["last"] = [(r"\boxed{2}", None)] * n_each
+        rows = [(name, *reply) for name, each in replies.items() for reply in each]
+        as_lists = chance.random() < 0.3 and not any(error for _, _, error in rows)
+        if as_lists:
+            lines = [{"id": name, "answer": "2", "gen": [text for text, _ in each]} for name, each in replies.items()]
+        else:
+            lines = [{"id": name, "answer": "2", "gen": text, "error": error} for name, text, error in rows]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        right = counted_anew(replies)
+        printed = command("score", path, "--json", "--id-key", "id")
+        (score,) = json.loads(printed.stdout)
+        names = {"questions": "n_questions", "samples": "n_samples", "missing": "n_missing"}
+        assert {name: score[field] for name, field in names.items()} == {name: right[name] for name in names}, seed
+        assert score["accuracy"]["value"] == pytest.approx(right["accuracy"]), seed
+        words = [f"{right['missing']} sample"] if right["missing"] else []
+        command("report", path)
+        report = (imported_at(path).path / "report.md").read_text()
+        stored = imported_at(path).benchmark(str(number)).scores.read_text()
+        assert [word for word in words for text in (printed.stdout, stored, report) if word not in text] == [], seed
 
 
 def test_files_of_the_same_questions_are_compared_and_reported_under_their_names(tmp_path: Path) -> None:

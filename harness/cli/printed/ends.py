@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from harness.generation.dispatch.causes import Cause
@@ -96,7 +98,8 @@ class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of an export, and their folder."""
+    """The files of an export, and their folder. left_out: benchmark → reason → number of samples that are in none."""
 
     folder: str
     files: list[ExportedFile]
+    left_out: Mapping[str, Mapping[str, int]]
