@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         compare,
         export,
         frame,
-        grade,
         merge,
         plan,
         probe,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from harness.reports.report import Report
     from harness.results import Run, Scores, Swept
     from harness.runs.merging import Merged
+    from harness.verbs.grade import grade
 
 __all__ = [
     "HarnessError",
@@ -89,13 +89,15 @@ __all__ = [
 ]
 
 _ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
+_HOMES = {"grade": "harness.verbs.grade", "Verdict": "harness.grading", **dict.fromkeys(_ERRORS, "harness.core.errors")}
+"""Modules of names that a program may want alone, and fast; `harness.api` has the others."""
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, so that a command which needs one of them does not load the others."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("harness.core.errors" if name in _ERRORS else "harness.api"), name)
+    return getattr(importlib.import_module(_HOMES.get(name, "harness.api")), name)
 
 
 def __dir__() -> list[str]:

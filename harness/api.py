@@ -1,4 +1,4 @@
-"""The Python front door: a function for each command, which `import harness` offers.
+"""The Python front door: a function for each command, which `import harness` offers; `grade` stands in `verbs.grade`.
 
     run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
     harness.score(run)
@@ -10,20 +10,17 @@ Long: this module is the one front door, a function for each command.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.asking import servers, verbs
+from harness.asking import servers
 from harness.asking.keywords import (
     AuditKeywords,
     CompareKeywords,
     ExportKeywords,
     FilePath,
-    GradeKeywords,
     MergeKeywords,
     PlanKeywords,
     ProbeKeywords,
@@ -33,16 +30,15 @@ from harness.asking.keywords import (
     VerifyKeywords,
 )
 from harness.asking.options.deciding import CompareOptions, PlanBasis, PlanOptions, RaceRules, VerifyOptions
-from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.asking.options.finished import AuditOptions, ExportOptions, MergeOptions, ReportOptions
 from harness.asking.options.judge import JudgeOptions as Judge
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import JudgingCosts, ScoreOptions
+from harness.asking.verbs import takes
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
-from harness.core.options import Options, options_of
 from harness.exports import Written
-from harness.grading import Verdict
 from harness.reports.plots import draw
 from harness.reports.report import Report
 from harness.results import Run, Scores, Swept
@@ -57,7 +53,6 @@ from harness.verbs.compare import Comparisons, Verified
 from harness.verbs.compare import compare as compare_runs
 from harness.verbs.compare import verify as verify_run
 from harness.verbs.export import export as export_source
-from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
 from harness.verbs.plan import Needed, sources_of
 from harness.verbs.plan import plan as plan_comparison
@@ -76,41 +71,8 @@ if TYPE_CHECKING:
     from harness.exports.frame import Of
     from server_launchers.keeping.launch import RunningServer
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return the decorator of a command's function, whose `**options` are those of `declared`.
-
-    `help` and editors then show these options by name. An option that only other commands take raises `UsageError`, in
-    the words of the command line.
-    """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        """The function, which first refuses options of other commands."""
-        signature = inspect.signature(function)
-        parameters = signature.parameters.items()
-        own = {name: parameter for name, parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
-        options = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.accepts)
-            for name, option in options_of(declared).items()
-            if not option.argument and option.default is not ...
-        ]
-
-        @wraps(function)
-        def checked(*args: P.args, **keywords: P.kwargs) -> R:
-            """Refuse options of other commands; then call the function."""
-            verbs.check(function.__name__, [name for name in keywords if name not in own])
-            return function(*args, **keywords)
-
-        checked.__signature__ = signature.replace(parameters=[*own.values(), *options])  # type: ignore[attr-defined]
-        return checked
-
-    return decorate
-
-
-@_takes(RunOptions)
+@takes(RunOptions)
 def run(
     benchmarks: str | Sequence[str] = (),
     *,
@@ -152,7 +114,7 @@ def _check_judge(judge: object) -> None:
         raise UsageError("expected harness.Judge(model=…, base_url=…)", field="judge")
 
 
-@_takes(ScoreOptions)
+@takes(ScoreOptions)
 def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
@@ -192,7 +154,7 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
     return Scores(scored.folder.source.name, tuple(scored.scores), reports, scored.owed, agreements)
 
 
-@_takes(AuditOptions)
+@takes(AuditOptions)
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
     """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
 
@@ -210,7 +172,7 @@ def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePat
     return [Path(run) for run in ([runs] if isinstance(runs, Run | RunFolder | str | os.PathLike) else runs)]
 
 
-@_takes(MergeOptions)
+@takes(MergeOptions)
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
     """Join run folders of one run (shards, or a run begun on several machines) into the folder `out`.
 
@@ -220,7 +182,7 @@ def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **opt
     return merge_runs(_paths(sources), MergeOptions.of(out=out, **options))
 
 
-@_takes(ReportOptions)
+@takes(ReportOptions)
 def report(
     runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
     **options: Unpack[ReportKeywords],
@@ -243,7 +205,7 @@ def report(
     return built
 
 
-@_takes(ExportOptions)
+@takes(ExportOptions)
 def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[ExportKeywords]) -> Written:
     """Write a run in another tool's format: sharegpt, alpaca, trl, parquet, llmeval … (docs/exports.md).
 
@@ -267,7 +229,7 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     return frame_of([open_scored(path) for path in _paths(runs)], of)
 
 
-@_takes(CompareOptions)
+@takes(CompareOptions)
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
     """Compare scored runs with a baseline: which is better on each benchmark, and how sure that is.
 
@@ -280,7 +242,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     return compare_runs(_paths(runs), CompareOptions.of(**options))
 
 
-@_takes(VerifyOptions)
+@takes(VerifyOptions)
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
     """Check whether a scored run, or another tool's outputs, agrees with published scores of its model.
 
@@ -291,7 +253,7 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
     return verify_run(Path(source), VerifyOptions.of(**options))
 
 
-@_takes(PlanBasis)
+@takes(PlanBasis)
 def plan(
     source: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath],
     detect: float | None = None,
@@ -312,7 +274,7 @@ def plan(
     return plan_comparison(sources, PlanOptions.of(detect=detect, **options))
 
 
-@_takes(RunOptions)
+@takes(RunOptions)
 def race(
     benchmarks: str | Sequence[str] = (),
     *,
@@ -335,7 +297,7 @@ def race(
         return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
 
 
-@_takes(RunOptions)
+@takes(RunOptions)
 def sweep(
     file: FilePath,
     *,
@@ -360,23 +322,7 @@ def sweep(
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
 
 
-@_takes(GradeOptions)
-def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
-    """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
-
-    The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
-    of `harness grade`, by the same names. Raises `UsageError`.
-    """
-    return grade_response(reference, response, GradeOptions.of(**options) if options else _default_grading())
-
-
-@cache
-def _default_grading() -> GradeOptions:
-    """The default options of `grade`, made and checked once for all calls without options."""
-    return GradeOptions()
-
-
-@_takes(ProbeOptions)
+@takes(ProbeOptions)
 def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> ProbeReport:
     """Examine a server: what of its protocol, sampling, context, template, load or weights would spoil a score.
 

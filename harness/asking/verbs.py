@@ -10,13 +10,17 @@ The error for an option that a verb does not take is made here, too, the same fo
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
-from functools import cache
-from typing import NamedTuple
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cache, wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from harness.asking.options.command import CommandOptions
 from harness.core.errors import UsageError
-from harness.core.options import options_of
+from harness.core.options import Options, options_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Verb(NamedTuple):
@@ -143,3 +147,33 @@ def check(verb: str, names: Iterable[str], typed: str = "") -> None:
     for name in names:
         if (refused := refusal(verb, name, typed)) is not None:
             raise refused
+
+
+def takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the decorator of a command's function, whose `**options` are those of `declared`.
+
+    `help` and editors then show these options by name. An option that only other commands take raises `UsageError`, in
+    the words of the command line.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        """The function, which first refuses options of other commands."""
+        signature = inspect.signature(function)
+        parameters = signature.parameters.items()
+        own = {name: parameter for name, parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
+        options = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.accepts)
+            for name, option in options_of(declared).items()
+            if not option.argument and option.default is not ...
+        ]
+
+        @wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            """Refuse options of other commands; then call the function."""
+            check(function.__name__, [name for name in keywords if name not in own])
+            return function(*args, **keywords)
+
+        checked.__signature__ = signature.replace(parameters=[*own.values(), *options])  # type: ignore[attr-defined]
+        return checked
+
+    return decorate

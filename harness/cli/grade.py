@@ -15,7 +15,7 @@ from harness.verbs import grade as grading
 def carry_out(options: GradeCommand) -> int:
     """Print the steps to the verdict on one response. Returns the exit code."""
     response = sys.stdin.read() if options.response == "-" else options.response
-    verdict = grading.grade(options.reference, response, options, with_steps=True)
+    verdict = grading.verdict_on(options.reference, response, options, with_steps=True)
     for step in verdict.steps:
         click.echo(step)
     return EXIT_COMPLETE if failure(verdict.rule) is None else EXIT_UNJUDGED

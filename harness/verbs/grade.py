@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Any, Unpack
 
+from harness.asking.keywords import GradeKeywords
 from harness.asking.options.finished import GradeOptions
+from harness.asking.verbs import takes
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules
@@ -15,7 +18,23 @@ from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.verifier import RAISED, RULES
 
 
-def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
+@takes(GradeOptions)
+def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
+    """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
+
+    The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
+    of `harness grade`, by the same names. Raises `UsageError`.
+    """
+    return verdict_on(reference, response, GradeOptions.of(**options) if options else _default_grading())
+
+
+@cache
+def _default_grading() -> GradeOptions:
+    """The default options of `grade`, made and checked once for all calls without options."""
+    return GradeOptions()
+
+
+def verdict_on(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
     """The verdict on `response` from a worker process that stays for the next call.
 
     reference: text, a number, or a list of the parts of one answer. with_steps: compute the steps of the verdict at

@@ -6,6 +6,8 @@ For: harness.cli.grade.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -186,3 +188,10 @@ def test_a_verdict_is_a_value() -> None:
 def test_no_reference_is_refused(reference: object) -> None:
     with pytest.raises(UsageError, match="the reference answer"):
         question_on(reference)
+
+
+@pytest.mark.parametrize("imported", ["from harness import grade, Verdict, UsageError", "import harness.rewards"])
+def test_to_grade_alone_loads_no_client_no_statistics_and_no_reports(imported: str) -> None:
+    code = f"{imported}; import sys; print(*{{name.partition('.')[0] for name in sys.modules}}, *sys.modules)"
+    names = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert {"numpy", "httpx", "pydantic", "rich", "click", "harness.api", "harness.scoring"}.isdisjoint(names)
