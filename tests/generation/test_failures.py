@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.money import Prices
 from harness.generation.dispatch.canary import FIRST_SAMPLES
 from harness.runs.layout import RunFolder
-from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event_stream, http
+from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event, event_stream, http
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 BROKEN = http(500, {"error": {"message": "out of memory"}})
@@ -61,6 +62,56 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
     assert counts == Counter(event["kind"] for event in failed)
     n_cut = counts["cut"]
     assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
+
+
+WENT_WRONG = {"message": "it went wrong"}
+FAILING: dict[str, list[Step]] = {
+    "a status": [BROKEN],
+    "a number in an event": [*event_stream(event({"error": {**WENT_WRONG, "code": 502}}))],
+    "a number after text": [*event_stream(delta("4"), event({"error": {**WENT_WRONG, "code": "504"}}))],
+    "a word in an event": [*event_stream(b"event: error\n" + event({"error": {**WENT_WRONG, "type": "api_error"}}))],
+    "a body of status 200": [http(200, {"error": {**WENT_WRONG, "code": 502}})],
+    "a choice": [*event_stream(event({"choices": [{"index": 0, "error": {**WENT_WRONG, "code": 502}}]}))],
+    "a finish reason": [*event_stream(delta("4", finish="error"))],
+    "a cut stream": [*event_stream(delta("4"), end=())],
+    "no event": [http(200, b"<html>it went wrong</html>")],
+}
+
+
+@pytest.mark.parametrize("place", FAILING)
+def test_attempts_are_requests_of_a_sample_wherever_its_failure_stands(tmp_path: Path, place: str) -> None:
+    with FakeServer(lambda _: FAILING[place]) as server:
+        patience = replace(QUICK, attempts=2, start_up=120.0)
+        outcome = run(run_settings(tmp_path / "run", server.base_url, patience=patience), question_set(tmp_path, 3))
+        assert Counter(request.json["seed"] for request in server.requests) == {
+            request.json["seed"]: 2 for request in server.requests
+        }
+    assert [cause.count for cause in outcome.causes] == [6]
+
+
+@pytest.mark.parametrize("wait", ["header", "words", "event"])
+def test_a_wait_of_hours_ends_the_run_with_its_time_and_the_same_command_goes_on(tmp_path: Path, wait: str) -> None:
+    numbers = itertools.count()
+    words = {"error": {"message": "free-models-per-day. Your quota will reset after 5h0m0s", "code": 429}}
+    refusal: dict[str, list[Step]] = {
+        "header": [http(429, {"error": "free-models-per-day"}, retry_after="18000")],
+        "words": [http(429, words)],
+        "event": [*event_stream(event(words))],
+    }
+
+    def answer(request: Request) -> Iterable[Step]:
+        return well(request) if next(numbers) < 5 else refusal[wait]
+
+    with FakeServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, concurrency=2)
+        now = time.time()
+        with pytest.raises(ServerError, match=r"free-models-per-day.*5 of 20 samples .* Resume with: again") as ended:
+            run(settings, question_set(tmp_path, 10), resume_command="again")
+        assert len(server.requests) <= 7
+        ends = [datetime.fromtimestamp(now + 18_000 + 60 * minute).astimezone() for minute in range(3)]
+        assert any(f"(asks to wait until {end:%Y-%m-%d %H:%M %Z})" in str(ended.value) for end in ends)
+        server.answer = well
+        assert run(settings, question_set(tmp_path, 10)).complete
 
 
 def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: Path) -> None:

@@ -13,24 +13,48 @@ about the endpoint. The message quotes the server, cut, without keys and made ha
 from __future__ import annotations
 
 import errno
-import math
 import re
 import ssl
+import time
 import zlib
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
 from harness.client.address.endpoint import quote_safely
 from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.client.protocol.waits import stated_wait
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
-MAX_RETRY_AFTER_S = 3600.0
-"""Longest pause that a server can ask for by Retry-After; a longer one is shortened, and the message says so."""
+STATUS_OF_WORD = {
+    word: status
+    for status, words in {
+        400: "invalid_request_error invalid_prompt invalid_argument failed_precondition badrequesterror",
+        401: "authentication_error invalid_api_key unauthenticated",
+        402: "billing_error insufficient_quota insufficient_credits insufficient_balance",
+        403: "permission_error permission_denied",
+        404: "not_found_error not_found model_not_found",
+        408: "timeout_error request_timeout",
+        409: "conflict_error",
+        413: "request_too_large",
+        429: "rate_limit_error rate_limit_exceeded rate_limit_reached_error rate_limited rate_limit ratelimiterror "
+        "too_many_requests resource_exhausted throttling throttlingexception",
+        500: "api_error server_error internal_server_error internalservererror internal_error internal",
+        503: "service_unavailable service_unavailable_error serviceunavailableerror unavailable",
+        504: "deadline_exceeded gateway_timeout",
+        529: "overloaded_error overloaded server_is_overloaded engine_overloaded_error",
+    }.items()
+    for word in words.split()
+}
+"""The HTTP status that a word in an error's `code`, `status` or `type` stands for: words of OpenAI's and Anthropic's
+packages, of Google's status codes, and of vLLM, Moonshot, Mistral and AWS.
+"""
+
+SAID_WAIT_S = 60.0
+"""A message names the end of a stated wait that is longer than this many seconds."""
 
 _TOO_LONG = (
     r"context[ _-]?(length|window|size)[ _-]?(is|exceeded|of)"  # OpenAI's code; vLLM's "maximum context length is"
@@ -45,7 +69,13 @@ _UNKNOWN_MODEL = re.compile(
 )
 # Bounded, so that a page full of `<` is searched in a short time.
 _MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]{0,500}>", re.DOTALL | re.IGNORECASE)
-_NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
+_NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|limit: 0\b", re.IGNORECASE)
+_NO_QUOTA_NOW = re.compile(
+    r"exceeded your current quota|billing|\b(per[ -]day|daily)\b(?!.*per[ -]min)", re.IGNORECASE | re.DOTALL
+)
+"""Words of an empty account, or of a quota of a day, which Gemini also has beside a wait of seconds."""
+_PACE = re.compile(r"rate.?limit(ed|s? (exceeded|reached|hit))|too many requests", re.IGNORECASE)
+_OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGNORECASE)
 
 
 @cache
@@ -75,14 +105,10 @@ def failure_of_status(
             f"HTTP {status}: redirects to {target}; no redirect is followed: give that address itself",
             status=status,
         )
-    words = error_words(_decompress(body, headers.get("content-encoding", "")))
-    kind = classify(status, words)
-    wait = _stated_seconds(headers, datetime.now(UTC).timestamp() if now is None else now)
-    message = f"HTTP {status}: {quote_safely(words, secrets) or 'no explanation'}"
-    if wait is not None and wait > MAX_RETRY_AFTER_S:
-        message += f" (asks to wait {wait:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
-        wait = MAX_RETRY_AFTER_S
-    return RequestFailed(kind, message, status=status, retry_after=wait)
+    body = _decompress(body, headers.get("content-encoding", ""))
+    error = _decoded(body)
+    words = _words(error) or _plain(body)
+    return _failure(f"HTTP {status}", error, words, status, headers, secrets, now)
 
 
 def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Secret] = ()) -> RequestFailed:
@@ -97,77 +123,93 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
     return RequestFailed("connect", message)
 
 
-def failure_of_event(error: Any, secrets: Iterable[Secret] = ()) -> RequestFailed:
-    """Make a failed request of an error event inside a stream, or of an error object in a reply of status 200."""
-    words = _words(error) or "no explanation"
-    status = _stated_status(error)
-    kind = "server" if status is None else classify(status, words)
-    if status is None and _too_long().search(words):
-        kind = "too_long"
-    message = f"error in the stream: {quote_safely(words, secrets)}"
-    return RequestFailed(kind, message, status=status)
+def failure_of_event(
+    error: object, secrets: Iterable[Secret] = (), where: str = "error in the stream", now: float | None = None
+) -> RequestFailed:
+    """The failure for an error event inside a stream, or an error object in a reply of status 200 or a batch.
+
+    where: the beginning of the message.
+    """
+    failure = _failure(where, error, _words(error) or "no explanation", _stated_status(error), {}, secrets, now)
+    failure.in_reply = True
+    return failure
 
 
-def classify(status: int, words: str) -> FailureKind:
-    """The kind of failure for an error status and the server's explanation (`words`)."""
+def _failure(
+    where: str, error: object, words: str, status: int | None, headers: Mapping[str, str],
+    secrets: Iterable[Secret], now: float | None,
+) -> RequestFailed:  # fmt: skip
+    """The failure for an error that a server states, wherever it does. where: the beginning of the message."""
+    now = time.time() if now is None else now
+    # Proxies put an upstream's rate limit or overload under a status that says less.
+    if status in (None, 400, 500):
+        status = 429 if _PACE.search(words) else 529 if _OVERLOADED.search(words) else status
+    wait = stated_wait(headers, error, words, now, limited=status == 429)
+    message = f"{where}: {quote_safely(words, secrets) or 'no explanation'}"
+    if wait is not None and wait > SAID_WAIT_S:
+        message += f" (asks to wait until {clock_time(now + wait)})"
+    return RequestFailed(classify(status, words, waits=wait is not None), message, status=status, retry_after=wait)
+
+
+def clock_time(moment: float) -> str:
+    """A Unix time on the user's clock, with its zone: `2026-11-28 08:02 CET`."""
+    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
+def classify(status: int | None, words: str, *, waits: bool = False) -> FailureKind:
+    """The kind of failure for an error status and the server's explanation (`words`).
+
+    status: None: the error states none. waits: whether it says when the next request may come.
+    """
     if status == 429:
         # An empty account is no matter of pace: waiting does not fill it.
-        return "refused" if _NO_QUOTA.search(words) else "rate_limited"
-    if status in (400, 413, 422) and _too_long().search(words):
+        empty = _NO_QUOTA.search(words) or (not waits and _NO_QUOTA_NOW.search(words))
+        return "refused" if empty else "rate_limited"
+    if status in (None, 400, 413, 422) and _too_long().search(words):
         return "too_long"
+    if status is None:
+        return "server"
     if status in (401, 402, 403, 404, 405, 407, 410):
         return "refused"
     if status == 400 and _UNKNOWN_MODEL.search(words):
         return "refused"
-    if status in (408, 409, 423, 425) or status >= 500:
+    if status in (408, 409, 423, 425, 498) or status >= 500:  # 498: Groq's servers are full
         return "server"
     return "rejected"
 
 
 def error_words(body: bytes) -> str:
     """Find the server's explanation in the body of an error reply; return the whole body if its shape is unknown."""
+    return _words(_decoded(body)) or _plain(body)
+
+
+def _decoded(body: bytes) -> object:
+    """The JSON of an error body; None if it is none."""
     try:
-        value: Any = codec.decode(body)
+        return codec.decode(body)
     except codec.DecodeError:
-        return _plain(body)
-    return _words(value) or _plain(body)
+        return None
 
 
-def retry_after_seconds(value: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for; it holds a number, or an HTTP date. now: Unix time.
+def _stated_status(error: object) -> int | None:
+    """The HTTP status that an error names in its `code`, `status`, `status_code` or `type`, as a number or a word.
 
-    None for nonsense: negative, NaN, infinite, a date in the past, words. The result has no upper bound.
+    None if it names none. The inner error goes before the one around it, a number before a word.
     """
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
-        except (ValueError, TypeError, IndexError, OverflowError):
-            # `parsedate_to_datetime` raises each of these for some malformed date.
-            return None
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
-
-
-def _stated_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds that a 429 or 503 asks to wait; None if it states none. now: Unix time."""
-    stated = retry_after_seconds(headers.get("retry-after-ms", ""), now)
-    return retry_after_seconds(headers.get("retry-after", "").strip(), now) if stated is None else stated / 1000
-
-
-def _stated_status(error: Any) -> int | None:
-    """The HTTP status that an error object names in its `code`, `status` or `status_code`; None if it names none."""
-    for value in (error, error.get("error") if isinstance(error, dict) else None):
-        if isinstance(value, dict):
-            for key in ("code", "status", "status_code"):
-                stated = value.get(key)
-                # isdigit() alone accepts ², which int() refuses.
-                if isinstance(stated, str) and stated.isascii() and stated.isdigit() and len(stated) == 3:
-                    stated = int(stated)
-                if type(stated) is int and 400 <= stated <= 599:
-                    return stated
-    return None
+    inner = error.get("error") if isinstance(error, dict) else None
+    stated = [
+        each.get(key)
+        for each in (inner, error) if isinstance(each, dict)
+        for key in ("code", "status", "status_code", "type")
+    ]  # fmt: skip
+    for value in stated:
+        # isdigit() alone accepts ², which int() refuses.
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
+            value = int(value)
+        if type(value) is int and 400 <= value <= 599:
+            return value
+    words = (STATUS_OF_WORD.get(value.strip().lower()) for value in stated if isinstance(value, str))
+    return next(filter(None, words), None)
 
 
 def _words(error: Any) -> str:

@@ -96,6 +96,7 @@ class RequestFailed(Exception):
         self.retry_after = retry_after
         self.unanswered = unanswered
         self.n_events = 0
+        self.in_reply = False
 
     @property
     def free(self) -> bool:

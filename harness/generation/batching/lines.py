@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.client.address.endpoint import quote_safely
-from harness.client.protocol.failures import failure_of_status
+from harness.client.protocol.failures import failure_of_event, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
@@ -68,7 +67,8 @@ def read_result(
         return None
     response = result_line.response
     if response is None or (response.body == b"null" and result_line.error):
-        return BatchResult(result_line.custom_id, None, _failure(result_line.error, secrets))
+        failure = failure_of_event(result_line.error, secrets, "the batch's result")
+        return BatchResult(result_line.custom_id, None, failure)
     body = bytes(response.body)
     if response.status_code not in (None, 200):
         return BatchResult(
@@ -88,10 +88,3 @@ def read_result(
         return BatchResult(result_line.custom_id, msgspec.structs.replace(reply, timing=timing), None)
     except RequestFailed as failure:
         return BatchResult(result_line.custom_id, None, failure)
-
-
-def _failure(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
-    """A request that failed within its batch; asking again may help."""
-    code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
-    words = ": ".join(part for part in (code, message) if isinstance(part, str) and part)
-    return RequestFailed("server", f"the batch's result: {quote_safely(words, secrets) or 'no explanation'}")

@@ -150,6 +150,8 @@ class Dispatcher:
         if ending.phase != "stopping":
             if ending.grace_ends is not None and now >= ending.grace_ends:
                 self.stop(ending.why)
+            elif (away := self._lanes.away()) is not None:
+                self.fail(ServerError(away))
             # Nobody is asked during a pause, so silence is no sign.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:

@@ -39,6 +39,9 @@ requests in flight, more may fail at once.
 HOPELESS_REFUSALS = 7
 """A 429 counts as such a failure once its slot was refused this often: after rests of some 5 s together."""
 
+LONGEST_PAUSE_S = 3600.0
+"""A session waits out a pause that a server asks for up to this many seconds; a longer one ends the session."""
+
 MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
 
@@ -154,7 +157,8 @@ class Lanes:
         """
         now, lane = self._clock(), flight.lane
         lane.n_failed += 1
-        lane.last_failure = failure
+        if now >= lane.retry_after_ends or failure.retry_after is not None:  # a stated pause explains the lane best
+            lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
         if flight.sent_at >= lane.retry_after_ends:
             lane.try_owed = False
@@ -215,6 +219,18 @@ class Lanes:
             return None
         last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
         return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
+
+    def away(self) -> str | None:
+        """Return why the session should end: every endpoint asks for a pause above `LONGEST_PAUSE_S`; else None.
+
+        Requests in flight end first.
+        """
+        now, present = self._clock(), self._present()
+        soonest = min(lane.retry_after_ends for lane in present) - now
+        if soonest <= LONGEST_PAUSE_S or any(lane.in_flight for lane in present):
+            return None
+        last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
+        return f"no endpoint takes requests within the next hour: {last}; the same command goes on then"
 
     @property
     def patience_left(self) -> float | None:

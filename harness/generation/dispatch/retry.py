@@ -2,7 +2,7 @@
 
 | fault | failures | the sample is asked again | it costs |
 | --- | --- | --- | --- |
-| endpoint | no connection, 502, 503, 504, a probe's deadline | at once, elsewhere first | nothing |
+| endpoint | no connection, `AWAY`, `GATEWAY`, a probe's deadline | at once, elsewhere first | nothing |
 | pace | 429 | at once, by whichever endpoint's pace allows it | nothing |
 | chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt |
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
@@ -23,6 +23,12 @@ from harness.generation.settings import Patience
 
 Fault = Literal["endpoint", "pace", "chance", "payload", "run"]
 
+AWAY = frozenset({503, 529})
+"""Statuses by which a server says that it cannot serve now, also by an error inside a reply of status 200."""
+
+GATEWAY = frozenset({502, 504, 520, 521, 522, 523})
+"""Statuses by which a gateway says that no server is behind it. Inside a reply of status 200, one was: "chance"."""
+
 _MAX_DOUBLINGS = 30
 
 
@@ -37,7 +43,9 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
         return "payload"
     if failure.kind == "rate_limited":
         return "pace"
-    if failure.kind == "connect" or failure.status in (502, 503, 504) or (probing and failure.kind == "timeout"):
+    if failure.kind == "connect" or (probing and failure.kind == "timeout"):
+        return "endpoint"
+    if failure.status in AWAY or (failure.status in GATEWAY and not failure.in_reply):
         return "endpoint"
     return "chance"
 

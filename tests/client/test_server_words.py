@@ -1,0 +1,199 @@
+"""What a server says when it cannot answer: each word, place and form of a wait is read as a careful person would.
+
+A refusal is drawn as a meaning (whose fault, how long to wait), and then written in a drawn place, word and form. The
+client has to read the meaning back. For: harness.client.protocol.failures, harness.client.protocol.waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Deadlines
+from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport
+from harness.generation.batching.lines import read_result
+from harness.generation.dispatch.retry import fault_of
+from harness.testing import FakeServer, Step, delta, event, event_stream, http
+from tests.budget import examples
+
+WORDS: dict[str, tuple[int, str]] = {
+    "pace": (429, "rate_limit_error rate_limit_exceeded RESOURCE_EXHAUSTED ThrottlingException too_many_requests"),
+    "away": (529, "overloaded_error server_is_overloaded engine_overloaded_error"),
+    "unavailable": (503, "service_unavailable_error UNAVAILABLE"),
+    "chance": (500, "api_error server_error InternalServerError INTERNAL"),
+    "slow": (408, "timeout_error"),
+    "payload": (400, "invalid_request_error invalid_prompt INVALID_ARGUMENT BadRequestError"),
+    "key": (401, "authentication_error UNAUTHENTICATED"),
+    "account": (429, "insufficient_quota"),
+    "unpaid": (402, "billing_error"),
+    "forbidden": (403, "permission_error PERMISSION_DENIED"),
+}
+"""Meaning → the status, and the words of OpenAI, Anthropic, Google, vLLM, Moonshot and AWS for it."""
+
+FAULTS = {"slow": "chance", "unavailable": "endpoint", "away": "endpoint", "key": "run", "account": "run",
+          "unpaid": "run", "forbidden": "run"}  # fmt: skip
+"""Meaning → whose fault that is, if it has another name."""
+
+TEXTS = {"pace": ["Rate limit exceeded: free-models-per-min.", "Too many requests"], "away": ["Overloaded"]}
+"""Explanations that say it all, without any word of a table."""
+
+SECONDS = (0.12, 0.7, 2.0, 36.0, 62.5, 360.0, 3599.0, 18_000.0, 99_696.0, 900_000.0)
+
+
+def _units(seconds: float) -> str:
+    """`27h41m36s`, `120ms`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    return f"{hours:.0f}h{minutes:.0f}m{rest:g}s" if hours else f"{minutes:.0f}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+def _rfc3339(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+IN_HEADERS: dict[str, Callable[[float], dict[str, str]]] = {
+    "retry-after": lambda s: {"retry_after": f"{s:g}"},
+    "retry-after-ms": lambda s: {"retry_after_ms": f"{s * 1000:.0f}", "retry_after": "86400"},
+    "a date": lambda s: {"retry_after": formatdate(time.time() + s, usegmt=True)},
+    "OpenAI": lambda s: {
+        "x_ratelimit_reset_requests": "8h", "x_ratelimit_remaining_requests": "12",
+        "x_ratelimit_reset_tokens": _units(s), "x_ratelimit_remaining_tokens": "0",
+    },
+    "Cerebras": lambda s: {"x_ratelimit_reset_requests_day": str(s), "x_ratelimit_remaining_requests_day": "0"},
+    "OpenRouter": lambda s: {"x_ratelimit_reset": str(round((time.time() + s) * 1000)), "x_ratelimit_remaining": "0"},
+    "GitHub": lambda s: {"x_ratelimit_reset": str(round(time.time() + s))},
+    "Anthropic": lambda s: {"anthropic_ratelimit_tokens_reset": _rfc3339(s)},
+    "the IETF": lambda s: {"ratelimit_reset": f"{s:.1f}"},
+}  # fmt: skip
+"""Where a status can say how long to wait. From OpenAI's on only a 429 does."""
+
+IN_WORDS: tuple[Callable[[float], str], ...] = (
+    lambda s: f"Limit 30000, Used 29500, Requested 1200. Please try again in {_units(s)}. Visit our page.",
+    lambda s: f"Your quota will reset after {_units(s)}.",
+    lambda s: (
+        f"Please retry after {s * 1000:.0f} milliseconds" if s < 1 else f"Please wait {s:g} seconds before retrying."
+    ),
+    lambda s: f"limit resets at: {_rfc3339(s)}",
+)
+
+IN_FIELDS: tuple[Callable[[float], dict[str, Any]], ...] = (
+    lambda s: {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{s}s"}]},
+    lambda s: {"resets_in_seconds": s},
+    lambda s: {"retry_after": s},
+    lambda s: {"resets_at": time.time() + s},
+)
+
+NONSENSE: tuple[dict[str, str], ...] = (
+    *({"retry_after": value} for value in ("0", "-3", "nan", "inf", "1e400", "in a while", "99999999999999", "²")),
+    {"retry_after": "Wed, 99 Foo 2026 99:99:99 GMT"}, {"retry_after": formatdate(time.time() - 99)},
+    {"x_ratelimit_reset": "-1"}, {"x_ratelimit_reset_tokens": "0s"}, {"x_ratelimit_reset": "1700000000"},
+)  # fmt: skip
+
+
+class Refusal(NamedTuple):
+    """A refusal as it is sent, and what it means. wait: seconds, within two; None: it states none."""
+
+    place: str
+    answer: list[Step]
+    fault: str
+    wait: float | None
+
+
+def drawn(chance: random.Random) -> Refusal:
+    """A refusal of a drawn meaning in a drawn place, word and form."""
+    meaning = chance.choice([*WORDS])
+    status, words = WORDS[meaning]
+    error: dict[str, Any] = {"message": chance.choice(["it failed", "Provider returned error"])}
+    if meaning in TEXTS and chance.random() < 0.3:
+        error["message"] = chance.choice(TEXTS[meaning])
+        error |= chance.choice([{}, {"type": "api_error"}])
+    elif meaning != "account" and chance.random() < 0.3:
+        error["code"] = chance.choice([status, str(status)])
+    else:
+        error[chance.choice(["code", "type", "status"][: 2 if meaning == "account" else 3])] = chance.choice(
+            words.split()
+        )
+    place = chance.choice(["status", "event", "named event", "after text", "body", "list", "choice", "batch"])
+    headers: dict[str, str] = {}
+    wait = None
+    if meaning in ("pace", "away", "unavailable", "chance") and chance.random() < 0.7:
+        wait = chance.choice(SECONDS)
+        # A moment is over before it is read if it is too near.
+        n_forms = None if wait > 3 else -1
+        how = chance.choice(["header", "words", "field"])
+        if how == "header" and place == "status":
+            forms = [*IN_HEADERS.values()] if meaning == "pace" and wait > 3 else [*IN_HEADERS.values()][:2]
+            headers = chance.choice(forms)(wait)
+        elif how == "field":
+            error |= chance.choice(IN_FIELDS[:n_forms])(wait)
+        else:
+            error["message"] += ". " + chance.choice(IN_WORDS[:n_forms])(wait)
+    elif place == "status" and chance.random() < 0.3:
+        headers = chance.choice(NONSENSE)
+    fault = FAULTS.get(meaning, meaning)
+    return Refusal(place, [*written(place, error, status, headers)], fault, wait)
+
+
+def written(place: str, error: dict[str, Any], status: int, headers: dict[str, str]) -> Iterable[Step]:
+    """The reply that states `error` in this place."""
+    if place == "status":
+        return [http(status, {"error": error}, **headers)]
+    if place in ("body", "list"):
+        return [http(200, json.dumps([{"error": error}] if place == "list" else {"error": error}).encode())]
+    stated = {"choices": [{"index": 0, "delta": {}, "error": error}]} if place == "choice" else {"error": error}
+    name = b"event: error\n" if place == "named event" else b""
+    return event_stream(*([delta("4")] if place == "after text" else []), name + event(stated), end=())
+
+
+async def readings(seeds: range) -> list[tuple[Refusal, RequestFailed | None]]:
+    """Refusals drawn from these seeds, and what the client reads of each from a real server."""
+    sent: list[Refusal] = []
+    read: list[tuple[Refusal, RequestFailed | None]] = []
+    with FakeServer(lambda _: sent[-1].answer) as server:
+        transport, endpoint = Transport(), Endpoint.parse(server.base_url)
+        for seed in seeds:
+            refusal = drawn(random.Random(seed))
+            sent.append(refusal)
+            failure = in_a_batch(refusal) if refusal.place == "batch" else None
+            if failure is None:
+                try:
+                    await transport.complete(endpoint, "/chat/completions", b"{}", Deadlines(), 1 << 20)
+                except RequestFailed as failed:
+                    failure = failed
+            read.append((refusal, failure))
+        await transport.close()
+    return read
+
+
+def in_a_batch(refusal: Refusal) -> RequestFailed | None:
+    """What is read of a refusal in a batch's line of results."""
+    body = b"".join(step for step in refusal.answer if isinstance(step, bytes))
+    error = json.loads(body[body.index(b"{") : body.rindex(b"}") + 1])["error"]
+    line = json.dumps({"custom_id": "a", "response": None, "error": error}).encode()
+    result = read_result(line, started=0.0, seconds=1.0, max_body_bytes=1 << 20)
+    return result.failure if result is not None else None
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(14_400)
+def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
+    first = random.randrange(1 << 30)
+    seeds = range(first, first + examples(1200))
+    for seed, (refusal, failure) in zip(seeds, asyncio.run(readings(seeds)), strict=True):
+        case = f"seed {seed}: {refusal} was read as {failure!r}, {vars(failure) if failure else ''}"
+        assert failure is not None, case
+        assert fault_of(failure, probing=False) == refusal.fault, case
+        # A date has whole seconds.
+        assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2)), case
