@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.asking import model_files
+from harness.core.about import state_folder
+from harness.core.inert import visible
 from harness.core.records import ServerFacts
 from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
@@ -23,7 +25,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
     """The running servers with these addresses, each once; empty unless all of them were started on this machine."""
-    if not all(endpoint.local for endpoint in endpoints):
+    # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
+    if not all(endpoint.local for endpoint in endpoints) or not (state_folder() / "servers").is_dir():
         return []
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
@@ -37,6 +40,30 @@ def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
     by_endpoint = [ready.get(_host_and_port(endpoint.base_url)) for endpoint in endpoints]
     each = {server.name: server for server in by_endpoint if server is not None}
     return list(each.values()) if all(by_endpoint) else []
+
+
+def ended(name: str, guard_pid: int) -> str | None:
+    """A sentence on why this server has ended by itself; None while it runs, and if nothing is known.
+
+    guard_pid: number of the process that watches it; a later server of that name has another.
+    """
+    from server_launchers.keeping import servers
+
+    why = servers.why_ended(name, guard_pid)
+    return f"the server {visible(name, 80)}, which was started here, has ended: {why}" if why else None
+
+
+def latest_ended(name: str = "", url: str = "") -> str | None:
+    """The sentence of `ended` on the latest server of this name or at this address; without both, on the latest."""
+    from server_launchers.errors import LaunchError
+    from server_launchers.keeping import servers
+
+    with contextlib.suppress(LaunchError, OSError):
+        for server in reversed(servers.status() if (state_folder() / "servers").is_dir() else []):
+            addresses = map(_host_and_port, server.base_urls)
+            if (not name or server.name == name) and (not url or _host_and_port(url) in addresses):
+                return ended(server.name, server.guard_pid)
+    return None
 
 
 def _host_and_port(url: str) -> str:

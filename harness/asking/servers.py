@@ -124,8 +124,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
         file = EndpointsFile(path, complete)
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
     endpoints = tuple(map(complete, urls))
-    # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
-    states = own_servers.servers_at(endpoints) if (state_folder() / "servers").is_dir() else []
+    states = own_servers.servers_at(endpoints)
     if len(states) == 1:
         return _with_record(states[0], provider, endpoints)
     if states:
@@ -199,16 +198,19 @@ def _started_here(name: str) -> ServerState | None:
     # Most runs give an address, and this machine keeps no state of any server.
     if not name or not re.fullmatch(r"[\w.-]+", name) or not (state_folder() / "servers").is_dir():
         return None
-    return next((server for server in _running() if server.name == name), None)
+    if (server := next((server for server in _running() if server.name == name), None)) is not None:
+        return server
+    if (why := own_servers.latest_ended(name)) is not None:
+        raise ServerError(why)
+    return None
 
 
 def _only_running(who: WhichServer) -> ServerState:
     """The only running server that was started here. Raises `ServerError` if there is none, or several."""
     running = _running()
     if not running:
-        raise ServerError(
-            f"no server is known: give {who.flag} (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
-        )
+        why = own_servers.latest_ended() or "no server is known"
+        raise ServerError(f"{why}: give {who.flag} (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`")
     if len(running) > 1:
         names = ", ".join(server.name for server in running)
         raise ServerError(f"several servers are running ({names}): choose one by its name with base_url")
@@ -415,7 +417,8 @@ def _not_all_down(looks: Sequence[Look], model: str | None, watcher: Watcher) ->
                 looks[i] = replace(look, failure=None)
     failures = [look.failure for look in looks if look.failure is not None]
     if len(failures) == len(looks):
-        raise failures[0]
+        why = own_servers.latest_ended(url=looks[0].endpoint.base_url)
+        raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
     for failure in failures:
         watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
     return looks

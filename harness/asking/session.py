@@ -151,32 +151,18 @@ def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
 class ServedHere:
     """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
 
-    They are found by their addresses at the first call of `lost`. Servers that do not run then do not count: an old
+    They are found by their addresses before the run's first request. Servers that do not run then do not count: an old
     state file may name a port that another server has by now.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        self._endpoints = tuple(endpoints)
-        self._servers: tuple[tuple[str, int], ...] | None = None
-        """(name, process number of the guard) of each server. The guard is the process that ends the server's engine
-        when the harness is gone. Empty if some endpoint was not started here; None before the first call of `lost`.
-        """
+        # The guard is the process that ends the server's engine when the harness is gone.
+        self._guards = {server.name: server.guard_pid for server in own_servers.servers_at(endpoints)}
 
     def lost(self) -> str | None:
         """Return a sentence on why the last server has ended if all have ended; None while a server may answer."""
-        from server_launchers.keeping import servers  # imported late: the first request does not wait for it
-
-        if self._servers is None:
-            self._servers = self._servers_here()
-        reasons = [(name, servers.why_ended(name, guard)) for name, guard in self._servers]
-        if not reasons or not all(why for _, why in reasons):
-            return None
-        name, why = reasons[-1]
-        return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
-
-    def _servers_here(self) -> tuple[tuple[str, int], ...]:
-        """Return (name, process number of the guard) of each server of the run; empty unless all were started here."""
-        return tuple((server.name, server.guard_pid) for server in own_servers.servers_at(self._endpoints))
+        reasons = [own_servers.ended(name, guard) for name, guard in self._guards.items()]
+        return reasons[-1] if reasons and all(reasons) else None
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:

@@ -16,7 +16,9 @@ import pytest
 from harness.asking import servers
 from harness.asking.options.run import RunOptions
 from harness.asking.session import ServedHere
+from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint
+from harness.core.errors import ServerError
 from server_launchers.keeping import servers as kept
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import processes
@@ -53,7 +55,12 @@ BOTH = [state(), state("other")]
     ("before", "asked", "after", "words"),
     [
         ([state()], "localhost:8001", [], None),
-        ([state()], "localhost:8001", [state(**ENDED)], "the server mine, which this run asks, has ended: .*signal 9"),
+        (
+            [state()],
+            "localhost:8001",
+            [state(**ENDED)],
+            "the server mine, which was started here, has ended: .*signal 9",
+        ),
         (
             [state()],
             "localhost:8001",
@@ -82,6 +89,17 @@ def test_a_run_knows_that_its_servers_have_ended(
     assert why is None or re.search(words or "", why)
     kept.path_of("mine").unlink()
     assert words or served.lost() is None, "a file that is gone says nothing"
+
+
+@pytest.mark.parametrize("address", [(), ("mine",), ("http://localhost:8001/v1",), ("http://localhost:8003",)])
+def test_a_server_that_has_ended_before_the_run_is_named(address: tuple[str, ...]) -> None:
+    serve(**ENDED)
+    options = RunOptions(base_url=address, data=Path("x"), model="m")
+    with pytest.raises(ServerError) as error:
+        servers.look_at(servers.find(options), options, Watcher())
+    is_ours = address != ("http://localhost:8003",)
+    named = re.search("the server mine, which was started here, has ended: .*signal 9.*its log is", str(error.value))
+    assert (named is not None) == is_ours
 
 
 def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named() -> None:
