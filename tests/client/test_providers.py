@@ -180,7 +180,7 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
     [
         ("openai", "gpt-5", "temperature", None, ""),
         ("deepseek", "deepseek-flash", "temperature", None,
-         "deepseek: deepseek-flash ignores temperature; leave out with `drop` (temperature)"),
+         "deepseek: deepseek-flash ignores temperature; leave out with `drop` (--drop temperature)"),
         ("deepseek", "deepseek-flash", "temperature", "off", ""),
         ("anthropic", "claude-sonnet-4-5", "seed", None, "anthropic ignores seeds: "),
         ("groq", "qwen/qwen3-32b", "seed", None, ""),

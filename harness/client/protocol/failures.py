@@ -226,6 +226,8 @@ def _words(error: Any) -> str:
             kind = value.get("type") if isinstance(value.get("type"), str) else value.get("code")
             message = value.get("message")
             if isinstance(message, str) and message:
+                if isinstance(field := value.get("param"), str) and field not in message:
+                    message = f"{field}: {message}"
                 named = isinstance(kind, str) and kind and not kind.isdigit() and kind not in message
                 return f"{message} ({kind})" if named else message
             value = value.get("error") or value.get("detail") or value.get("errors") or message

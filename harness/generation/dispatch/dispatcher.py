@@ -27,6 +27,7 @@ from functools import partial
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import CutLengths, cut_tokens
@@ -371,6 +372,10 @@ class Dispatcher:
 
     def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
         """Give up a sample whose request the server will never accept, or never finish."""
+        if failure.kind == "rejected":
+            names = self._settings.template(task.benchmark).names(seed=self._settings.seed is not None) - {"model"}
+            if refused := refused_fields(failure.message, sorted(names)):
+                failure.message += f" (leave out with {leaving_out(refused)}, or give another value)"
         self._give_up(task, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
             # All samples of a question have the same prompt.
@@ -383,8 +388,7 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            hint = " (`drop` leaves a field out, `seed` none the seed)" if failure.kind == "rejected" else ""
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{hint}"), repeats=True)
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
 
     # ---- the user's commands
 
