@@ -224,7 +224,7 @@ class Draft:
     """A question without its prompt, and the row that it comes from.
 
     text: of the question, in the data's words. turns: the messages before it, of a conversation. form: the kind of
-    answer that goes into the checksum (`form_of`).
+    answer that goes into the checksum (`form_of`). index: the number, from 0, by which the row names its right option.
     """
 
     row: Row
@@ -238,6 +238,7 @@ class Draft:
     rules: GradeRules
     metadata: dict[str, Any]
     turns: tuple[Message, ...] = ()
+    index: int | None = None
 
     @property
     def identity(self) -> str:
@@ -261,12 +262,37 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     optional += [(name,) for name in (*columns.more_answers, *columns.metadata)]
     # The names of optional columns that no row has had so far.
     missing = [names for names in optional if names]
+    # Readings of numbers besides the index from 0 that fit all rows so far → whether it names another option in any.
+    readings, numbered = dict.fromkeys((_FROM_ONE, _AS_TEXT), False), None
     for row in chain([first], rows):
         missing = [names for names in missing if _first_column(names, row) is None]
         row_digest = digest(row.value)
-        yield _draft(card, row, ids.next(row, row_digest), row_digest)
+        draft = _draft(card, row, ids.next(row, row_digest), row_digest)
+        if draft.index is not None and (card.address is not None or card.is_of_data):  # shipped cards know their rows
+            numbered, fitting = numbered or row, _other_readings(draft.index, draft.choices)
+            readings = {
+                name: differs or fitting[name] != draft.index for name, differs in readings.items() if name in fitting
+            }
+        yield draft
+    if numbered is not None and any(readings.values()):
+        column = _require_column(numbered, columns.answer, "the answer")
+        reading = next(name for name, differs in readings.items() if differs)
+        raise UsageError(
+            f"{numbered.where}: the answer column {column!r} numbers the right option, and no row shows whether it "
+            f"counts from 0 or {reading}: write letters (A for the first option) in its place"
+        )
     if missing and card.address is not None:
         raise _no_column(first, missing[0], "any question, nor has any other row")
+
+
+_FROM_ONE, _AS_TEXT = "from 1", "is the option's own text"
+"""Ways to read a whole number as an answer, besides as an index from 0."""
+
+
+def _other_readings(index: int, choices: tuple[str, ...]) -> dict[str, int]:
+    """The index of the option that a number means: by way of reading, as far as the number can be read so."""
+    from_one = {_FROM_ONE: index - 1} if index else {}
+    return from_one | ({_AS_TEXT: choices.index(str(index))} if str(index) in choices else {})
 
 
 class _QuestionIds:
@@ -384,6 +410,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
 
     metadata = _metadata(card, row)
     choices: tuple[str, ...] = ()
+    index: int | None = None
     answers: tuple[str, ...]
     kind: AnswerKind
     form: AnswerKind
@@ -391,7 +418,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
     elif card.choices:
-        choices, answer, shown = _read_choices(card, row, question_id)
+        choices, answer, shown, index = _read_choices(card, row, question_id)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
             metadata["choice_order"] = shown
@@ -399,7 +426,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns)
+    return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns, index)
 
 
 def _metadata(card: Card, row: Row) -> dict[str, Any]:
@@ -516,22 +543,26 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     return tuple(distinct), kind, form
 
 
-def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], str, list[int] | None]:
-    """Return (the options in the order shown, the letter of the right option, that order) of a multiple-choice row.
+def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], str, list[int] | None, int | None]:
+    """Return (the options in the order shown, the letter of the right option, that order, the row's index of it) of a
+    multiple-choice row.
 
     The order returned holds for each option shown its index in the card's columns, 0 for the right option; None if the
-    options are not shuffled. Raises `UsageError`.
+    options are not shuffled. The index is None if the row names the option otherwise. Raises `UsageError`.
     """
     spec = card.choices
     assert spec is not None
     if not spec.correct:
         texts, labels = _read_options(row, spec.options)
         column = _require_column(row, card.columns.answer, "the answer")
-        letter = _right_letter(row.value[column], texts, labels)
+        answer = row.value[column]
+        if isinstance(answer, list) and len(answer) == 1:  # AGIEval
+            (answer,) = answer
+        letter = _right_letter(answer, texts, labels)
         if letter is None:
             expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
             raise _wrong_cell(row, column, expected, row.value[column], "the answer column")
-        return tuple(texts), letter, None
+        return tuple(texts), letter, None, answer if isinstance(answer, int) and answer not in labels else None
     texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
 
     def rank(index: int) -> bytes:
@@ -539,13 +570,11 @@ def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ..
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     order = sorted(range(len(texts)), key=rank)
-    return tuple(texts[index] for index in order), LETTERS[order.index(0)], order
+    return tuple(texts[index] for index in order), LETTERS[order.index(0)], order, None
 
 
 def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | None:
     """The letter of the option that an answer's cell names by label, letter, index or text; None if it names none."""
-    if isinstance(answer, list) and len(answer) == 1:  # AGIEval
-        (answer,) = answer
     if isinstance(answer, bool):
         return None
     if answer in labels:

@@ -46,7 +46,7 @@ COLUMNS: dict[str, Any] = {
     "shuffle_choices": True,
 }
 SUMS = [{"problem": f"What is {n} + 1?", "answer": str(n + 1), "level": n % 2} for n in range(4)]
-LISTED = [{"question": "Which is even?", "options": ["1", "2", "3"], "answer_index": 1}]
+LISTED = [{"question": "Which is even?", "options": ["1", "2", "3"], "answer_index": n} for n in (1, 0)]
 IN_COLUMNS = [{"Question": f"{n}?", "Right": f"{n} yes", "Wrong 1": "no", "Wrong 2": "never"} for n in range(6)]
 
 
@@ -119,7 +119,7 @@ def test_the_folder_that_fetch_names_is_enough_on_another_machine(
 
 def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) -> None:
     publish(CHOICE, COLUMNS)
-    (question,) = questions.build(catalogue.load(f"{SET}#listed")).questions
+    question, _ = questions.build(catalogue.load(f"{SET}#listed")).questions
     assert (question.choices, question.references, question.kind) == (("1", "2", "3"), ("B",), "choice")
     assert r"\boxed{}" in question.messages[-1].content
     shuffled = questions.build(catalogue.load(f"{SET}#columns")).questions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from harness.asking.prepare import questions_of
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.core.records import Question
+from tests.budget import examples
 
 Write = Callable[..., Path]
 
@@ -54,6 +56,41 @@ def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
 def test_what_is_no_choice_is_one_sentence(write_rows: Write, row: dict[str, Any], columns: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         asked(write_rows([{"question": "Grass?", **row}], "quiz.jsonl"), *columns.split())
+
+
+NUMERALS = ["red", "green", "blue", "0", "1", "2", "3"]
+
+
+def meant(index: int, options: list[str]) -> dict[str, int | None]:
+    """The option that a number means, in each way to read it; None: it cannot be read so."""
+    as_text = options.index(str(index)) if str(index) in options else None
+    counted = {first: index - first if first <= index < len(options) + first else None for first in (0, 1)}
+    return {"from 0": counted[0], "from 1": counted[1], "own text": as_text}
+
+
+def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_guessed(write_rows: Write) -> None:
+    n_refused = 0
+    for number in range(examples(300)):
+        chance = random.Random(seed := random.getrandbits(32))
+        rows = [
+            (chance.sample(NUMERALS, 4), chance.randrange(4) + chance.choice([0, 0, 1]))
+            for _ in range(chance.randint(1, 4))
+        ]
+        path = write_rows(
+            [{"question": f"{n}?", "options": o, "answer": i} for n, (o, i) in enumerate(rows)], f"{number}.jsonl"
+        )
+        read = [meant(index, options) for options, index in rows]
+        fitting = [[row[way] for row in read] for way in read[0] if all(row[way] is not None for row in read)]
+        from_0 = [row["from 0"] for row in read]
+        if None not in from_0 and all(letters == from_0 for letters in fitting):
+            assert [question.references[0] for question in asked(path, "options")] == ["ABCD"[at] for at in from_0], (
+                seed
+            )
+        else:
+            n_refused += 1
+            with pytest.raises(UsageError, match=r"counts from 0 or|must name one of the 4 options"):
+                asked(path, "options")
+    assert n_refused
 
 
 def test_the_flag_goes_with_data_and_without_a_card(write_rows: Write) -> None:
