@@ -1,13 +1,14 @@
-"""The transport: http, https, proxies and unix sockets, over asyncio's own connections, with llhttp as the HTTP parser.
+"""The transport: http, https, proxies and unix sockets, over asyncio's own connections.
 
     Transport   routes, idle connections, one timer that looks at all requests four times a second
     Server      what the connections to one server share
     Connection  a socket; it hands each read to its request
-    Request     a reply while it comes: stored reads → llhttp → body → `ReplyParser` → the future of the reply
+    Request     a reply while it comes: stored reads → `Response` → body → `ReplyParser` → the future of the reply
 
 Reading: the event loop (uvloop, where it is installed) hands each read to `Connection.data_received`, which stores it
-with its time. Stored reads are parsed when 32 KiB have come, every two seconds, and at the end of the reply. So a token
-costs two appends and a share of a batch; no task is switched and no timer is set for it.
+with its time. A read may wait unparsed if it ends in a JSON event that ends its chunk, as that of a token does: until
+32 KiB have come, or two seconds have passed, or a read of another kind comes. So a token costs two appends and a share
+of a batch; no task is switched and no timer is set for it. However the end of a reply is split, it is read at once.
 
 Guarantees: each read is parsed once, in order, with its own time. The future of a reply is set once. A redirect is
 never followed, and the key goes to the endpoint's own host only. If bytes come that answer no request, the server is
@@ -30,7 +31,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohappyeyeballs
-import httptools
 import msgspec
 
 from harness.client import interface
@@ -38,6 +38,7 @@ from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, 
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of, request_head, request_headers
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
 from harness.core.choices import TransportName
@@ -61,17 +62,10 @@ RESOLVE_S = 60.0
 NEXT_ADDRESS_S = 0.25
 """Seconds after which the next address of a host is tried beside the one that has not answered (RFC 8305)."""
 
-MAX_HEAD_BYTES = 32 * 1024
-"""Longest head (status line and headers) of a response, or of a proxy's answer."""
+_MAY_WAIT = b"}\n\n\r\n"
+"""How a read of a chunked body ends that may wait: with a JSON event, then with its chunk."""
 
-MAX_HEADERS = 128
-"""Largest number of header lines of a response."""
-
-MAX_INTERIM_HEADS = 100
-"""Largest number of heads of status 1xx before the response's own head."""
-
-_LAST_BYTES = b"\r\n\r\n"
-"""The last bytes of a chunked body."""
+_COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 
 _REQUEST_TIMEOUT = b"HTTP/1.1 408"
 """How proxies end an idle connection: unasked bytes that put no reply in doubt."""
@@ -160,12 +154,12 @@ class Connection(asyncio.Protocol):
         request.reads.append(data)
         request.times.append(time.monotonic())
         request.size += len(data)
-        if not request.lazy or request.size >= BATCH_BYTES or data[-4:] == _LAST_BYTES:
+        if not request.lazy or request.size >= BATCH_BYTES or data[-5:] != _MAY_WAIT:
             request.parse()
 
 
 class Request:
-    """A request on its connection. reply: the future of its outcome. The methods `on_…` are called by llhttp.
+    """A request on its connection. reply: the future of its outcome.
 
     reads, times, size: the reads that wait unparsed, when each came, and their bytes. lazy: whether they may wait.
     look_at: when `look` is due next, on the monotonic clock.
@@ -178,11 +172,9 @@ class Request:
         self.times: list[float] = []
         self.size = 0
         self.lazy = False
-        self.look_at = self._parsed_at = self._now = parser.started
-        self._http = httptools.HttpResponseParser(self)
-        self._headers: dict[str, str] = {}
-        self._status = self._head_bytes = self._n_interim = 0
-        self._started = self._ended = self._reusable = False
+        self.look_at = self._parsed_at = parser.started
+        self._response = Response()
+        self._begun = False  # whether `_begin` has acted on the head
         self._error_body: bytearray | None = None
         self._error_due = 0.0
 
@@ -190,102 +182,54 @@ class Request:
 
     def parse(self) -> None:
         """Parse the stored reads, and end the request if its reply is whole or fails."""
-        reads, times = self.reads, self.times
+        reads, times, response = self.reads, self.times, self._response
+        take = self.parser.feed if self.lazy else self._take_body
         self.reads, self.times, self.size = [], [], 0
         self._parsed_at = time.monotonic()
         try:
             for data, came_at in zip(reads, times, strict=True):
-                self._now = came_at  # for `on_body`
-                if self._ended:
-                    self.connection.server.doubt(data)
-                    break
-                self._http.feed_data(data)
-                if not self._started and data.strip(b"\r\n"):
-                    raise httptools.HttpParserError("no status line")
-                if not self._status:  # a header comes to `on_header` when it is whole
-                    self._head_bytes += len(data)
-                    self._check_head()
-            if self._ended:
+                if body := response.feed(data):
+                    take(body, came_at)
+            if response.status and not self._begun:
+                self._begin()
+            if response.broken and not response.status:
+                self._end(self.parser.failure("malformed", f"no reply in HTTP: {response.broken}"))
+            elif response.broken:  # the head was sound, so a text with its finish reason may still count
+                self._finish(f"the framing is broken: {response.broken}")
+            elif response.ended:
+                if response.excess:
+                    self.connection.server.doubt(response.excess)
                 self._finish("")
         except RequestFailed as failure:
             self._end(failure)
-        except httptools.HttpParserCallbackError as wrapped:  # a method `on_…` has raised
-            self._end_broken(wrapped.__context__ or wrapped)
-        except httptools.HttpParserUpgrade:
-            self._end(self._refusal())
-        except httptools.HttpParserError as error:
-            self._end_broken(error)
         except Exception as error:  # noqa: BLE001 - a bug must end its request, never the event loop
             self._end(error)
 
-    def _end_broken(self, error: BaseException) -> None:
-        """End the request whose bytes break the rules of HTTP, or whose parsing has raised `error`."""
-        if self._ended:  # bytes behind the end of the reply
-            self.connection.server.doubt()
-            self._finish("")
-        elif isinstance(error, RequestFailed):
-            self._end(error)
-        elif self._status == 200:  # the head was sound, so a text with its finish reason may still count
-            self._finish(f"the framing is broken: {error}")
-        else:
-            self._end(self.parser.failure("malformed", f"no reply in HTTP: {error}"))
-
-    def on_message_begin(self) -> None:
-        """Note that a response begins. Raises `HttpParserError` if this request has its response already."""
-        if self._ended:
-            raise httptools.HttpParserError("a second response")
-        self._started = True
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, by its name in lower case. Raises `HttpParserError` for too many of them."""
-        self._head_bytes += len(name) + len(value) + 4
-        self._check_head()
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def _check_head(self) -> None:
-        """Raise `HttpParserError` if the head of the response is too long."""
-        if self._head_bytes > MAX_HEAD_BYTES or len(self._headers) >= MAX_HEADERS:
-            raise httptools.HttpParserError(f"more than {MAX_HEADERS} headers, or {MAX_HEAD_BYTES} bytes of them")
-
-    def on_headers_complete(self) -> None:
-        """Take the status: pass over interim replies (1xx), and read only a short body of an error."""
-        status = self._http.get_status_code()
-        if status < 200 and status != 101:
-            self._n_interim += 1
-            self._headers.clear()
-            if self._n_interim > MAX_INTERIM_HEADS:
-                raise httptools.HttpParserError(f"more than {MAX_INTERIM_HEADS} interim replies (status 1xx)")
-            return
-        self._status = status
-        if status != 200:
+    def _begin(self) -> None:
+        """Act on the head of the response. Raises `RequestFailed` for a compressed reply."""
+        self._begun = True
+        headers = self._response.headers
+        if self._response.status != 200:
             # The status has decided already; the body only explains, and must not take the deadline of a whole reply.
             self._error_body, self._error_due = bytearray(), time.monotonic() + ERROR_BODY_S
             self.look_at = 0.0
             return
-        encoding = self._headers.get("content-encoding", "identity").lower()
-        if encoding != "identity":
+        encoding = headers.get("content-encoding", "").lower()
+        if encoding in _COMPRESSIONS:
             raise self.parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
-        self.parser.request_id = self._headers.get("x-request-id")
-        self.lazy = self._chunked
+        self.parser.request_id = headers.get("x-request-id")
+        self.lazy = self._response.chunked
 
-    def on_body(self, body: bytes) -> None:
+    def _take_body(self, body: bytes, came_at: float) -> None:
         """Read a piece of the body, of an error or of a reply. Raises `RequestFailed` as soon as the request fails."""
+        if not self._begun:
+            self._begin()
         if self._error_body is not None:
             self._error_body += body
             if len(self._error_body) >= MAX_ERROR_BODY_BYTES:
                 raise self._refusal()
         else:
-            self.parser.feed(body, self._now)
-
-    def on_message_complete(self) -> None:
-        """Note the end of the response, unless it was an interim one."""
-        if self._http.get_status_code() >= 200:
-            # llhttp knows this only until it begins the next message.
-            self._ended, self._reusable = True, self._http.should_keep_alive()
-
-    @property
-    def _chunked(self) -> bool:
-        return "chunked" in self._headers.get("transfer-encoding", "")
+            self.parser.feed(body, came_at)
 
     # ---- progress
 
@@ -326,16 +270,16 @@ class Request:
             self.parse()
         if self.reply.done():
             return
-        if not self._status:
+        if not self._response.status:
             address = self.connection.server.address
             message = f"{address} closed the connection before replying {quoted(cause) if cause else ''}".strip()
-            self._end(RequestFailed("connect", message, unanswered=not self._started))
+            self._end(RequestFailed("connect", message, unanswered=not self._response.begun))
         elif self._error_body is not None:
             self._end(self._refusal())
-        elif self._chunked or "content-length" in self._headers:
-            self._finish(cause or "the connection closed inside the body")
+        elif self._response.until_closed:
+            self._finish(cause)
         else:
-            self._finish("")
+            self._finish(cause or "the connection closed inside the body")
 
     def _finish(self, cut: str) -> None:
         """End the request with the reply that has come. cut: why its body ended early; "" if it did not."""
@@ -353,13 +297,13 @@ class Request:
     def _refusal(self) -> RequestFailed:
         """The failure of a reply with an error status."""
         body = bytes(self._error_body or b"")[:MAX_ERROR_BODY_BYTES]
-        return failure_of_status(self._status, body, self._headers, self.parser.secrets)
+        return failure_of_status(self._response.status, body, self._response.headers, self.parser.secrets)
 
     def _end(self, outcome: Reply | Exception, keep: bool = False) -> None:
         """Give `outcome` to the caller. The connection is kept if both `keep` and HTTP allow another request."""
         connection = self.connection
         connection.request, connection.used = None, True
-        if keep and self._ended and self._reusable and not (connection.closed or connection.server.doubted):
+        if keep and self._response.reusable and not (connection.closed or connection.server.doubted):
             connection.server.idle.append(connection)
         else:
             connection.transport.close()
@@ -531,18 +475,14 @@ class _Tunnel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
-        self._head = b""
+        self._response = Response()
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Collect the head of the proxy's reply to CONNECT; once it is whole, its status is the answer.
-
-        The status stands in the first line, so a head that is too long is not awaited to its end.
-        """
-        self._head += data
-        if b"\r\n\r\n" in self._head or len(self._head) > MAX_HEAD_BYTES:
-            # "HTTP/1.1 200 …": the status stands behind the first 8 bytes.
-            self._settle(self._head[8:13].decode("latin-1").strip())
+        """Read the head of the proxy's reply to CONNECT; once it is whole, its status is the answer."""
+        self._response.feed(data)
+        if self._response.status or self._response.broken:
+            self._settle(self._response.broken or str(self._response.status))
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._settle("nothing")
@@ -556,7 +496,7 @@ class _Tunnel(asyncio.Protocol):
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]
         self.transport.write("\r\n".join([*lines, "", ""]).encode())
-        if (status := await self._answer) != "200":
+        if len(status := await self._answer) != 3 or status[0] != "2":
             self.transport.close()
             raise RequestFailed("refused", f"the proxy answered HTTP {quoted(status)}")
 

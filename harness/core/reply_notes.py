@@ -33,6 +33,9 @@ MIN_EVENTS_ABOVE_STATED = 16
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that came after a reply was complete."""
 
+NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
+"""The notes of replies whose finish reason did not end their text, so that one cut off behind it may lack a part."""
+
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED, FILTERED, UNKNOWN_END,
     ALL_REASONING, CUMULATIVE,

@@ -90,6 +90,10 @@ def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
         else:
             assert isinstance(outcome, Reply), end
             assert outcome.text == whole.text, end
+    # A server that states a finish reason beside each text: a cut reply may lack a part, a whole one does not.
+    early = [event(delta(content=word, finish="stop")) for word in "abc"]
+    assert reply(*early, DONE).text == "abc"
+    assert failure(*early[:2], cut="reset").kind == "cut"
 
 
 @pytest.mark.parametrize(

@@ -367,19 +367,38 @@ def test_each_answer_that_is_a_reply_is_read(make: Maker, name: str) -> None:
     assert (reply.text, reply.notes) == ("42", notes)
 
 
-TRANSCRIPT = b"".join(event_stream(delta("4∑"), delta("2", finish="stop")))
-FINISHED_AT = TRANSCRIPT.index(b'"stop"}]}') + len(b'"stop"}]}')
+EVENTS = delta("4∑") + delta("2", finish="stop") + DONE
+TRANSCRIPTS = {
+    "chunked": b"".join(event_stream(delta("4∑"), delta("2", finish="stop"))),
+    "of a length": http(200, EVENTS, content_type="text/event-stream"),
+    "until the end": UNTIL_CLOSED + EVENTS,
+}
+WITHOUT_END = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+"""Of a server that ends its connections without a `close_notify`, so that nothing tells their end from a cut."""
+trustme.CA().issue_cert("127.0.0.1").configure_cert(WITHOUT_END)
 
 
-@pytest.mark.parametrize("act", [CLOSE, RESET])
-def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(make: Maker, act: Step) -> None:
+@pytest.mark.parametrize(("framing", "act", "tls"), [
+    ("chunked", CLOSE, None), ("chunked", RESET, None), ("of a length", CLOSE, None), ("until the end", CLOSE, None),
+    ("until the end", RESET, None), ("until the end", CLOSE, WITHOUT_END), ("of a length", CLOSE, WITHOUT_END),
+])  # fmt: skip
+def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(
+    make: Maker, framing: str, act: Step, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a reply says is whole once its finish reason has come, whatever tells the end of its body."""
+    if tls is not None:
+        monkeypatch.setattr(HttpTransport, "_context", lambda _: ssl._create_unverified_context())
+        tls = None if make is MAKERS["openai"] else tls  # which takes no such context
+    transcript = TRANSCRIPTS[framing]
+    finished_at = transcript.index(b'"stop"}]}') + len(b'"stop"}]}')
+
     def answer(request: Request) -> Iterable[Step]:
-        yield TRANSCRIPT[: request.json["messages"]]
+        yield transcript[: request.json["messages"]]
         # A reset throws away what the client has not read yet.
         yield Pause(0.02 if act is RESET else 0)
         yield act
 
-    cuts = share_of(range(0, len(TRANSCRIPT) - 1, 1 if act is CLOSE else 7))
+    cuts = share_of(range(0, len(transcript) - 1, 1 if act is CLOSE and tls is None else 7))
 
     async def main(url: str) -> list[Outcome]:
         async with opened(make) as transport:
@@ -390,10 +409,10 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(make: 
                 for outcome in await asyncio.gather(*(outcome_of(transport, url, body=b) for b in bodies[i : i + 50]))
             ]
 
-    with FakeServer(answer) as server:
+    with FakeServer(answer, tls=tls) as server:
         outcomes = run(make, main(server.base_url))
     for at, outcome in zip(cuts, outcomes, strict=True):
-        if at >= FINISHED_AT:
+        if at >= finished_at:
             assert replied(outcome).text == "4∑2", at
         else:
             failure = failed(outcome)

@@ -43,7 +43,7 @@ from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core import codec
 from harness.core.finish_words import ending
 from harness.core.inert import quoted
-from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, UNKNOWN_END
+from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -146,20 +146,24 @@ class ReplyParser:
 
         Raises `RequestFailed` as soon as it is certain that the reply fails.
         """
+        size = len(data)
+        # The way of nearly every token: a piece that is one event on one line.
+        if (
+            self._state == "events" and not (self._partial or self._has_data or self._event_name)
+            and data[:7] == b"data: {" and data.find(b"\n") == size - 2 and data[-1] == 10 and b"\r" not in data
+            and size <= MAX_EVENT_BYTES and self._bytes + size <= self._max_bytes
+        ):  # fmt: skip
+            self._bytes += size
+            if arrived > self._arrived:
+                self._arrived = arrived
+            self._dispatch_object(data[6:-2])
+            return
         if self._is_over():
             self._after_done(data)
             return
         self._arrived = max(arrived, self._arrived)
-        self._bytes += len(data)
+        self._bytes += size
         over = self._bytes - self._max_bytes
-        # The way of nearly every token: a piece that is one event on one line.
-        if (
-            self._state == "events" and not (self._partial or self._has_data or self._event_name)
-            and data[:7] == b"data: {" and data[-2:] == b"\n\n" and data.count(b"\n") == 2 and b"\r" not in data
-            and over <= 0 and len(data) <= MAX_EVENT_BYTES
-        ):  # fmt: skip
-            self._dispatch(data[6:-2])
-            return
         if over > 0:
             # Bytes beyond the limit are not read, so the outcome is the same however they were split.
             data = data[: max(0, len(data) - over)]
@@ -204,6 +208,10 @@ class ReplyParser:
         if completion.finish_reason is None:
             raise self._fail(*self._why_unfinished(cut))
         if cut:
+            if not NO_END.isdisjoint(completion.notes):
+                raise self._fail(
+                    "cut", f"the reply broke off after a finish reason that was not its end ({quoted(cut)})"
+                )
             completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
         if self._state == "events":
             completion.notes.append("no [DONE]")
@@ -282,12 +290,12 @@ class ReplyParser:
         between_events = not self._has_data and not self._event_name
         for number, part in enumerate(parts):
             if between_events and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
-                self._dispatch(part[6:])
-            else:
-                for line in part.split(b"\n"):
-                    self._take_line(line)
-                self._take_line(b"")
-                between_events = True
+                self._dispatch_object(part[6:])
+                continue
+            for line in part.split(b"\n"):
+                self._take_line(line)
+            self._take_line(b"")
+            between_events = True
             if self._state == "done":
                 self._after_done(b"".join([*parts[number + 1 :], last]))
                 return
@@ -349,17 +357,25 @@ class ReplyParser:
         # The length first, so that long events are not copied by `strip`.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
-            return
+        elif self._event_name:
+            self._events += 1
+            self._dispatch_odd(data)
+        else:
+            self._dispatch_object(data)
+
+    def _dispatch_object(self, data: bytes) -> None:
+        """Read the data of one event that has no name and is not `[DONE]`."""
         self._events += 1
-        if not self._event_name:
-            try:
-                self._completion.add(decode_event(data), self._arrived)
-                return
-            except BadEvent as bad:
-                raise self._unbelievable(bad) from None
-            # Deeply nested JSON makes msgspec raise RecursionError.
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                pass
+        try:
+            self._completion.add(decode_event(data), self._arrived)
+        except BadEvent as bad:
+            raise self._unbelievable(bad) from None
+        # Deeply nested JSON makes msgspec raise RecursionError.
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._dispatch_odd(data)
+
+    def _dispatch_odd(self, data: bytes) -> None:
+        """Read the data of an event that has a name, or another form than nearly all have."""
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
