@@ -26,11 +26,10 @@ from harness.runs import Manifest, RunFolder, setting_names
 from harness.runs.recorded_settings import settings_by_path
 from harness.testing import FakeServer
 from tests.generation.small_runs import changed, question_set, run, run_settings, well
+from tests.presets.every_field import every_field
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
-FITTING: dict[Any, Any] = {float: 0.5, int: 99, tuple[str, ...]: ("a",)}
-"""A value by the type of a sampling field."""
-EVERY_SAMPLING = Sampling(**{name: FITTING[one.type] for name, one in sampling_fields().items()})
+EVERY_SAMPLING = Sampling(**every_field())
 ONE_FIELD = {"chat_template_kwargs", "extra_body", "endpoints", "sampling_from", "prices", "deadlines"}
 """Fields whose inner names are a user's, or stand for one thing."""
 BY_ITS_OWN_RULES = {"provenance"}

@@ -34,8 +34,8 @@ def load(name: str) -> Steps:
     return steps
 
 
-def write(name: str, steps: Steps) -> bool:
-    """Write a scene's file; whether it changed."""
+def text_of(steps: Steps) -> str:
+    """The text of a scene's file."""
     first: dict[tuple[str, str], str] = {}
     folded: Steps = {}
     for key, step in steps.items():
@@ -45,11 +45,7 @@ def write(name: str, steps: Steps) -> bool:
             earlier = first.setdefault((field, text), key)
             long = len(text) > max(MIN_CHARACTERS_TO_FOLD, len(earlier) + 20)
             folded[key][field] = AS_IN + earlier if long and earlier != key else value
-    text = laid_out(folded) + "\n"
-    if path(name).exists() and path(name).read_text("utf-8") == text:
-        return False
-    path(name).write_text(text, "utf-8")
-    return True
+    return laid_out(folded) + "\n"
 
 
 def laid_out(value: Any, depth: int = 0) -> str:

@@ -39,9 +39,10 @@ def _differences(path: str, pinned: Any, now: Any) -> Iterator[str]:
 
 
 def with_pinned(pinned: Any, now: Any) -> Any:
-    """`now`, with the pinned value in each place where both mean the same, so that the written file shows changes."""
+    """`now`, with the pinned value and order wherever both mean the same, so that a file shows changes alone."""
     if isinstance(pinned, Mapping) and isinstance(now, Mapping):
-        return {key: with_pinned(pinned.get(key, ABSENT), value) for key, value in now.items()}
+        order = (*(key for key in pinned if key in now), *(key for key in now if key not in pinned))
+        return {key: with_pinned(pinned.get(key, ABSENT), now[key]) for key in order}
     if isinstance(pinned, list | tuple) and isinstance(now, list | tuple):
         return [with_pinned(*pair) for pair in zip_longest(pinned[: len(now)], now, fillvalue=ABSENT)]
     return pinned if _same(pinned, now) else now

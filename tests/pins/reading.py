@@ -1,6 +1,7 @@
-"""What is pinned of a result: the only place that knows how the product spells its records and files.
+"""What is pinned of a result: every field of every record but those named here, so that a new one fails its pin.
 
-Where the product spells one otherwise, a line here changes, and no data.
+A field that is empty in all records of a kind is pinned by its name, among the names of all their fields. Where the
+product spells a record or a file otherwise, a line here changes, and no data.
 """
 
 from __future__ import annotations
@@ -23,130 +24,82 @@ def plain(value: Any) -> Any:
     )
 
 
-def pick(record: Mapping[str, Any], names: str) -> dict[str, Any]:
-    """The named fields (`speed.lag`: of a record within) under their last names; what is empty is left out."""
-    picked = {}
-    for name in names.split():
-        value: Any = record
-        for part in name.split("."):
-            value = value[part]
-        if value not in (None, [], {}, ""):
-            picked[name.rpartition(".")[2]] = value
-    return picked
+VOLATILE = "run|schema|warnings|seconds|timing|speed|workload|request_id|crc|graders|(least|most)_s"
+"""Fields that hold times, places and versions, or what the keys of notes hold (warnings)."""
+
+
+def each(name: str, rows: Mapping[str, Any], left_out: str = VOLATILE) -> dict[str, Any]:
+    """Records by their keys, and the names of their fields. left_out: names that are not pinned, at any depth."""
+    records = {key: plain(row) for key, row in rows.items()}
+    bare_records = {key: full(bare(row, f"^({left_out})$")) for key, row in records.items()}
+    return {name: bare_records} | fields(name, records.values())
+
+
+def fields(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The names of the fields of records."""
+    return {f"fields of {name}": " ".join(sorted({field for row in rows for field in row}))}
+
+
+def full(value: Any) -> Any:
+    """The value without what is empty, at any depth."""
+    if isinstance(value, dict):
+        pairs = ((key, full(item)) for key, item in value.items())
+        return {key: item for key, item in pairs if item not in (None, [], {}, "")}
+    return [full(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def bare(value: Any, unwanted: str) -> Any:
     """The value without the keys that match, at any depth."""
     if isinstance(value, dict):
         return {key: bare(item, unwanted) for key, item in value.items() if not re.search(unwanted, key)}
-    return [bare(item, unwanted) for item in value] if isinstance(value, list) else value
+    return [bare(item, unwanted) for item in value] if isinstance(value, list | tuple) else value
 
 
 # ---- scores and decisions
 
-SCORE = """accuracy sampling_interval question_interval sampling_error question_error n_questions n_samples n_missing
-    n_truncated n_undecided n_correct n_no_answer partial rounds samples_per_question n_clusters pass_at
-    pass_at_intervals pass_hat pass_hat_intervals maj_at maj_at_intervals accuracy_finished accuracy_finished_intervals
-    mean_completion_tokens undecided_bounds tokens breakdowns n_overridden accuracy_overridden judge_errors audited"""
-
 
 def scores(rows: Any) -> dict[str, Any]:
-    """Scores by benchmark; budgets by the number of their tokens."""
-    found = {}
-    for row in map(plain, rows):
-        row |= named("accuracy", row["accuracy"])
-        for name in ("accuracy_finished", "accuracy_overridden"):
-            row |= named(name, row[name], f"{name}_intervals")
-        for name in ("pass_at", "pass_hat", "maj_at"):
-            each = {k: named("value", one, "intervals") for k, one in row[name].items()}
-            row |= {name: {k: one["value"] for k, one in each.items()}}
-            row |= {f"{name}_intervals": {k: one["intervals"] for k, one in each.items()}}
-        row["tokens"] = {
-            of: counts and counts | named("mean", counts["mean"], "mean_intervals")
-            for of, counts in (row["tokens"] or {}).items()
-        }
-        if row["audited"]:
-            row["audited"] |= named("accuracy", row["audited"]["accuracy"], "intervals")
-        row["breakdowns"] = {
-            field: {value: group | named("accuracy", group["accuracy"]) for value, group in groups.items()}
-            for field, groups in row["breakdowns"].items()
-        }
-        budgets = {
-            tokens: pick(named("accuracy", one["accuracy"]) | {"cut": one["cut"]}, "accuracy sampling_interval cut")
-            for tokens, one in row["budgets"].items()
-        }
-        found[row["benchmark"]] = pick(row, SCORE) | {"budgets": budgets}
-    return {"scores": found}
-
-
-def named(name: str, estimate: Mapping[str, Any] | None, intervals: str = "") -> dict[str, Any]:
-    """An estimate's value under a name, beside its intervals, or with a record of these under another name."""
-    if estimate is None:
-        return {name: None, **({intervals: None} if intervals else {})}
-    both = {f"{of}_interval": estimate[of] for of in ("sampling", "question")}
-    return {name: estimate["value"], **({intervals: both} if intervals else both)}
-
-
-DECISION = """verdict kind_verdict paired.first_accuracy paired.second_accuracy difference
-    sampling_interval p_sampling question_interval p_question detectable paired.n_questions
-    paired.n_missing paired.better paired.worse"""
+    """Scores by benchmark."""
+    return each("scores", {row["benchmark"]: row for row in map(plain, rows)})
 
 
 def decisions(rows: Any) -> dict[str, Any]:
     """How each run stands beside the first, by run and benchmark."""
     told = [row.get("decision", row) for row in plain(rows)]
-    for row in told:
-        row |= named("difference", row["paired"]["difference"])
-    return {"decisions": {f"{row['run']}: {row['paired']['benchmark']}": pick(row, DECISION) for row in told}}
+    left_out = VOLATILE.replace("run|", "", 1)
+    return each("decisions", {f"{row['run']}: {row['paired']['benchmark']}": row for row in told}, left_out)
 
 
 def checks(rows: Any) -> dict[str, Any]:
     """How a run stands beside what is published."""
-    of_score = "published.model published.value ours difference error p detectable verdict"
-    told = {
-        row["benchmark"]: {"standing": row["standing"], "beside": [pick(c, of_score) for c in row["comparisons"]]}
-        for row in plain(rows)
-    }
-    return {"checks": told}
+    return each("checks", {row["benchmark"]: row for row in plain(rows)})
 
 
 def needed(rows: Any) -> dict[str, Any]:
     """The samples that a difference takes, with their tokens and price."""
-    fields = """n_questions accuracy deviation samples smallest_difference"""
-    forecast = "n_samples tokens tokens_error prompt_tokens usd"
-    return {"plan": [pick(row, fields) | {"takes": pick(row["forecast"] or {}, forecast)} if row["forecast"]
-                     else pick(row, fields) for row in plain(rows)]}  # fmt: skip
+    return each("plan", {row["benchmark"]: row for row in plain(rows)})
 
 
 def raced(value: Any) -> dict[str, Any]:
     """How each candidate stands."""
-    fields = "rounds difference interval verdict called withheld"
-    return {"race": {name: pick(one, fields) for name, one in value.items()}}
+    return each("race", value)
+
+
+def cards(rows: Any) -> dict[str, Any]:
+    """The size of each card, and what it has besides."""
+    return each("cards", {row["benchmark"]: row for row in rows}, "(?!questions|samples).*")
 
 
 def swept(value: Any) -> dict[str, Any]:
     """A sweep's cells and the means of its suite."""
-    fields = """accuracy sampling_low sampling_high question_low question_high pass_at_k mean_tokens questions samples
-        difference p"""
-    return {"cells": {one["cell"]: pick(one, fields) for one in value["cells"]}, "means": value["means"]}
-
-
-REPORTED = f"({'|'.join(SCORE.split())}|(sampling|question)_(low|high)|(pass@|pass\\^|maj@).*)$"
+    return each("cells", {row["cell"]: row for row in value["cells"]}) | {"means": value["means"]}
 
 
 def reported(folder: Path) -> dict[str, Any]:
-    """The numbers in the rows of a report's CSV, by model and benchmark."""
-    rows = rows_of_csv(folder / "report.csv")
-    names = {re.sub("^accuracy_(?=(sampling|question)_(low|high))", "", name): name for name in rows[0]}
-    names = {short: name for short, name in names.items() if re.match(REPORTED, short) and "at_most" not in short}
-    return {
-        "report": {
-            f"{row['model']}: {row['benchmark']}": {
-                short: row[name] for short, name in names.items() if row[name] != ""
-            }
-            for row in rows
-        }
-    }
+    """The numbers in the rows of a report's CSV, by model and benchmark, and the headings of its tables."""
+    rows = {f"{row['model']}: {row['benchmark']}": row for row in rows_of_csv(folder / "report.csv")}
+    tables = re.findall(r"^\| (.*) \|\n\| -", (folder / "report.md").read_text("utf-8"), re.MULTILINE)
+    return each("report", rows, f"({VOLATILE}).*") | {"tables": tables}
 
 
 def rows_of_csv(path: Path) -> list[dict[str, Any]]:
@@ -171,8 +124,7 @@ def ran(value: Any) -> dict[str, Any]:
     """How a session ended, where it was told."""
     if not isinstance(value, dict):
         return {}
-    picked = pick(value, "complete samples.expected samples.done samples.owed new_tokens stopped")
-    return {"run": picked, "causes": value["causes"]}
+    return each("end", {"run": value}, f"{VOLATILE}|exit_code")
 
 
 def rows_of(run: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -185,26 +137,21 @@ def rows_of(run: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def samples(run: Path) -> dict[str, Any]:
-    """A run's samples by question and number. tokens: of the prompt, of the reply, of its reasoning."""
-    counts = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
-    told = {
-        key: pick(row, "text reasoning finish_reason") | {"tokens": [(row["usage"] or {}).get(n) for n in counts]}
-        for key, row in rows_of(run, "samples")
-    }
-    return {"samples": told}
+    """A run's samples by question and number."""
+    of_requests = "endpoint|server_model|seed|prompt_digest"
+    left_out = f"{VOLATILE}|benchmark|question_id|sample_index|{of_requests}"
+    return each("samples", dict(rows_of(run, "samples")), left_out)
 
 
 def questions(run: Path) -> dict[str, Any]:
     """A run's questions: what is right, and how it is compared."""
-    return {"questions": {key: pick(row, "references kind choices metadata") for key, row in rows_of(run, "questions")}}
+    return each("questions", dict(rows_of(run, "questions")), f"{VOLATILE}|benchmark|question_id|.*_digest")
 
 
 def settings(run: Path) -> dict[str, Any]:
     """What a run may not be continued with otherwise, by benchmark."""
     manifest = json.loads((run / "manifest.json").read_text("utf-8"))["benchmarks"]
-    fields = """identity.model identity.api identity.sampling identity.fitted_max_tokens identity.seed identity.prompt
-        identity.system_prompt identity.chat_template_kwargs identity.extra_body plan.samples"""
-    return {"settings": {name: pick(one, fields) for name, one in manifest.items()}}
+    return each("settings", {name: one["identity"] | one["plan"] for name, one in manifest.items()})
 
 
 def verdicts(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
@@ -218,20 +165,13 @@ def verdicts(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
 
 def graded(run: Path) -> dict[str, Any]:
     """The verdicts of a run folder."""
-    return verdicts(rows_of(run, "grades"))
+    rows = list(rows_of(run, "grades"))
+    return verdicts(rows) | fields("grades", (row for _, row in rows))
 
 
 def progress(rows: Any) -> dict[str, Any]:
     """What a status says of runs."""
-    told = [
-        {"state": row["state"], "benchmarks": row["files"]["benchmarks"]}
-        | {
-            name: pick(one | {"accuracy": one["accuracy"]["value"]}, "accuracy n_samples n_undecided")
-            for name, one in (row["scores"] or {}).items()
-        }
-        for row in rows
-    ]
-    return {"status": told}
+    return each("status", {str(n): row for n, row in enumerate(rows)})
 
 
 # ---- what is text only
@@ -255,4 +195,5 @@ def first_words(table: str) -> list[str]:
 
 def outcomes(report: Any) -> dict[str, Any]:
     """The word that each check of a probe came to."""
-    return {"checks": {one["check"]: one["outcome"] for one in report["findings"]}}
+    findings = report["findings"]
+    return {"checks": {one["check"]: one["outcome"] for one in findings}} | fields("findings", findings)

@@ -20,9 +20,8 @@ from typing import Any
 from harness.testing import Answer, FakeServer, Request
 from tests.system import command
 
-OWN_VARIABLES = ("OPENAI_", "HARNESS_", "HF_", "SSL_", "NO_COLOR", "COLUMNS", "LINES", "TZ", "LANG", "LC_")
-"""Beginnings of the environment's names that a scene does not inherit; keys and proxies are left out by their ends."""
-OWN_ENDS = ("_API_KEY", "_proxy", "_PROXY")
+INHERITED = ("PATH", "TMPDIR", "LD_", "PYTHON", "PYTEST_", "COVERAGE_")
+"""Beginnings of the environment's names that a scene inherits: what a process needs to start, and no user's setting."""
 COMMON_HEADERS = ("accept", "connection", "content-length", "content-type", "host", "user-agent", "x-stainless-")
 """Beginnings of the names of headers that no server decides by."""
 UNKNOWN = "?"
@@ -214,13 +213,13 @@ def note_key(sentence: str) -> str:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """In a folder, without settings of whoever runs the scene."""
+    """In a folder, with a home of its own, and without settings of whoever runs the scene."""
     before, environment = Path.cwd(), dict(os.environ)
-    for name in environment:
-        if name.startswith(OWN_VARIABLES) or name.endswith(OWN_ENDS):
-            del os.environ[name]
-    own = {"HARNESS_STATE": str(folder / "state"), "HARNESS_CACHE": str(folder / "cache")}
-    os.environ |= own | {"COLUMNS": "1000", "TZ": "UTC", "NO_COLOR": "1"}
+    own = {"HARNESS_STATE": "state", "HARNESS_CACHE": "cache", "HOME": "home"}
+    os.environ.clear()
+    os.environ |= {name: value for name, value in environment.items() if name.startswith(INHERITED)}
+    os.environ |= {name: str(folder / place) for name, place in own.items()}
+    os.environ |= {"COLUMNS": "1000", "TZ": "UTC", "NO_COLOR": "1"}
     os.chdir(folder)
     try:
         yield

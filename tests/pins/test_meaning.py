@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.pins import data, reading
 from tests.pins.meaning import MAX_LINES, differences, with_pinned
 
 NAN = float("nan")
@@ -54,3 +56,19 @@ def test_what_is_written_anew_keeps_each_value_that_means_the_same() -> None:
     pinned = {"a": [0.1, 0.5], "b": {"c": 0.1 + 0.2}, "gone": 1, "d": {"e": 1}}
     now = {"a": [0.1 + 1e-12, 0.6, 7], "b": {"c": 0.3}, "new": [], "d": None}
     assert with_pinned(pinned, now) == {"a": [0.1, 0.6, 7], "b": {"c": 0.1 + 0.2}, "new": [], "d": None}
+
+
+def test_a_clean_tree_has_nothing_to_write() -> None:
+    """A file is written only where a scene means something else, and then in the order and layout that it has."""
+    for path in data.FOLDER.glob("*.json"):
+        pinned = data.load(path.stem)
+        turned = {key: dict(reversed(step.items())) for key, step in reversed(pinned.items())}
+        assert data.text_of(with_pinned(pinned, turned)) == path.read_text("utf-8"), path.name
+
+
+@pytest.mark.parametrize("new", [5, None, {}])
+@pytest.mark.parametrize("read", [reading.scores, reading.needed, reading.cards, reading.checks])
+def test_a_field_that_nobody_knows_fails_a_pin(read: Callable[[Any], Any], new: Any) -> None:
+    row = {"benchmark": "sums", "accuracy": {"value": 0.5}, "rounds": 3}
+    assert differences(read([row]), read([row | {"a_new_field": new}])) != []
+    assert differences(read([row]), read([row])) == []

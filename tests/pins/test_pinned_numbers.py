@@ -13,6 +13,7 @@ import yaml
 
 import harness
 from tests.pins.held import TO_WRITE, hold, read
+from tests.pins.reading import plain
 from tests.pins.stage import alone
 
 HERE = Path(__file__).parent / "numbers"
@@ -23,30 +24,16 @@ JUDGE = "http://127.0.0.1:8000/v1"
 
 Numbers = dict[str, Any]
 
-COUNTS = (
-    "n_questions n_samples n_missing n_truncated n_undecided n_correct n_no_answer n_unextracted n_imputed n_clusters"
-    " rounds samples_per_question partial n_tokens_known n_overridden mean_completion_tokens sampling_error"
-    " sampling_error_bound question_error bounds.low bounds.high near_misses"
-    " copies.n_equal copies.n_excess copies.independent anomalies.by_sign"
-    " judge_errors.n_judged judge_errors.n_both judge_errors.n_differing"
-    " audited.n_population audited.n_audited audited.n_differing"
-    " speed.first_token_p50 speed.tokens_per_s workload.busy_s workload.requests workload.prompt_tokens"
-    " workload.completion_tokens"
-)
-COMPARED = (
-    "verdict kind_verdict p_sampling p_question detectable n_owed"
-    " paired.n_questions paired.n_missing paired.first_accuracy paired.second_accuracy"
-    " difference=paired.difference.value sampling_interval=paired.difference.sampling"
-    " question_interval=paired.difference.question at_most=paired.difference.at_most paired.better paired.worse"
-    " paired.unpaired mean.verdict mean.p_sampling mean.detectable"
-    " mean.compared.difference=mean.compared.difference.value"
-    " mean.compared.sampling_interval=mean.compared.difference.sampling margin.verdict margin.p"
-)
-PUBLISHED = "published.value ours difference error p detectable verdict differing"
-PLANNED = (
-    "n_questions accuracy deviation samples basis given_samples smallest_difference"
-    " forecast.n_samples forecast.tokens forecast.prompt_tokens"
-)
+LEFT_OUT = {
+    *("schema", "run", "baseline", "sides", "benchmark", "warnings", "graders", "judging", "verifier_errors"),
+    *("published", "reason", "started", "ended", "least_s", "most_s"),
+}
+"""Fields, at any depth, that hold names, versions, times or sentences. All others are pinned."""
+ESTIMATES = {"accuracy", "accuracy_finished", "accuracy_overridden", "accuracy_from_reasoning"}
+TABLES = {
+    *("pass_at", "pass_hat", "maj_at", "budgets", "breakdowns", "tokens", "endpoints", "measures", "audited", "twins")
+}
+"""Fields of a score that `numbers_of` shortens."""
 
 
 def numbers_of(score: Mapping[str, Any]) -> Numbers:
@@ -55,8 +42,8 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
     An accuracy stands as [value, both ends for the same questions, both ends for new questions], and "at most" where
     the first interval is the widest possible.
     """
-    numbers = picked(score, COUNTS) | {"n_warnings": len(score["warnings"])}
-    for name in ("accuracy", "accuracy_finished", "accuracy_overridden"):
+    numbers = flat(score, LEFT_OUT | ESTIMATES | TABLES) | {"n_warnings": len(score["warnings"])}
+    for name in sorted(ESTIMATES):
         numbers[name] = estimate(score[name])[: 5 if name == "accuracy" else 6]
     for name, sign in (("pass_at", "pass@"), ("pass_hat", "pass^"), ("maj_at", "maj@")):
         for k in [k for k in score[name] if k in ("2", [*score[name]][-1]) and k != "1"]:
@@ -89,16 +76,14 @@ def estimate(stored: Mapping[str, Any] | None) -> list[Any]:
     return [stored["value"], *ends, *(["at most"] if stored["at_most"] else [])]
 
 
-def picked(record: Any, paths: str) -> Numbers:
-    """Name → value, of those that the record has; `p=paired.p` is named p, a field of a field."""
+def flat(record: Any, left_out: Collection[str] = LEFT_OUT) -> Numbers:
+    """Name → value of each field that is not empty; `paired.p` is a field of a field."""
     numbers = {}
-    for named in paths.split():
-        path, _, place = named.partition("=")
-        value = record
-        for name in (place or path).split("."):
-            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-        if value is not None and value != {}:
-            numbers[path.removeprefix("paired.")] = sorted(value) if path == "differing" else value
+    for name, value in plain(record).items():
+        if name in left_out or value is None or value in ({}, [], ()):
+            continue
+        inner = flat(value, left_out) if isinstance(value, dict) else {"": value}
+        numbers |= {f"{name}.{below}".rstrip("."): one for below, one in inner.items()}
     return numbers
 
 
@@ -117,7 +102,7 @@ def scored(run: Path, **options: Any) -> Numbers:
 def compared(*runs: Path, **options: Any) -> list[Numbers]:
     """The numbers of each comparison with the first run."""
     return [
-        {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"} | picked(pair.decision, COMPARED)
+        {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"} | flat(pair.decision)
         | {"n_settings": len(pair.settings), "n_warnings": len(pair.decision.warnings)}
         for pair in harness.compare(runs, **options)
     ]  # fmt: skip
@@ -129,7 +114,7 @@ def verified(run: Path) -> list[Numbers]:
         {
             "of": one.benchmark,
             "verdict": one.standing,
-            "scores": [picked(score, PUBLISHED) for score in one.comparisons],
+            "scores": [{"published": score.published.value} | flat(score) for score in one.comparisons],
         }
         for one in harness.verify(run, published=run.with_name(f"{run.name}.yaml"))
     ]
@@ -137,7 +122,7 @@ def verified(run: Path) -> list[Numbers]:
 
 def planned(run: Path, detect: float | None = 5, **options: Any) -> list[Numbers]:
     """What a comparison with a run needs."""
-    return [picked(needed, PLANNED) for needed in harness.plan(run, detect, **options)]
+    return [flat(needed) for needed in harness.plan(run, detect, **options)]
 
 
 def families() -> list[str]:
@@ -154,10 +139,11 @@ def family(line: str) -> str:
 def opened(folder: Path, wanted: Collection[str]) -> None:
     """Unpack the runs of some families into a folder; the published scores of a run's model stand beside the run."""
     with tarfile.open(ARCHIVE) as packed:
+        packed.extraction_filter = lambda member, _: member  # the archive is ours; `filter=` is younger than 3.11.2
         for member in packed:
             family = member.name[:2]
             if not family.isdigit() or family in wanted:
-                packed.extract(member, folder, filter="data")
+                packed.extract(member, folder)
     published = yaml.load((folder / "published.yaml").read_text("utf-8"), yaml.CSafeLoader)  # noqa: TID251 - the safe loader in C
     for family in wanted:
         scores = [score for score in published["scores"] if score["model"] == f"{family}w"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -40,8 +41,9 @@ def process(line: str) -> dict[str, Any]:
     while words and (variable := VARIABLE.fullmatch(words[0])):
         environment[variable[1]] = variable[2]
         words.pop(0)
-    # Of a file of the checkout, or of the interpreter that runs it, its name.
+    # Of a file of the checkout, or of the interpreter that runs it, its name; the home is `~`.
     words = [Path(word).name if word.startswith((sys.prefix, str(CHECKOUT))) else word for word in words]
+    words = [word.replace(os.environ["HOME"], "~") for word in words]
     return {"argv": words, "environment": environment} if environment else {"argv": words}
 
 

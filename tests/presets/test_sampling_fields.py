@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Literal, get_type_hints
 
 import pytest
 
@@ -24,9 +24,9 @@ from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, Sampling, 
 from harness.reports.settings import by_weight
 from harness.verbs.sweep.schema import json_schema
 from server_launchers.engines import table as engines
+from tests.presets.every_field import every_field, value_of
 
-VALUES: dict[Any, Any] = {float: 0.5, int: 99, tuple[str, ...]: ("a",)}
-FIELDS = {name: VALUES[one.type] for name, one in sampling_fields().items()}
+FIELDS = every_field()
 
 CARD = {
     "name": "own", "title": "Own", "prompt": "boxed", "source": {"kind": "file", "path": "set.jsonl"},
@@ -53,6 +53,12 @@ def test_a_field_is_everywhere(name: str) -> None:
     if name != "max_tokens":  # which stands for itself in a request
         template = RequestTemplate(model="m", sampling=Sampling(**{name: value}).sent())
         assert json.loads(json.dumps(template.spelling.fields("m", template.sampling)))[name] == written
+
+
+def test_a_field_of_a_new_type_is_given_its_value_in_one_place() -> None:
+    assert value_of("effort", Literal["low", "high"]) == "low"
+    with pytest.raises(pytest.fail.Exception, match=r"sampling field bias is a .*every_field\.py a value of it"):
+        value_of("bias", dict[str, int])
 
 
 def test_a_card_and_a_run_are_held_to_the_same_bounds() -> None:

@@ -41,7 +41,7 @@ Without this bound a server could go on for ever within the timeouts, by sending
 """
 
 
-_NO_TLS = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
+_NO_TLS = ("WRONG_VERSION_NUMBER", "EOF", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 """OpenSSL's words for an answer that is not a TLS handshake: the server speaks plain http, or closed the connection."""
 
 

@@ -60,7 +60,7 @@ def rows_of(path: Path) -> list[Any]:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in sorted(archive.namelist()) if name.startswith("samples/")]
             samples = [json.loads(archive.read(name)) for name in names]
-        return [reading.pick(one, "epoch input target output.choices scores") for one in samples]
+        return [one | {"output": {"choices": one["output"]["choices"]}} for one in samples]
     if path.suffix == ".csv":
         return reading.rows_of_csv(path)
     text = path.read_text("utf-8")

@@ -6,10 +6,10 @@ import json
 import os
 from typing import Any
 
-from harness.presets.sampling import sampling_fields
 from tests.pins import reading
 from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, write_sums
+from tests.presets.every_field import every_field
 
 SUMS = ["--data", "sums.jsonl", "--id-key", "id"]
 OF_SUMS: dict[str, Any] = {"data": "sums.jsonl", "id_key": "id"}
@@ -53,8 +53,7 @@ def every_sampling_value(stage: Stage) -> None:
         "system_prompt": "Answer briefly.", "drop": "top_k", "stop": ["END", "STOP"], "filter": ["level=1"],
         "extra_body": {"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": True}},
     }  # fmt: skip
-    assert values.keys() >= sampling_fields().keys(), "each sampling option has a value here"
-    both_doors(stage, **values)
+    both_doors(stage, **(values | every_field() | values))
 
 
 def sglang(stage: Stage) -> None:

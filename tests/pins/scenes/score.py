@@ -160,7 +160,7 @@ def audited(stage: Stage) -> None:
     stage.command("audit", "first")
     stage.command("audit", "first", "--samples", "6", "--out", "todo.jsonl")
     rows = [json.loads(line) for line in (stage.folder / "todo.jsonl").read_text("utf-8").splitlines()]
-    stage.keep(drawn=[reading.pick(row, "question_id sample_index") for row in rows])
+    stage.keep(drawn=[[row["question_id"], row["sample_index"]] for row in rows], **reading.fields("sheet", rows))
     write_lines(stage.folder / "said.jsonl", [{**row, "verdict": "correct"} for row in rows])
     stage.python("audit", "first", samples=3)
     stage.command("audit", "first", "--samples", "6", "--verdicts", "said.jsonl", "--who", "Ann")

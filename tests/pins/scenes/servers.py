@@ -81,10 +81,7 @@ def probe_without_usage(stage: Stage) -> None:
 
 def lists(stage: Stage) -> None:
     """The cards, what is said of one, the models, the plug-ins, and the commands that print JSON."""
-    names = "benchmark questions samples"
-    stage.command(
-        "benchmarks", "list", "--json", read=lambda rows: {"cards": [reading.pick(row, names) for row in rows]}
-    )
+    stage.command("benchmarks", "list", "--json", read=reading.cards)
     for words in (["show", "demo"], ["show", "demmo"], ["fetch", "demo"], ["schema"]):
         stage.command("benchmarks", *words)
     stage.command("serve", "--models", read=lambda text: {"models": reading.first_words(text)})
