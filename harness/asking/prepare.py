@@ -20,6 +20,7 @@ import msgspec
 from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.batching import by_batch
+from harness.asking.edited_data import resumed
 from harness.asking.options.run import RunOptions, recorded_options
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
@@ -215,7 +216,7 @@ def refuse_other_settings(questions_asked: Asked) -> None:
         out=folder.path,
         seed=options.seed,
     )
-    for question_set in questions_asked.sets:
+    for question_set in resumed(questions_asked.sets, folder):
         former = manifest.benchmarks.get(question_set.name)
         if former is not None and folder.benchmark(question_set.name).has_samples():
             # The identity that the session will compare: what a server decides stays as it was, the rest is new.
@@ -463,11 +464,12 @@ def _prepare(
     """
     reached, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(questions_asked, options, reached, looks, watcher)
-    advise(settings, questions_asked.sets, options, looks, watcher)
+    sets = resumed(questions_asked.sets, RunFolder(settings.out), watcher.warn)
+    advise(settings, sets, options, looks, watcher)
     return Prepared(
         options=options,
         settings=settings,
-        sets=questions_asked.sets,
+        sets=sets,
         looks=looks,
         about=reached.about,
         endpoints_file=reached.file,

@@ -55,8 +55,9 @@ class QuestionSet:
     the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
     public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
     the user gave them in place of a card. part: set if other clients ask other parts of the selection
-    (`harness.benchmarks.shards`). data_file: the file of this machine from which the rows were read, as the card names
-    it; None for any other source.
+    (`harness.benchmarks.shards`). resumes: the `dataset_digest` of the run that goes on with these questions, each of
+    which was held against the stored ones (`harness.asking.edited_data`); None: it must be this one's. data_file: the
+    file of this machine from which the rows were read, as the card names it; None for any other source.
     """
 
     name: str
@@ -77,6 +78,7 @@ class QuestionSet:
     given_data: str | None = None
     without_card: bool = False
     part: ShardPart | None = None
+    resumes: str | None = None
     data_file: str | None = None
 
     @cached_property

@@ -251,7 +251,8 @@ class SamplingSession:
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
-        takes_all = len(question_set.selection) == question_set.n_all
+        # Where the data have changed, the file of questions also holds former ones, which no plan counts.
+        takes_all = len(question_set.selection) == question_set.n_all and question_set.resumes is None
         former = self._manifest.benchmarks.get(name)
         settings = self._settings.benchmark_record(name)
         settings[_MISSING] = former.settings.get(_MISSING, {}) if former is not None else {}

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
 from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
@@ -264,6 +266,10 @@ def with_record(manifest: Manifest, folder: RunFolder, question_set: QuestionSet
     Raises `StoreError` if the identity changed. If only the data did, the message says how replies are graded by them.
     """
     name = question_set.name
+    before = manifest.benchmarks.get(name)
+    if before is not None and question_set.resumes is not None and before.identity.get(_ROWS) == question_set.resumes:
+        before = msgspec.structs.replace(before, identity=before.identity | {_ROWS: question_set.dataset_digest})
+        manifest = msgspec.structs.replace(manifest, benchmarks=manifest.benchmarks | {name: before})
     try:
         return manifest.extend(name, record)
     except StoreError as error:

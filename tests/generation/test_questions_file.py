@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import harness as reasoning_harness
 from harness.core.errors import StoreError
 from harness.generation.settings import RunSettings
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, questions
+from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.pipeline import score_run
-from harness.testing import FakeServer, completion
+from harness.testing import FakeServer, Request, Step, completion, models
+from tests.budget import examples
 from tests.generation.small_runs import question_set, run, run_settings
 from tests.system.command import harness
 
@@ -76,6 +81,70 @@ def test_a_run_of_an_older_version_without_a_digest_is_scored(settings: RunSetti
     changed = msgspec.structs.replace(record, settings=older)
     msgspec.structs.replace(manifest, benchmarks={"sums": changed}).save(folder)
     assert score_run(folder, GradingOptions(workers=1))[0].n_questions == 20
+
+
+Row = dict[str, Any]
+
+
+def edited(rows: list[Row], chance: random.Random) -> list[Row]:
+    """The rows after something that a person does to a file of questions between two sessions."""
+    at, fresh = chance.randrange(len(rows)), {"problem": f"What is {chance.randrange(100, 999)} + 1?", "answer": "7"}
+    row, others = rows[at], [*rows[:at], *rows[at + 1 :]]
+    with_id = {"id": f"n{chance.random()}"} if "id" in row else {}
+    return chance.choice([
+        [*rows, {**fresh, **with_id}], [{**fresh, **with_id}, *rows], others or rows, rows[::-1],
+        [*rows[:at], {**row, "answer": "8"}, *rows[at + 1 :]],
+        [*rows[:at], {**row, "problem": row["problem"] + " Why?"}, *rows[at + 1 :]],
+        [*rows, row] if not with_id else rows, [{**each, "level": 1} for each in rows],
+        [{**each, "id": f"m{n}"} for n, each in enumerate(rows)], [{**fresh, **with_id}],
+    ])  # fmt: skip
+
+
+def contents(rows: list[Row]) -> Counter[tuple[str, str]]:
+    return Counter((row["problem"], row["answer"]) for row in rows)
+
+
+def answer(request: Request) -> Iterator[Step]:
+    """The question itself as the reply, so that a reply shows what it answers."""
+    if request.method == "GET":
+        return iter([models("test-model")])
+    return completion(request.json["messages"][-1]["content"].split("\n")[0])
+
+
+@pytest.mark.fuzz
+def test_a_run_of_edited_data_keeps_what_fits_and_asks_only_for_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "sums.jsonl"
+    for number in range(examples(60)):
+        chance = random.Random(seed := random.getrandbits(32))
+        folder = RunFolder(tmp_path / f"run-{number}")
+        rows: list[Row] = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(chance.randint(1, 4))]
+        if chance.random() < 0.4:
+            rows = [{**row, "id": f"q{n}"} for n, row in enumerate(rows)]
+        ever, ids = Counter[tuple[str, str]](), set[str]()
+        for _ in range(3):
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            before = Counter(sample.text for sample in read_samples(folder.benchmark("sums"))) if ever else Counter()
+            with FakeServer(answer) as server:
+                options: Any = {"base_url": server.base_url, "samples": 2, "canary": False, "fingerprint": False}
+                try:
+                    reasoning_harness.run(data=str(path), out=folder.path, **options)
+                except StoreError:
+                    assert ids & {row.get("id") for row in rows} or not ever & contents(rows), seed
+                    assert not any(request.method == "POST" for request in server.requests), seed
+                    break
+            stored = {question.question_id: question for question in questions.read(folder.benchmark("sums"))}
+            texts = {name: question.last_turn.split("\n")[0] for name, question in stored.items()}
+            samples = [*read_samples(folder.benchmark("sums"))]
+            assert all(sample.text == texts[sample.question_id] for sample in samples), seed
+            new = Counter(sample.text for sample in samples) - before
+            assert new.total() <= 2 * (contents(rows) - ever).total(), seed
+            planned = Manifest.load(folder).benchmarks["sums"].plan.question_ids or [*stored]
+            assert Counter((texts[name], stored[name].references[0]) for name in planned) == contents(rows), seed
+            (score,) = score_run(folder, GradingOptions(workers=1))
+            assert (score.n_questions, score.n_samples, score.n_missing) == (len(rows), 2 * len(rows), 0), seed
+            ever |= contents(rows)
+            ids |= {row["id"] for row in rows if "id" in row}
+            rows = edited(rows, chance)
 
 
 def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Path) -> None:

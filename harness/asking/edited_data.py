@@ -1,0 +1,149 @@
+"""A run that goes on although its data have changed: the questions that fit keep their samples, and the rest is told.
+
+A question fits if its prompt, references, choices and kind are those of a stored one: it keeps the id, and so the
+samples, under which the run knows it, also where the data give it another id now (without an id column, any change of a
+row does). Any other question is asked anew. A question that the data no longer hold leaves the plan; its samples stay
+in the folder and are not counted. So a changed question or answer never meets samples of the former one. Where the data
+give a changed question its former id, or where no question fits, the run is refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from harness.benchmarks.questions import QuestionSet
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.inert import quoted, visible
+from harness.core.nouns import are, count_noun
+from harness.core.packed import Packed
+from harness.core.records import Question
+from harness.runs import Manifest, RunFolder, questions
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.manifest import BenchmarkRecord
+
+MAX_NAMED = 3
+"""Largest number of changed questions that a sentence names."""
+
+MAX_SHOWN_CHARS = 60
+"""Characters of a changed text that are shown."""
+
+
+def resumed(
+    sets: Iterable[QuestionSet], folder: RunFolder, warn: Callable[[str], object] = lambda _: None
+) -> list[QuestionSet]:
+    """The sets with the ids of the questions that the run knows already. warn: gets a sentence on each change.
+
+    A shard's questions stay as they are. Raises `StoreError`.
+    """
+    manifest = Manifest.find(folder)
+    records = {} if manifest is None else manifest.benchmarks
+    return [
+        _resumed(each, folder.benchmark(each.name), records[each.name], warn)
+        if each.part is None and each.name in records and _is_begun(folder.benchmark(each.name))
+        else each
+        for each in sets
+    ]
+
+
+def _is_begun(files: BenchmarkFolder) -> bool:
+    """Whether there are samples, and the questions that they answer; a session makes a missing file of these anew."""
+    return files.has_samples() and files.questions.exists()
+
+
+def _resumed(
+    new: QuestionSet, files: BenchmarkFolder, record: BenchmarkRecord, warn: Callable[[str], object]
+) -> QuestionSet:
+    """One set as `resumed` returns it."""
+    former, stored = record.identity.get("dataset_digest"), questions.read(files)
+    ids = [question.question_id for question in stored]
+    takes_all, is_same = len(new.questions) == new.n_all, new.dataset_digest == former
+    if is_same and {*new.ids} <= {*ids} and (not takes_all or len(ids) == new.n_all):
+        return new
+    places = _places(new.questions, stored)
+    known = {place for place in places if place is not None}
+    if not known or not isinstance(former, str):
+        return new
+    planned = {*ids} if record.plan.question_ids is None else {*record.plan.question_ids}
+    gone = [at for at, name in enumerate(ids) if takes_all and at not in known and name in planned]
+    fresh = [at for at, place in enumerate(places) if place is None]
+    changes = [_in_words(at, new.questions[at], stored[old]) for at, old in _pairs(new, fresh, stored, gone).items()]
+    listed = "; ".join(changes[:MAX_NAMED]) + (f"; and {len(changes) - MAX_NAMED} more" * (len(changes) > MAX_NAMED))
+    origin, source = visible(new.data_file or new.name), new.given_data or new.card_file or new.name
+    if any(", answer: " in change for change in changes):
+        listed += f". To grade the former replies by the new answers, {questions.grading_anew(files, source)}"
+    if taken := {*ids}.intersection(new.questions[at].question_id for at in fresh):
+        raise StoreError(
+            f"{origin} has changed since this run began, and gives {quoted(min(taken))} to another question or answer "
+            f"than before. Put the former row back, give the new one an id of its own, or use another run folder. "
+            f"Changed: {listed}"
+        )
+    if not is_same or fresh or gone:
+        parts = [
+            f"{count_noun(len(known), 'question and answer', 'questions and answers')} {are(len(known))} as before"
+        ]
+        parts += [f"{len(fresh)} new"] * bool(fresh)
+        parts += [f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted"] * bool(gone)
+        warn(
+            f"{origin} has changed since this run began: {', '.join(parts)}"
+            + (f". Changed: {listed}" if listed else "")
+        )
+    with_ids = (
+        question if place is None else _known(question, stored[place])
+        for question, place in zip(new.questions, places, strict=True)
+    )
+    return replace(new, questions=Packed(Question, with_ids), resumes=former)
+
+
+def _known(question: Question, stored: Question) -> Question:
+    """The question under the name by which the run knows it."""
+    return msgspec.structs.replace(question, question_id=stored.question_id, row_digest=stored.row_digest)
+
+
+def _places(new: Iterable[Question], stored: Iterable[Question]) -> list[int | None]:
+    """For each new question the number of the stored one that it is; None if it is none, each stored one once."""
+    free: dict[bytes, deque[int]] = defaultdict(deque)
+    for at, question in enumerate(stored):
+        free[_content(question)].append(at)
+    return [numbers.popleft() if (numbers := free[_content(question)]) else None for question in new]
+
+
+def _content(question: Question) -> bytes:
+    """The fields that must stay as they are for a question's samples and grades to stay its own."""
+    return codec.encode([question.prompt_digest, question.references, question.choices, question.kind])
+
+
+def _pairs(
+    new: QuestionSet, fresh: Sequence[int], stored: Sequence[Question], gone: Sequence[int]
+) -> Mapping[int, int]:
+    """New question → the stored one that it was: that of its id, else of its prompt, else at its place in the file."""
+    pairs: dict[int, int] = {}
+    for same in (
+        lambda at, old: new.questions[at].question_id == stored[old].question_id,
+        lambda at, old: new.questions[at].prompt_digest == stored[old].prompt_digest,
+        lambda at, old: at == old,
+    ):
+        for at in fresh:
+            if (
+                at not in pairs
+                and (old := next((o for o in gone if o not in pairs.values() and same(at, o)), None)) is not None
+            ):
+                pairs[at] = old
+    return pairs
+
+
+def _in_words(at: int, now: Question, before: Question) -> str:
+    """What changed in a question. at: its number in the data, from 0."""
+    what, texts = "question", (before.last_turn, now.last_turn)
+    if now.prompt_digest == before.prompt_digest:
+        what, texts = "answer", (" or ".join(before.references), " or ".join(now.references))
+    if texts[0] == texts[1]:
+        what, texts = "kind of answer", (before.kind, now.kind)
+    differing = next((at for at, (old, new) in enumerate(zip(*texts, strict=False)) if old != new), 0)
+    start = max(0, differing - MAX_SHOWN_CHARS // 3)
+    old, new = (("…" if start else "") + visible(text[start:], MAX_SHOWN_CHARS) for text in texts)
+    return f"row {at + 1}, {what}: {old!r} → {new!r}"
