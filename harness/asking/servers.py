@@ -209,8 +209,11 @@ def _only_running(who: WhichServer) -> ServerState:
     """The only running server that was started here. Raises `ServerError` if there is none, or several."""
     running = _running()
     if not running:
-        why = own_servers.latest_ended() or "no server is known"
-        raise ServerError(f"{why}: give {who.flag} (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`")
+        why = own_servers.latest_ended()
+        known = "no server is known" if why is None else f"{why}. For another one"
+        raise ServerError(
+            f"{known}: give {who.flag} (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
+        )
     if len(running) > 1:
         names = ", ".join(server.name for server in running)
         raise ServerError(f"several servers are running ({names}): choose one by its name with base_url")

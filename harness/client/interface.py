@@ -51,15 +51,22 @@ class Deadlines:
     def end_late(self, parser: ReplyParser, now: float) -> Reply:
         """End a reply whose deadline has passed at `now`.
 
-        Returns the reply if its text is complete and only the end of the body is late; else raises `RequestFailed`.
+        Returns the reply if its text is complete and only the end of the body is late; else raises `RequestFailed`,
+        which says so if bytes without a token (comments, pings, empty events) came in the second half of the wait.
         """
         if parser.done:
             return parser.finish(now)
         if parser.finished:
             return parser.finish(now, "the body did not end")
         if parser.last_token_at is None:
-            raise parser.failure("timeout", f"no token within {self.first_token:g} s of the request")
-        raise parser.failure("timeout", f"no token for {self.idle:g} s")
+            seconds, message = self.first_token, f"no token within {self.first_token:g} s of the request"
+        else:
+            seconds, message = self.idle, f"no token for {self.idle:g} s"
+        if (ago := now - parser.last_byte_at) < seconds / 2 and parser.n_bytes:
+            message += (
+                f", but the server lives: its last sign came {ago:.1f} s ago; give a longer `timeout` (--timeout)"
+            )
+        raise parser.failure("timeout", message)
 
 
 class Arriving:

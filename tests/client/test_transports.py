@@ -30,7 +30,7 @@ import trustme
 from harness.client import interface
 from harness.client import transport as http_transport
 from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Arriving, Deadlines, Transport
+from harness.client.interface import Arriving, Deadlines, Transport, parser_of
 from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -344,6 +344,31 @@ def test_each_answer_that_is_no_reply_has_its_kind(make: Maker, name: str) -> No
     assert (failure.kind, words in failure.message, failure.message.isprintable()) == (kind, True, True), failure
     assert len(failure.message) < 2000
     assert failure.retry_after == {"rate_limited": 7}.get(kind, 999_999 if "days" in name else None)
+
+
+SIGNS_OF_LIFE = {
+    "a comment": b": PROCESSING\n\n", "a blank line": b"\n", "a ping": b"event: ping\n" + event({"type": "ping"}),
+    "an empty object": event({}), "no choice": event({"choices": []}), "an empty delta": delta(),
+    "null": delta(content=None, reasoning_content=None), "a role again": delta("", role="assistant"),
+    "a piece of a line": b"data: ",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", SIGNS_OF_LIFE)
+@pytest.mark.parametrize("before", [b"", delta("4")])
+def test_a_server_that_lives_without_a_token_is_said_to_live_and_a_silent_one_is_not(before: bytes, sign: str) -> None:
+    for quiet, lives in ((0.4, True), (2.9, False)):
+        parser = parser_of((), MAX_BYTES, None)
+        parser.feed(before, parser.started)
+        for n in range(6):
+            parser.feed(
+                SIGNS_OF_LIFE[sign] if n == 0 or not sign.startswith("a piece") else b" ", parser.started + n / 10
+            )
+        now = parser.started + 0.5 + quiet
+        with pytest.raises(RequestFailed, match=r"^no token (within 3 s of the request|for 3 s)") as failed:
+            Deadlines(first_token=3.0, idle=3.0).end_late(parser, now)
+        named = "the server lives: its last sign came 0.4 s ago; give a longer `timeout` (--timeout)"
+        assert (named in failed.value.message, "lives" in failed.value.message) == (lives, lives)
 
 
 REPLIES: dict[str, tuple[Answer, Deadlines, tuple[str, ...]]] = {

@@ -132,6 +132,11 @@ class ReplyParser:
         return stamps[-1] if stamps else None
 
     @property
+    def last_byte_at(self) -> float:
+        """When the latest bytes of the body came, on the clock of `feed`; `started` before the first."""
+        return self._arrived
+
+    @property
     def n_tokens(self) -> int:
         """Number of events with text that have been read."""
         return len(self._completion.stamps)
