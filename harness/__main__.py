@@ -24,7 +24,11 @@ _main_thread = _thread.get_ident()
 _CONTINUED = (["run"], ["race"])
 """The commands that say how to go on when a signal ends them."""
 
-_USUAL: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_USUAL: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 """Signals that end a command, with Python's own handlers of them."""
 
 _GC_OBJECTS = 150_000
@@ -95,11 +99,9 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
     """End the process at once: no command has begun yet, so nothing has to be closed first."""
-    if _is_continued():
-        with contextlib.suppress(OSError):
-            os.write(
-                2, f"harness: stopped by {signal.Signals(signum).name}; the same command again goes on.\n".encode()
-            )
+    goes_on = "; the same command again goes on" if _is_continued() else ""
+    with contextlib.suppress(OSError):
+        os.write(2, f"harness: stopped by {signal.Signals(signum).name}{goes_on}.\n".encode())
     os._exit(128 + signum)
 
 

@@ -28,7 +28,7 @@ from harness.client.address.providers import Provider
 from harness.client.asker import Asker
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
-from harness.core import plugins
+from harness.core import channel, plugins
 from harness.core.about import state_folder
 from harness.core.errors import UNSET, ServerError, UsageError, near_names
 from harness.core.inert import visible
@@ -356,6 +356,11 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
     Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
     several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
+    with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in reached.endpoints[:3])}"):
+        return _look_at(reached, who, watcher)
+
+
+def _look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     from harness.client.facts.page import NoAnswer
 
     provider = reached.provider

@@ -6,11 +6,15 @@ stopped by a rule · 128+n stopped by signal n.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import click
@@ -18,7 +22,7 @@ import click
 from harness.asking.verbs import GROUPS, VERBS
 from harness.core import channel
 from harness.core.about import __version__, commit
-from harness.core.errors import HarnessError, StoreError, UsageError, near_names
+from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, near_names, stopped_by
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from server_launchers import isolated
@@ -97,7 +101,7 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> No
 @click.pass_context
 def cli(ctx: click.Context, version: bool) -> None:
     """Benchmark harness for reasoning models: start a server, run the client, score, report."""
-    ctx.with_resource(channel.warnings_to(_warn))
+    ctx.with_resource(channel.warnings_to(_warn, _note))
     if version:
         checkout = commit()
         click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
@@ -115,6 +119,13 @@ def _warn(sentence: str) -> None:
     from harness.cli.terminal import warn  # few commands warn
 
     warn(sentence)
+
+
+def _note(sentence: str) -> None:
+    """Print what a command waits for."""
+    from harness.cli.terminal import note
+
+    note(sentence)
 
 
 def _show_notes(stop: BaseException | None) -> None:
@@ -155,7 +166,8 @@ def main() -> NoReturn:
 def _exit_code() -> int:
     """Run the command; print the sentence of a failure. Raises `BrokenPipeError`."""
     try:
-        code = _command()
+        with _signals_raise():
+            code = _command()
         # Buffered output fails only when it is written: here its error can still be reported.
         sys.stdout.flush()
     except click.exceptions.Exit as end:
@@ -172,8 +184,10 @@ def _exit_code() -> int:
         _show_notes(error)
         code = error.exit_code
     except KeyboardInterrupt as stop:
+        if not getattr(stop, "__notes__", ()):
+            stop.add_note(f"stopped by {stopped_by(stop).name}.")
         _show_notes(stop)
-        code = 130
+        code = 128 + stopped_by(stop)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -190,6 +204,27 @@ def _exit_code() -> int:
         click.echo(f"harness: cannot write the output: {error.strerror}", err=True)
         code = StoreError.exit_code
     return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def _signals_raise() -> Iterator[None]:
+    """A `with` block in which SIGTERM and SIGHUP end the command as Ctrl-C does, with a line and in order.
+
+    A signal that the caller ignores (nohup), or that somebody else handles, stays as it is.
+    """
+
+    def stop(signum: int, _frame: object) -> NoReturn:
+        raise Signalled(signum)
+
+    on_main = threading.current_thread() is threading.main_thread()
+    usual = [n for n in (signal.SIGTERM, signal.SIGHUP) if on_main and signal.getsignal(n) is signal.SIG_DFL]
+    for number in usual:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in usual:
+            signal.signal(number, signal.SIG_DFL)
 
 
 TOO_FEW_FILES = "the limit of open files is too low: raise it to at least 64 (ulimit -n 64)."

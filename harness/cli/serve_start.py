@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
@@ -52,9 +50,6 @@ def start(
     server = servers.launched(spec, watcher, detach=detach)
     if detach:
         return
-    # Only now, since the server is ready. Before, SIGTERM kills this process, and the guard process that watches it
-    # ends the server.
-    _leave_at_signals()
     with server, launch.registered(register, spec, server.base_urls):
         click.echo("Ctrl-C stops it.", err=True)
         why = server.wait()
@@ -63,14 +58,3 @@ def start(
             return
         click.echo(f"harness: the server {server.name} ended by itself: {visible(why)}", err=True)
         sys.exit(2)
-
-
-def _leave_at_signals() -> None:
-    """Handle SIGTERM and SIGHUP, which clusters send, as Ctrl-C: stop the server and remove its registered address."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
-
-
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    """A handler of signals that ends the command as Ctrl-C does."""
-    raise KeyboardInterrupt

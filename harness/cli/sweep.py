@@ -19,7 +19,7 @@ from harness.cli.printed.ends import SweepEnd
 from harness.cli.terminal import Terminal
 from harness.core import codec
 from harness.core.about import install_line
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, stopped_by
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.reports.formats import to_terminal
@@ -63,13 +63,13 @@ def _plan(options: SweepCommand, file: SweepFile | None = None) -> Sweep:
 
 @contextmanager
 def _says_how_to_go_on() -> Iterator[None]:
-    """Add to a Ctrl-C outside the sampling of a run, whose own message says it, how to go on with the sweep."""
+    """Add to a signal outside the sampling of a run, whose own message says it, how to go on with the sweep."""
     try:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            "stopped by SIGINT. What is stored counts, and the same command writes the tables. Resume with: "
-            f"{Terminal().resume_command}"
+            f"stopped by {stopped_by(stop).name}. What is stored counts, and the same command writes the tables. "
+            f"Resume with: {Terminal().resume_command}"
         )
         raise
 

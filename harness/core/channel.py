@@ -1,11 +1,16 @@
-"""The channel of warnings: any room warns here; the command line prints the warnings, and Python's `logging` has them
-otherwise, from the logger `harness`.
+"""The channel of warnings, and of what a command waits for: any room says it here.
+
+The command line prints both, and Python's `logging` has them otherwise, from the logger `harness`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
+
+QUIET_S = 3.0
+"""Longest wait, in seconds, of which a command says nothing."""
 
 Show = Callable[[str], None]
 
@@ -17,20 +22,40 @@ def _log(sentence: str) -> None:
     logging.getLogger("harness").warning("%s", sentence)
 
 
-_shows: list[Show] = [_log]
-"""The last one gets the warnings. A list, not a context variable: warnings of all threads go the same way."""
+def _log_note(sentence: str) -> None:
+    import logging
+
+    logging.getLogger("harness").info("%s", sentence)
+
+
+_shows: list[tuple[Show, Show]] = [(_log, _log_note)]
+"""(gets the warnings, gets the notes); the last pair counts. A list, not a context variable: the sentences of all
+threads go the same way.
+"""
 
 
 def warn(sentence: str) -> None:
     """Warn of a fact that the user should know: a setting that is seldom meant, a file that was left out."""
-    _shows[-1](sentence)
+    _shows[-1][0](sentence)
 
 
 @contextlib.contextmanager
-def warnings_to(show: Show) -> Iterator[None]:
-    """A `with` block in which `show` gets the warnings of all threads."""
-    _shows.append(show)
+def waiting(what: str) -> Iterator[None]:
+    """A `with` block that may take long: after `QUIET_S` seconds a line says `waiting for WHAT`."""
+    timer = threading.Timer(QUIET_S, lambda: _shows[-1][1](f"waiting for {what}"))
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        _shows.remove(show)
+        timer.cancel()
+
+
+@contextlib.contextmanager
+def warnings_to(show: Show, note: Show = _log_note) -> Iterator[None]:
+    """A `with` block in which `show` gets the warnings of all threads, and `note` the lines of `waiting`."""
+    _shows.append((show, note))
+    try:
+        yield
+    finally:
+        _shows.remove((show, note))

@@ -19,6 +19,7 @@ command line takes `--max_tokens` and `--max-tokens` alike.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -138,6 +139,23 @@ class Interrupted(HarnessError):
     def __init__(self, message: str, signum: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signum
+
+
+class Signalled(KeyboardInterrupt):
+    """Raised by the signal `signum` in whatever code runs at that moment.
+
+    Only a KeyboardInterrupt passes through all code: asyncio handles any other exception, and `threading.Thread.start`
+    takes an `Exception` for a failure to start, after which the thread ends with a KeyError.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__()
+        self.signum = signum
+
+
+def stopped_by(stop: BaseException) -> signal.Signals:
+    """The signal that raised `stop`; Ctrl-C's for a plain `KeyboardInterrupt`."""
+    return signal.Signals(getattr(stop, "signum", signal.SIGINT))
 
 
 MAX_NEAR = 3

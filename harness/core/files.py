@@ -37,7 +37,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from harness.core import codec
+from harness.core import channel, codec
 from harness.core.errors import NotWritable, StoreError
 from harness.core.inert import quoted
 
@@ -86,6 +86,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def wait_for_lock(descriptor: int) -> None:
+    """Lock an open file; say so if another process has the lock for long. Raises `OSError`."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with channel.waiting("another process, which has locked a file that this one writes"):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _new_temporary(path: Path) -> tuple[Path, int]:

@@ -34,7 +34,15 @@ from typing import BinaryIO, NamedTuple, TypeVar
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import READ_BUFFER_BYTES, disk_error, open_untrusted, read_at, sync_folder, write_atomically
+from harness.core.files import (
+    READ_BUFFER_BYTES,
+    disk_error,
+    open_untrusted,
+    read_at,
+    sync_folder,
+    wait_for_lock,
+    write_atomically,
+)
 from harness.core.inert import quoted
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import SCHEMA_VERSION
@@ -228,7 +236,7 @@ class LineFile:
 def hold_lock(descriptor: int) -> Iterator[None]:
     """A context manager that holds the lock of the file, if the file system has locks."""
     with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        wait_for_lock(descriptor)
     try:
         yield
     finally:

@@ -26,7 +26,6 @@ process of that user by number and start time.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shlex
@@ -41,7 +40,9 @@ from typing import Literal
 
 import msgspec
 
+from harness.core import channel
 from harness.core.about import state_folder
+from harness.core.files import wait_for_lock
 from harness.core.inert import visible
 from server_launchers import shown
 from server_launchers.errors import LaunchError
@@ -227,7 +228,7 @@ def naming_lock() -> Iterator[None]:
     try:
         if not _is_ours(os.fstat(descriptor)):
             raise LaunchError(f"the lock {path} is no plain file of this user: remove it")
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        wait_for_lock(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -294,12 +295,14 @@ def end(server: ServerState) -> list[str]:
     Returns the processes that cannot be ended, as text; if there are any, the state file stays.
     """
     server.guard.signal(signal.SIGTERM)
-    deadline = time.monotonic() + SURE_SECONDS + server.grace
-    while server.guard.alive():
-        time.sleep(POLL_SECONDS)
-        if time.monotonic() > deadline:
-            # SIGKILL is sent again at each look: a process that hangs in the kernel obeys only when it comes back.
-            server.guard.signal(signal.SIGKILL)
+    seconds = SURE_SECONDS + server.grace
+    deadline = time.monotonic() + seconds
+    with channel.waiting(f"the end of the server {visible(server.name, 80)}, which may take {seconds:.0f} s"):
+        while server.guard.alive():
+            time.sleep(POLL_SECONDS)
+            if time.monotonic() > deadline:
+                # SIGKILL is sent again at each look: a process that hangs in the kernel obeys when it comes back.
+                server.guard.signal(signal.SIGKILL)
     # Read again: the guard may have noted more processes since the caller read the file.
     server = read(path_of(server.name)) or server
     survivors = [processes.describe(process.pid) for process in _end_orphans(server)]

@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import harness
+from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
@@ -402,6 +403,21 @@ def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words
         with pytest.raises(harness.ServerError, match=r"Enqueued token limit reached.*concurrency"):
             harness.run(base_url=server.base_url, **asked)
         assert harness.run(base_url=server.base_url, **asked).complete, "the same command asks anew"
+
+
+def test_a_step_that_fails_is_a_line_with_the_next_try(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(Watcher, "standing", lambda _, sentence: lines.append(sentence))
+    faults = iter([http(503, b"no room"), http(529, b"no room")])
+
+    def instead(_: BatchProvider, request: Request) -> bytes | None:
+        return next(faults, None) if request.method == "POST" else None
+
+    assert run_on(BatchProvider(instead=instead), asked).complete
+    sizes, *failed, _, _ = lines
+    assert sizes.startswith(f"handing in {N * M} requests, ")
+    expected = [("503", 1), ("529", 2)]
+    assert failed == [f"the upload failed (HTTP {status}: no room); tried again in {s} s" for status, s in expected]
 
 
 @pytest.mark.parametrize(("status", "message"), [(401, "no key"), (404, "no such route")])

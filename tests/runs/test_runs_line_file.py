@@ -201,7 +201,7 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(fcntl, "flock", noted)
     append_line(path, b"{}\n")
-    assert calls == [(True, fcntl.LOCK_EX, 0), (True, fcntl.LOCK_UN, 3)]
+    assert calls == [(True, fcntl.LOCK_EX | fcntl.LOCK_NB, 0), (True, fcntl.LOCK_UN, 3)]
 
 
 def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:

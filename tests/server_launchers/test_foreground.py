@@ -47,7 +47,7 @@ def test_a_signal_ends_the_server_and_the_command(number: signal.Signals, tmp_pa
         assert httpx.get(f"{url}/health").status_code == 200
         assert until_said(server, "Ctrl-C stops it.") == "\n"
         server.send_signal(number)
-        assert server.wait(PATIENCE_SECONDS) == 130
+        assert server.wait(PATIENCE_SECONDS) == 128 + number
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/health")
     assert list(tmp_path.rglob("*.json")) == []

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.testing import STALL, FakeServer, Request, Step, completion, http, models
+from harness.core import channel
+from harness.testing import STALL, FakeServer, Pause, Request, Step, completion, http, models
 from harness.verbs.graded import GradedRounds
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
@@ -128,11 +129,46 @@ def signalled(words: Sequence[str], folder: Path, signum: int, when: Callable[[]
     return child.returncode, err
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2])
-def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds: float) -> None:
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("seconds", thinned([0.1, 0.2, 2.0]))
+def test_a_signal_to_a_command_that_reads_is_answered_by_a_line(
+    tmp_path: Path, signum: signal.Signals, seconds: float
+) -> None:
     words = ["grade", "4", "-"]  # it waits for input that does not come
-    code, _ = signalled(words, tmp_path, signal.SIGINT, lambda: time.sleep(seconds))
-    assert code in (130, -signal.SIGINT)
+    code, err = signalled(words, tmp_path, signum, lambda: time.sleep(seconds))
+    assert (code, err) in (
+        (128 + signum, f"harness: stopped by {signum.name}.\n"),
+        (-signum, ""),
+    )  # before `main` began
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("verb", thinned(["sweep", "dry run", "probe"]))
+def test_a_signal_while_a_command_waits_for_a_server_is_answered_by_a_line(
+    tmp_path: Path, verb: str, signum: signal.Signals
+) -> None:
+    with FakeServer(lambda _: [STALL]) as server:
+        (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
+        (tmp_path / "s.yaml").write_text(f"run: {{data: q.jsonl, base_url: '{server.base_url}'}}\n", encoding="utf-8")
+        words = {
+            "sweep": ["sweep", "s.yaml"],
+            "probe": ["probe", server.base_url],
+            "dry run": ["run", "--data", "q.jsonl", "--base-url", server.base_url, "--dry-run"],
+        }[verb]
+        code, err = signalled(words, tmp_path, signum, lambda: server.wait_for(lambda: bool(server.requests)))
+    assert code == 128 + signum, err
+    assert err.splitlines()[-1].startswith(f"harness: stopped by {signum.name}"), err
+
+
+def test_a_command_that_waits_for_a_server_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "QUIET_S", 0.05)
+
+    def slow(request: Request) -> Iterable[Step]:
+        return [Pause(0.5), *well(request)] if request.method == "GET" else well(request)
+
+    with FakeServer(slow) as server:
+        done = harness(tmp_path, *ask(tmp_path, server.base_url))
+    assert (done.code, f"waiting for an answer of {server.base_url}" in done.err) == (0, True)
 
 
 def of_verb(verb: str, folder: Path, url: str) -> list[str]:

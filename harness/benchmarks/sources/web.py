@@ -14,7 +14,7 @@ from harness.benchmarks.card import UrlSource
 from harness.benchmarks.limits import MAX_DOWNLOAD_BYTES
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
-from harness.core import about, http_get
+from harness.core import about, channel, http_get
 from harness.core.errors import UsageError
 from harness.core.files import open_named, write_atomically
 from harness.core.inert import quoted
@@ -52,9 +52,12 @@ def _download(source: UrlSource) -> bytes:
     try:
         # Proxies and redirects are safe here, since the checksum tells whether the right file came.
         trusted = ssl.create_default_context()
-        with httpx.Client(
-            headers=http_get.HEADERS, verify=trusted, follow_redirects=True, timeout=TIMEOUT_SECONDS
-        ) as client:
+        with (
+            httpx.Client(
+                headers=http_get.HEADERS, verify=trusted, follow_redirects=True, timeout=TIMEOUT_SECONDS
+            ) as client,
+            channel.waiting(f"the download of {source.url}"),
+        ):
             page = http_get.get(client, source.url, max_bytes=MAX_DOWNLOAD_BYTES, body_s=MAX_DOWNLOAD_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise UsageError(

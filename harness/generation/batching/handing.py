@@ -18,6 +18,7 @@ from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import ServerError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
 
@@ -55,16 +56,19 @@ class ServiceBatches:
         *,
         patience: float,
         on_event: Callable[..., None],
+        on_status: Callable[[str], None],
         sleep: Callable[[float], bool],
     ) -> None:
-        """sleep: waits for so many seconds; returns True at once if the session is to end."""
+        """on_status: gets sentences for a person. sleep: waits for so many seconds; returns True at once if the session
+        is to end.
+        """
         self.most_requests, self.most_bytes = facts.most_requests, facts.most_bytes
         self._service = service
         self._ledger = ledger
         self._window = facts.window
         self._path = facts.prefix + path
         self._patience = patience
-        self._on_event = on_event
+        self._on_event, self._on_status = on_event, on_status
         self._sleep = sleep
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
@@ -77,7 +81,7 @@ class ServiceBatches:
         # Once a batch is void, an earlier one may hold its requests, perhaps also without an id; hence the loop.
         while without_id := {b.name: b for b in self._ledger.holding(ask_ids).values() if not b.id}:
             for batch in without_id.values():
-                batch_there = self._tried(lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
+                batch_there = self._tried("finding the batch", lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
                 if batch_there is not None:
                     self._ledger.sent(batch.name, batch_there.id)
                 else:
@@ -104,7 +108,8 @@ class ServiceBatches:
         with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
             for ask, body in asks.items():
                 file.write(request_line(ask, self._path, body))
-            file_id = self._tried(lambda: self._service.upload(f"{name}.jsonl", file))
+            self._on_status(f"handing in {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
+            file_id = self._tried("the upload", lambda: self._service.upload(f"{name}.jsonl", file))
         self._ledger.sent(name, self._begin(name, file_id).id)
         self._on_event("batch_sent", batch=name, id=self._ledger.batches[name].id, requests=len(asks))
         return name
@@ -113,7 +118,7 @@ class ServiceBatches:
         """The batch if the service says that it has ended, else a sentence on its state."""
         handed: Handed = self._ledger.batches[name]
         try:
-            batch = self._tried(lambda: self._service.look(handed.id))
+            batch = self._tried("looking at the batch", lambda: self._service.look(handed.id))
         except RequestFailed as failure:
             if failure.status != 404:
                 raise
@@ -151,7 +156,7 @@ class ServiceBatches:
                 return batch
             return self._service.create(name, file_id, self._path, self._window)
 
-        return self._tried(begin)
+        return self._tried("beginning the batch", begin)
 
     def _results(self, batch: Batch) -> Iterator[bytes]:
         """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
@@ -159,8 +164,11 @@ class ServiceBatches:
             if file_id:
                 yield from self._service.lines(file_id)
 
-    def _tried(self, act: Callable[[], T]) -> T:
-        """Call `act`, again and again while its failure may pass and the patience lasts; return its result."""
+    def _tried(self, step: str, act: Callable[[], T]) -> T:
+        """Call `act`, again and again while its failure may pass and the patience lasts; return its result.
+
+        step: what it does, for a line about each failure.
+        """
         due, pause = time.monotonic() + self._patience, 1.0
         while True:
             try:
@@ -170,6 +178,7 @@ class ServiceBatches:
                 if not failure.retryable or time.monotonic() + wait > due:
                     raise
                 self._on_event("batch_step_failed", kind=failure.kind, message=failure.message)
+                self._on_status(f"{step} failed ({failure.message}); tried again in {wait:.0f} s")
                 if self._sleep(wait):
                     raise
             pause = min(LONGEST_PAUSE_S, 2 * pause)

@@ -104,6 +104,7 @@ class BatchLoop(AskingThread):
                 settings.spelling.path,
                 patience=settings.patience.outage,
                 on_event=self._on_event,
+                on_status=self._on_status,
                 sleep=self._stopped.wait,
             )
             pause = FIRST_LOOK_S

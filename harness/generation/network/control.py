@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import Interrupted, StoreError
+from harness.core.errors import Interrupted, Signalled, StoreError
 from harness.core.files import open_untrusted, write_atomically
 from harness.generation.progress import Progress
 from harness.runs.layout import CONTROL, STATUS, RunFolder
@@ -111,18 +111,6 @@ class Signals:
     the end. A signal that the parent process told this one to ignore (nohup) stays ignored.
     """
 
-    class Caught(KeyboardInterrupt):
-        """Raised by the signal `signum` in whatever code runs at that moment.
-
-        Only a KeyboardInterrupt passes through all code: asyncio handles any other exception, and
-        `threading.Thread.start` takes an `Exception` for a failure to start, after which the thread ends with a
-        KeyError.
-        """
-
-        def __init__(self, signum: int) -> None:
-            super().__init__()
-            self.signum = signum
-
     def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
         """Number of the first signal that came; None before it."""
@@ -150,10 +138,10 @@ class Signals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore the former handlers, and raise `Interrupted` in place of `Caught`."""
+        """Restore the former handlers, and raise `Interrupted` in place of `Signalled`."""
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
-        if isinstance(error, self.Caught) and self.caught is not None:
+        if isinstance(error, Signalled) and self.caught is not None:
             interrupted = Interrupted(self._message(self.caught), self.caught)
             # The code that the signal ended may have noted what it cost.
             for note in getattr(error, "__notes__", ()):
@@ -165,10 +153,10 @@ class Signals:
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        """Note a signal and call `on_signal`; before `attach`, raise `Caught`, which ends the block."""
+        """Note a signal and call `on_signal`; before `attach`, raise `Signalled`, which ends the block."""
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum
         if self._on_signal is None:
-            raise self.Caught(signum)
+            raise Signalled(signum)
         self._on_signal(signum, self._n)

@@ -20,7 +20,7 @@ from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import open_transport
-from harness.core import codec
+from harness.core import channel, codec
 from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbedServer, ProbeReply, Refused
 
@@ -54,7 +54,8 @@ class ProbedEndpoint(ProbedServer):
             wait = refusal.retry_after or pause
             if waited + wait > PATIENCE_SECONDS:
                 break
-            time.sleep(wait)
+            with channel.waiting(f"{wait:.0f} s, since the server refuses: {self._shown(refusal.message)}"):
+                time.sleep(wait)
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
             raise Refused(answer.status, self._shown(error_words(answer.body)))
@@ -100,7 +101,9 @@ class ProbedEndpoint(ProbedServer):
                         wait = failed.retry_after or pause
                         if failed.kind != "rate_limited" or at_once > 1 or waited + wait > PATIENCE_SECONDS:
                             return failed
-                    await asyncio.sleep(wait)
+                        failed_words = failed.message
+                    with channel.waiting(f"{wait:.0f} s, since the server refuses: {failed_words}"):
+                        await asyncio.sleep(wait)
                     waited, pause = waited + wait, 2 * pause
 
         try:
