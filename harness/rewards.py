@@ -10,21 +10,31 @@ as programs, never forked, so that a trainer with a GPU may call from any thread
 
 Names and formulas are open-r1's (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps its
 configuration; docs/exports.md has the differences. A reference that cannot be read gives None, which TRL leaves out of
-the advantage, where open-r1 gives 1. What cannot be decided counts as wrong, as in a score.
+the advantage, where open-r1 gives 1, and a warning, the first time. What cannot be decided counts as wrong, as in a
+score.
+
+A reference may be an answer or a worked solution that states one (`#### 72`, `<answer>`, a box, "the answer is"); a
+value or an array of numpy or torch, a list of one, or verl's mapping with `ground_truth`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+from harness.core import channel, codec
 from harness.core.errors import UsageError
+from harness.core.inert import quoted
 from harness.core.records import Question
 from harness.grading.processes.lasting import LastingPool
 from harness.grading.processes.pool import check_deadline, outcomes, question_on
+from harness.grading.verdict import find
 from harness.presets.grading import DEADLINE_SECONDS
 
 Completion = str | Sequence[Mapping[str, Any]]
@@ -41,6 +51,18 @@ _STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
 _FULL_STEPS = 3
 """Number of steps that get the whole reward."""
 
+_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_FORMULA = re.compile(r"[\d$\\]")
+_MIN_WORDS = 5
+"""A reference of so many words around a number or a formula is a worked solution; so is one of two words and two lines.
+"""
+_ANY_QUESTION = question_on("x", "expression")
+"""A question that gives away nothing of the answer that is looked for in a worked solution."""
+
+_has_warned = False
+
 _REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0}
 """Outcome of a verdict → its reward."""
 
@@ -50,9 +72,11 @@ _deadline_s = DEADLINE_SECONDS
 
 def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
     """Return the reward of each text: 1 for right, 0 for any other verdict, None if the reference cannot be read."""
-    questions: dict[str, Question | None] = {"": None}  # by the key of the reference
+    questions: dict[str, Question | None] = {}  # by the key of the reference
     pairs = []
     for reference, text in zip(references, texts, strict=True):
+        if hasattr(reference, "tolist"):  # of numpy or torch, which write a long or precise value shortened
+            reference = reference.tolist()
         key = _key(reference)
         if key not in questions:
             questions[key] = _question(reference, key)
@@ -236,7 +260,8 @@ def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) ->
 
 
 def _key(reference: Any) -> str:
-    """Return a text that differs for different references; "" for an integer with more digits than Python writes."""
+    """Return a text that differs for different references; "" for an integer with more digits than Python writes,
+    which is no reference."""
     try:
         return repr(reference)
     except ValueError:
@@ -244,8 +269,41 @@ def _key(reference: Any) -> str:
 
 
 def _question(reference: Any, key: str) -> Question | None:
-    """Return the question with this reference; None if the reference cannot be read."""
+    """Return the question with this reference; None if the reference cannot be read, with a warning the first time."""
+    global _has_warned
     try:
-        return question_on(reference, name=key)
-    except UsageError:
+        return question_on(_answer_in(reference), name=key)
+    except UsageError as error:
+        if not _has_warned:
+            channel.warn(
+                f"a reference cannot be read, and gives no reward: {error.sentence} (further ones are not named)"
+            )
+        _has_warned = True
         return None
+
+
+def _answer_in(reference: Any) -> Any:
+    """The answer in a reference as trainers pass it. Raises `UsageError` for a worked solution that states none."""
+    if isinstance(reference, Mapping) and "ground_truth" in reference:
+        reference = reference["ground_truth"]
+    if isinstance(reference, str) and reference.startswith('["'):  # a list as JSON, as in Skywork's data
+        with contextlib.suppress(codec.DecodeError):
+            reference = codec.decode(reference)
+    if isinstance(reference, list | tuple):
+        return _answer_in(reference[0]) if len(reference) == 1 else [*map(_answer_in, reference)]
+    if isinstance(reference, Decimal | Fraction):
+        return str(reference)
+    if not isinstance(reference, str):
+        return reference
+    if tagged := _TAGGED.findall(reference):
+        return tagged[-1].strip()
+    if "####" in reference:  # GSM8K
+        return reference.rpartition("####")[2].strip()
+    words = _WORD.findall(_COMMAND.sub("", reference))
+    is_solution = len(words) >= _MIN_WORDS or (len(words) > 1 and "\n" in reference.strip())
+    if not (is_solution and _FORMULA.search(reference)):
+        return reference
+    stated = find(_ANY_QUESTION, reference)
+    if stated is None or stated.method not in ("box", "boxes", "phrase"):
+        raise UsageError(f"the reference answer is a text that states no answer: {quoted(reference)}")
+    return stated.answer

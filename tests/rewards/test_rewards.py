@@ -11,8 +11,11 @@ import os
 import re
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 from hypothesis import given
@@ -93,11 +96,38 @@ def test_a_hostile_batch_costs_itself_its_reward_and_the_next_is_graded() -> Non
         rewards.configure(deadline_s=2.0)
 
 
-def test_a_reference_of_any_kind_is_a_number_or_none() -> None:
-    odd = [float("nan"), None, {"a": 1}, b"2", [[["2"]]], 10**5000, True, [], object()]
-    values = rewards.accuracy_reward([r"\boxed{2}"] * (len(odd) + 1), [*odd, "2"])
-    assert values[-1] == 1.0
-    assert not any(values[:-1])
+SOLUTION = "Natalia sold 48/2 = <<48/2=24>>24 clips in May.\nIn all she sold 48+24 = 72 clips."
+FORMS: dict[str, Any] = {
+    "TRL with GSM8K": SOLUTION + "\n#### 1,072", "open-r1 with NuminaMath": SOLUTION + r" Hence $\boxed{1072}$.",
+    "R1-V": "<answer> 1072 </answer>", "Minerva": "Final Answer: The final answer is $1072$. I hope it is correct.",
+    "answer": r"$1072$", "verl, one": "1072", "verl, of Parquet": np.array(["1072"], dtype=object),
+    "verl, its column": {"style": "rule", "ground_truth": "1072"}, "Skywork": '["1072"]', "tuple": ("1072",),
+    "numpy": np.int64(1072), "numpy, no axis": np.array(1072.0), "numpy, nested": np.array([["1072"]]),
+    "decimal": Decimal("1072.0"), "fraction": Fraction(2144, 2),
+}  # fmt: skip
+"""References as trainers and their data sets pass them; each is 1072."""
+UNREADABLE = (
+    SOLUTION, "", None, True, np.bool_(True), b"1072", np.array([]), {1072}, {"ground_truth": None}, "####", math.nan,
+    10**5000, object(),
+)  # fmt: skip
+
+
+def test_a_reference_as_trainers_pass_it_is_read_or_gives_none_and_a_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewards, "_has_warned", False)
+    for reply, reward in ((r"\boxed{1072}", 1.0), (r"\boxed{72}", 0.0)):
+        given = rewards.accuracy_reward([reply] * len(FORMS), [*FORMS.values()])
+        assert dict(zip(FORMS, given, strict=True)) == dict.fromkeys(FORMS, reward)
+    assert rewards.accuracy_reward([r"\boxed{1072}"] * 2, np.array([1072, 72])) == [1.0, 0.0]
+    assert not caplog.records
+    for reference in UNREADABLE:
+        monkeypatch.setattr(rewards, "_has_warned", False)
+        caplog.clear()
+        assert rewards.accuracy_reward([r"\boxed{1072}"] * 2, [reference] * 2) == [None, None], reference
+        assert rewards.compute_score("gsm8k", r"\boxed{1072}", reference) == 0.0
+        (record,) = caplog.records
+        assert "a reference cannot be read" in record.getMessage()
 
 
 def test_parts_of_a_message_are_one_text() -> None:
