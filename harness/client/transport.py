@@ -56,6 +56,9 @@ BATCH_S = 2.0
 LOOK_S = 0.25
 """Seconds between two looks at the requests in flight: their deadlines, and reads that wait unparsed."""
 
+MAX_OPENING = 128
+"""Largest number of connections to one server that are opened at the same time: the shortest usual listen queue."""
+
 RESOLVE_S = 60.0
 """Seconds for which a host's addresses are remembered."""
 
@@ -78,8 +81,9 @@ class Server:
     """What the connections to one server share.
 
     address: host and port for messages, with the proxy. proxy: its URL, or None. tls: whether the server speaks https.
-    idle: connections that wait for a request, the one used last at the end. doubted: whether the server has sent bytes
-    that answer no request.
+    idle: connections that wait for a request, the one used last at the end. opening: held by each connection while it is
+    opened. alive_at: when one was last open, or a reply last began, on the monotonic clock. doubted: whether the server
+    has sent bytes that answer no request.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -90,6 +94,8 @@ class Server:
             self.address += f" through the proxy {host_and_port(self.proxy)}"
         self.idle: list[Connection] = []
         self.doubted = False
+        self.opening = asyncio.Semaphore(MAX_OPENING)
+        self.alive_at = 0.0
         self._noted = False
 
     def head(self, endpoint: Endpoint, path: str) -> bytes:
@@ -208,7 +214,7 @@ class Request:
     def _begin(self) -> None:
         """Act on the head of the response. Raises `RequestFailed` for a compressed reply."""
         self._begun = True
-        headers = self._response.headers
+        headers, self.connection.server.alive_at = self._response.headers, time.monotonic()
         if self._response.status != 200:
             # The status has decided already; the body only explains, and must not take the deadline of a whole reply.
             self._error_body, self._error_due = bytearray(), time.monotonic() + ERROR_BODY_S
@@ -405,15 +411,32 @@ class Transport:
     # ---- connecting
 
     async def _open(self, server: Server, seconds: float) -> Connection:
-        """A new connection, through a tunnel if a proxy is named, within `seconds`. Raises `RequestFailed`."""
+        """A new connection, through a tunnel if a proxy is named. Raises `RequestFailed`.
+
+        At most `seconds` may pass without a sign that the server lives: when thousands of requests begin at once, the
+        last ones wait for their turn, and then for a place in the server's listen queue.
+        """
+        opening = asyncio.ensure_future(self._open_in_turn(server))
+        begun = time.monotonic()
         try:
-            async with asyncio.timeout(seconds):
-                return await self._connect(server)
-        except TimeoutError:
-            raise RequestFailed("timeout", f"no connection to {server.address} within {seconds:g} s") from None
+            while not opening.done():
+                left = max(begun, server.alive_at) + seconds - time.monotonic()
+                if left <= 0:
+                    raise RequestFailed("timeout", f"no connection to {server.address} within {seconds:g} s")
+                await asyncio.wait([opening], timeout=left)
+            return opening.result()
         except OSError as error:
             secrets = secrets_of(server.endpoint, self._secrets)
             raise failure_to_connect(error, server.address, secrets) from None
+        finally:
+            opening.cancel()
+
+    async def _open_in_turn(self, server: Server) -> Connection:
+        """A new connection, once fewer than `MAX_OPENING` are being opened."""
+        async with server.opening:
+            connection = await self._connect(server)
+            server.alive_at = time.monotonic()
+            return connection
 
     async def _connect(self, server: Server) -> Connection:
         """Open a connection: to a unix socket, directly, to an http proxy, or through a proxy's tunnel (https)."""

@@ -256,6 +256,36 @@ def test_connections_are_kept_between_requests_and_a_closed_one_is_replaced(make
             assert server.connections == (5 if make is MAKERS["openai"] else 1 + hangs_up)
 
 
+@pytest.mark.parametrize("lives", [True, False])
+def test_connections_are_opened_a_few_at_a_time_and_none_fails_while_others_succeed(
+    lives: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with a short listen queue must not lose connections to 10,000 requests that begin at once."""
+
+    class Slow(HttpTransport):
+        async def _socket(self, host: str, port: int) -> socket.socket:
+            opening.add(asyncio.current_task())
+            largest.append(len(opening))
+            await asyncio.sleep(0.1 if lives else 3600)
+            opening.remove(asyncio.current_task())
+            return await super()._socket(host, port)
+
+    monkeypatch.setattr(http_transport, "MAX_OPENING", 4)
+    opening: set[object] = set()
+    largest: list[int] = []
+    deadlines = Deadlines(connect=1.0 if lives else 0.1)
+
+    async def main(url: str) -> list[Outcome]:
+        async with opened(Maker(Slow)) as transport:
+            return await asyncio.gather(*(outcome_of(transport, url, deadlines) for _ in range(60)))
+
+    with FakeServer(lambda _: completion()) as server:
+        outcomes = run(MAKERS["http"], main(server.base_url))
+    assert max(largest) == 4
+    for outcome in outcomes:
+        assert replied(outcome).text == "42" if lives else failed(outcome).kind == "timeout"
+
+
 def test_a_redirect_is_not_followed_and_named(make: Maker) -> None:
     with FakeServer(lambda _: completion()) as second_server:
         target = f"{second_server.base_url}/chat/completions"
