@@ -81,9 +81,9 @@ class Server:
     """What the connections to one server share.
 
     address: host and port for messages, with the proxy. proxy: its URL, or None. tls: whether the server speaks https.
-    idle: connections that wait for a request, the one used last at the end. opening: held by each connection while it is
-    opened. alive_at: when one was last open, or a reply last began, on the monotonic clock. doubted: whether the server
-    has sent bytes that answer no request.
+    idle: connections that wait for a request, the one used last at the end. opening: held while a connection is opened.
+    alive_at: when one was opened last, or a reply began last, on the monotonic clock. doubted: whether the server has
+    sent bytes that answer no request.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:

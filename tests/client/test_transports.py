@@ -266,9 +266,11 @@ def test_connections_are_opened_a_few_at_a_time_and_none_fails_while_others_succ
         async def _socket(self, host: str, port: int) -> socket.socket:
             opening.add(asyncio.current_task())
             largest.append(len(opening))
-            await asyncio.sleep(0.1 if lives else 3600)
-            opening.remove(asyncio.current_task())
-            return await super()._socket(host, port)
+            try:
+                await asyncio.sleep(0.1 if lives else 3600)
+                return await super()._socket(host, port)
+            finally:
+                opening.remove(asyncio.current_task())
 
     monkeypatch.setattr(http_transport, "MAX_OPENING", 4)
     opening: set[object] = set()
