@@ -79,15 +79,17 @@ def page(
     )
 
 
-def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> str:
-    """A page of tables and plots alone, as safe as the page of runs."""
+def tables_page(
+    title: str, subtitle: str, tables: Sequence[Table], plots: Sequence[Plot] = (), drawn: Sequence[Values] = ()
+) -> str:
+    """A page of tables and plots alone, as safe as the page of runs. drawn: figures with their `picture`."""
     templates = _environment()
     return templates.get_template("tables.html").render(
         policy=_policy(templates),
         title=title,
         subtitle=subtitle,
         tables=tables,
-        pictures=_figures(plots),
+        pictures=[*drawn, *_figures(plots)],
         missing=install_line(draw.EXTRA, here=False) if plots and not draw.installed() else None,
     )
 

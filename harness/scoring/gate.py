@@ -50,6 +50,9 @@ from harness.scoring.stats import Array, effective_samples, sampling_variance_of
 STATED_FACTOR = math.log(1.4)
 """The policy's deviation of runs is right within a factor of 1.4 in two of three gates: deviation of its logarithm."""
 
+STATED_FREEDOM = 3.0
+"""Degrees of freedom of the logarithm's distribution, Student's: few policies are wrong by much, but some are."""
+
 ODD_SHARE, ODD_RANGE = 0.1, 0.2
 """Fraction of nights that stand out from the night before, and the range of accuracies over which they lie."""
 
@@ -71,8 +74,10 @@ MISSED_AT_LOOKS = 0.8
 _DEVIATIONS = np.geomspace(0.0005, 0.2, 18)
 """Deviations of runs over which a level is averaged, fractions."""
 
-_UNLUCKY = np.array([1.3830, 1.6449, 2.1280])
-"""Normal quantiles of equal parts of the tenth of references that err most: of 91.7, 95 and 98.3 %."""
+_UNLUCKY, _UNLUCKY_WEIGHTS = np.array([1.3487, 1.6449, 2.2803]), np.array([5, 8, 5]) / 18
+"""Normal quantiles of 91.1, 95 and 98.9 %, and weights, whose mean is that of the tenth of references that err most
+(Gauss and Legendre).
+"""
 
 
 class Deviations(NamedTuple):
@@ -101,7 +106,8 @@ def learnt_deviation(accuracies: Sequence[float], sampling: Sequence[float], sta
     policy's deviation, a fraction.
     """
     variances = _DEVIATIONS**2
-    weight = -((np.log(_DEVIATIONS / max(stated, _DEVIATIONS[0])) / STATED_FACTOR) ** 2) / 2
+    apart = np.log(_DEVIATIONS / max(stated, _DEVIATIONS[0])) / STATED_FACTOR
+    weight = -(STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
     steps, own = np.diff(np.asarray(accuracies, dtype=float)), np.asarray(sampling, dtype=float)
     spread = 2 * variances[:, None] + own[1:] + own[:-1]
     usual = np.log((1 - ODD_SHARE) / np.sqrt(2 * np.pi * spread)) - steps**2 / spread / 2
@@ -206,8 +212,12 @@ def level(
     chance = np.asarray((_upper_tail(gap / np.sqrt(own + its)) * deviations.weights).sum(axis=-1))
     if not below:
         return chance
-    unlucky = _upper_tail((gap[..., None] - np.sqrt(its)[..., None] * _UNLUCKY) / np.sqrt(own)[..., None])
-    return np.asarray(np.maximum(chance, (unlucky.mean(axis=-1) * deviations.weights).sum(axis=-1) / 2))
+    error = np.sqrt(its)[..., None] * _UNLUCKY
+    # Behind a reference that is too high lies a lower truth, of which samples err by another amount.
+    lower = np.clip(np.asarray(truth)[..., None, None] - error, 1e-6, 1.0)
+    own = own[..., None] * np.maximum(1.0, lower * (1 - lower) / np.asarray(coin)[..., None, None])
+    unlucky = _upper_tail((gap[..., None] - error) / np.sqrt(own))
+    return np.asarray(np.maximum(chance, (unlucky @ _UNLUCKY_WEIGHTS * deviations.weights).sum(axis=-1) / 2))
 
 
 def _upper_tail(z: Array) -> Array:

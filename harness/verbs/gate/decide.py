@@ -28,7 +28,7 @@ from harness.verbs.gate.policy import Policy, Watched
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
 """How a benchmark stands; `Checked` says what each word means."""
 
-HALTED = ("missing", "stopped", "canary", "probe")
+HALTED = ("missing", "stopped", "probe")
 """States in which the samples have not decided; the same command goes on."""
 
 USUAL_CUT = 5.0
@@ -297,6 +297,7 @@ def _check(
             why=_in_words(
                 watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
                 turns=state == "undecided" and bool(low[0] or high[1]),
+                copied=float(counts.sum()) < 0.99 * n * math.ceil(rounds),
             ),
         )  # fmt: skip
         if state != "undecided":
@@ -404,14 +405,18 @@ def limit_of(single: float, total: float, reference: gate.Reference, sd: float, 
 
 def _in_words(
     watched: Watched, state: State, bounds: tuple[float, float], reference: gate.Reference, loss: float, n_samples: int,
-    limit: str, *, turns: bool,
+    limit: str, *, turns: bool, copied: bool,
 ) -> str:  # fmt: skip
-    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `limit_of`."""
+    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `limit_of`. copied:
+    whether copies are among the samples.
+    """
     what = "the floor" if watched.floor is not None else "the baseline"
     line = (
         f"{in_percent(bounds[0])} beside {what} of {in_percent(reference.value)} "
         f"({in_points(bounds[0] - reference.value)} points) after {count_noun(n_samples, 'sample')}"
     )
+    if copied:
+        line += ", of which copies count as one"
     if bounds[1] > bounds[0]:
         line += f"; {in_percent(bounds[1])} if all undecided answers were right"
     if turns:

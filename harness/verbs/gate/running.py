@@ -174,6 +174,9 @@ def run_gate(
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
             on_look(gated)
             looks = _next_looks(gated, n_questions)
+            if not looks and runs and before is None:
+                # All samples are there: a session without any refuses other settings and another model.
+                looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
             # Samples that make no look more, such as of questions that are now others, never will.
             if halt is not None or not looks or looks == before:
                 return gated
@@ -228,7 +231,7 @@ def with_watcher(watcher: Watcher | None) -> Opener:
 
     @contextmanager
     def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Sampler]:
-        with prepare(policy.options(out), watcher) as prepared:
+        with prepare(policy.options(out), watcher, must_answer=True) as prepared:
             yield _Session(policy, prepared, baselines, watcher)
 
     return opened

@@ -12,11 +12,11 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import read_named, read_record, write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import in_percent
 from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
 from harness.runs.layout import GATE_FILES
+from harness.verbs.gate.chart import chart
 from harness.verbs.gate.decide import Gated
 from harness.verbs.gate.policy import Policy
 
@@ -92,19 +92,12 @@ def table(gated: Gated) -> Table:
 
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
-    """The decision, each run of the history beside its limits, and the waivers, as a page."""
+    """The decision, a control chart of each benchmark, and the waivers, as a page."""
     tables = [table(gated)]
-    for name in policy.benchmarks:
-        rows = tuple(
-            (str(number), entry.run, check.state, "–" if check.accuracy is None else in_percent(check.accuracy),
-             in_percent(check.reference), in_percent(check.reference - check.loss), f"{check.rounds:g}", check.why)
-            for number, entry in enumerate(entries, 1) for check in entry.checks if check.benchmark == name
-        )  # fmt: skip
-        heads = ("number", "run", "state", "accuracy", "reference", "with the loss", "rounds", "why")
-        tables.append(Table(f"{name}: the runs so far", heads, rows, numeric=frozenset({0, 3, 4, 5, 6})))
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
-    return tables_page(f"Gate {gated.gate}", gated.verdict, tables)
+    charts = [chart(name, entries) for name in policy.benchmarks]
+    return tables_page(f"Gate {gated.gate}", gated.verdict, tables, drawn=[each for each in charts if each["picture"]])
 
 
 def junit(gated: Gated) -> str:

@@ -1,0 +1,342 @@
+"""Plays the command's own road night after night: does `harness gate` keep its promise?
+
+    python -m bench.simulate_nights [--repositories 60] [--nights 60] [--cells WORD,…]
+
+A repository has a policy file, a history and, if the cell says so, a baseline run. Each night reads the policy, opens
+a new folder, decides look by look, and writes the decision; only the samples are drawn in place of requests. Questions
+have Beta chances (concentration 1: half of a coin's variance is left within questions). The accuracy of a night is the
+model's, moved by the deviation of runs.
+
+A change comes at a random night of the second half. That night is played four times, sound and changed, with the
+history and without. "alarms": nights of a sound model that fail, of all, and of the tenth of repositories whose
+reference is the most unlucky. "promised": what `--dry-run` says of the loss at that night. Errors are standard errors
+over repositories. Exit code 1 if a goal is missed by more than 2 of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import yaml
+
+from harness.core.hidden_limit import DIGEST_BITS
+from harness.core.records import Grade, Question, ServerFacts
+from harness.reports.history import History
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
+from harness.runs.manifest import Provenance
+from harness.scoring import gate
+from harness.scoring.stats import Array
+from harness.scoring.tally import tally
+from harness.verbs.gate import policy as policies
+from harness.verbs.gate import running, written
+from harness.verbs.gate.decide import Gated, Halt
+
+FALSE_ALARM, UNLUCKY, POWER = 0.01, 0.02, 0.95
+START = datetime(2026, 1, 1, 3, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One situation. Points and numbers of samples; baseline: of each question, 0 for a floor. change: of the accuracy
+    from a night on; creep: every night. with_policy: whether the change comes with a new floor and model. undecided:
+    whether 8 % of the samples are left undecided, that are right or wrong in truth.
+    """
+
+    name: str
+    questions: int = 100
+    samples: int = 4
+    accuracy: float = 80.0
+    loss: float = 8.0
+    baseline: int = 0
+    deviation: float = 0.3
+    stated: float = 0.3
+    change: float = -8.0
+    creep: float = 0.0
+    with_policy: bool = False
+    deaf: bool = False
+    undecided: str = ""
+    benchmarks: int = 1
+
+
+def cells() -> list[Cell]:
+    """All situations."""
+    usual = Cell("step 8")
+    return [
+        usual,
+        replace(usual, name="step 5", loss=5, change=-5),
+        Cell("step 2", 1319, 4, 94.5, loss=2, change=-2),
+        Cell("step 10", 30, 32, 80.0, loss=10, change=-10),
+        replace(usual, name="creep", change=0.0, creep=-0.25),
+        replace(usual, name="new floor", change=5.0, with_policy=True),
+        replace(usual, name="better", change=5.0),
+        *(
+            replace(usual, name=f"runs {true:g} stated {stated:g}", deviation=true, stated=stated, loss=10, change=-10)
+            for true in (0.3, 1.0, 2.0) for stated in (0.3, 1.0, 2.0)
+        ),
+        replace(usual, name="ignores seeds", deaf=True, loss=10.0, change=-10.0),
+        *(replace(usual, name=f"undecided {truth}", undecided=truth) for truth in ("right", "wrong")),
+        *(replace(usual, name=f"baseline of {n}", baseline=n, loss=6.0, change=-6.0) for n in (2, 4, 8)),
+        *(replace(usual, name=f"{n} benchmarks", benchmarks=n) for n in (3, 8)),
+    ]  # fmt: skip
+
+
+@dataclass
+class Repository:
+    """One repository: its folder, the chances of its questions by benchmark, and its baselines."""
+
+    cell: Cell
+    rng: np.random.Generator
+    folder: Path
+    chances: dict[str, Array]
+    baselines: dict[str, ScoredRun] = field(default_factory=dict)
+    model: str = "model"
+
+    @classmethod
+    def of(cls, cell: Cell, rng: np.random.Generator, folder: Path) -> Repository:
+        """A new repository of the cell."""
+        accuracy = cell.accuracy / 100
+        names = [f"b{number}" for number in range(cell.benchmarks)]
+        drawn = {name: rng.beta(accuracy, 1 - accuracy, (1, cell.questions)) for name in names}
+        chances = {name: gate.moved(each, np.array([accuracy]))[0] for name, each in drawn.items()}
+        own = cls(cell, rng, folder, chances)
+        if cell.baseline:
+            run = Drawn(own, folder / "baseline", 0.0, START)
+            run.sample(dict.fromkeys(names, float(cell.baseline)), first=True)
+            own.baselines = dict.fromkeys(names, run.runs()[0])
+        own.write_policy(cell.accuracy)
+        return own
+
+    def write_policy(self, floor: float) -> None:
+        """Write the policy with a history, and the same without."""
+        reference = {"baseline": "baseline"} if self.cell.baseline else {"floor": floor}
+        watched = {**reference, "loss": self.cell.loss, "max_samples": self.cell.samples}
+        policy = {
+            "benchmarks": {name: {**watched} for name in self.chances}, "run_deviation": self.cell.stated,
+            "run": {"model": self.model},
+        }  # fmt: skip
+        for name, more in (("gate", {"history": str(self.folder / "history")}), ("alone", {})):
+            (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(policy | more), encoding="utf-8")
+
+    def luck(self) -> float:
+        """By how much the references are too high, a fraction."""
+        held = [run.benchmarks[name].questions for name, run in self.baselines.items()]
+        return max((np.mean([item.correct / item.n for item in each]) for each in held), default=0.0)
+
+    def night(self, number: int, shift: float, name: str = "gate", seed: int = 0, *, kept: bool = True) -> Gated:
+        """Play the gate of one night. shift: of the accuracy, in points. kept: whether the night enters the history."""
+        now = START + timedelta(days=number + 1)
+        policy = policies.read(self.folder / f"{name}.yaml")
+        with mock.patch.object(running, "RESULTS", self.folder):
+            folder = running.new_folder(policy, now, "" if kept else f"{name}{seed}-{number}-{shift:g}")
+
+        @contextlib.contextmanager
+        def opened(*_: object) -> Iterator[Drawn]:
+            yield Drawn(self, folder, shift, now, np.random.default_rng(seed) if seed else self.rng)
+
+        with mock.patch.object(running, "read_baselines", return_value=self.baselines):
+            gated = running.run_gate(policy, folder, opened, today=now.date())
+        if kept:
+            written.write(policy, gated, folder)
+        return gated
+
+
+class Drawn:
+    """The sampler of one night, which draws in place of asking."""
+
+    halt: Halt | None = None
+
+    def __init__(
+        self, repository: Repository, folder: Path, shift: float, now: datetime, rng: np.random.Generator | None = None
+    ) -> None:
+        self.cell, self.rng, self._model = repository.cell, rng or repository.rng, repository.model
+        self._folder, self._now = folder, now
+        n = self.cell.questions
+        self._seed = int(self.rng.integers(2**31))
+        self.ids = {name: running.in_order([f"q{i}" for i in range(n)], self._seed) for name in repository.chances}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._chances = {
+            name: gate.moved(
+                chances[None],
+                chances.mean(keepdims=True) + (shift + self.cell.deviation * self.rng.standard_normal()) / 100,
+            )[0]
+            for name, chances in repository.chances.items()
+        }
+        self._grades: dict[str, list[Grade]] = {name: [] for name in repository.chances}
+        self._runs: list[ScoredRun] = []
+        self._drawn: dict[tuple[str, int], tuple[int, bool]] = {}
+
+    def runs(self) -> list[ScoredRun]:
+        """The scored run; empty before the first sample."""
+        return self._runs
+
+    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
+        """Draw the samples up to the looks."""
+        for name, look in looks.items():
+            asked = self.ids[name][: math.ceil(min(look, 1) * self.cell.questions)]
+            stored: dict[str, int] = {}
+            for grade in self._grades[name]:
+                stored[grade.question_id] = stored.get(grade.question_id, 0) + 1
+            for each in asked:
+                for index in range(stored.get(each, 0), math.ceil(look)):
+                    self._grades[name].append(self._grade(name, each, index))
+        manifest = Manifest(
+            harness_version="0", created=self._now.isoformat(timespec="seconds"), model=self._model,
+            provenance=Provenance(servers={"s": ServerFacts(host={"engine": "vllm", "version": "1"})}),
+        )  # fmt: skip
+        scored = {name: self._scored(name, grades) for name, grades in self._grades.items()}
+        self._runs = [ScoredRun(RunFolder(self._folder), "run", manifest, scored, History())]
+        return None
+
+    def _scored(self, name: str, grades: Sequence[Grade]) -> ScoredBenchmark:
+        questions = [
+            Question(benchmark=name, question_id=each, references=(), kind="number", row_digest=each, prompt_digest="")
+            for each in {grade.question_id: None for grade in grades}
+        ]
+        identity = {"model": self._model, "seed": self._seed}
+        record = BenchmarkRecord(identity=identity, plan=Plan(samples=self.cell.samples))
+        return ScoredBenchmark(name, record, None, tally(questions, grades, None).questions, known_as=None)
+
+    def _grade(self, name: str, question_id: str, index: int) -> Grade:
+        number = int(question_id[1:])
+        right = bool(self.rng.random() < self._chances[name][number])
+        checksum = None
+        if self.cell.deaf:
+            checksum, right = self._drawn.setdefault((name, number), (2000 << DIGEST_BITS | number, right))
+        verdict = "correct" if right else "wrong"
+        share = {"right": self.cell.accuracy, "wrong": 100 - self.cell.accuracy}.get(self.cell.undecided, 0.0)
+        if share and (self.cell.undecided == "right") == right and self.rng.random() < 8 / share:
+            verdict = "undecided"
+        return Grade(
+            benchmark=name, question_id=question_id, sample_index=index, verdict=verdict, extracted=None, rule="",  # type: ignore[arg-type]
+            grader="", reply_checksum=checksum,
+        )  # fmt: skip
+
+
+@dataclass
+class Played:
+    """What a repository came to. alarms, passes, rounds: of its sound nights. found, alone: whether the change fails
+    the gate that night, with the history and without; passed, passed_alone: whether the sound twin passes. promised:
+    the power that `--dry-run` states that night; NaN if it was not asked.
+    """
+
+    luck: float
+    alarms: float
+    passes: float
+    rounds: float
+    found: float = math.nan
+    alone: float = math.nan
+    passed: float = math.nan
+    passed_alone: float = math.nan
+    promised: float = math.nan
+    later: float = math.nan
+
+
+def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played:
+    """Play one repository. ask: also ask `--dry-run` at the change."""
+    rng = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        own = Repository.of(cell, rng, Path(folder))
+        at = int(rng.integers(n_nights // 2, n_nights))
+        sound: list[Gated] = []
+        later: list[bool] = []
+        result = Played(own.luck(), 0, 0, 0)
+        shift = 0.0
+        for number in range(n_nights):
+            if number == at and cell.change:
+                twin = int(rng.integers(1, 2**31))
+                codes = {
+                    (name, change): own.night(number, change, name, twin, kept=False).verdict
+                    for name in ("gate", "alone") for change in (0.0, min(cell.change, -cell.loss))
+                }  # fmt: skip
+                result.found, result.alone = (
+                    codes[name, min(cell.change, -cell.loss)] == "fail" for name in ("gate", "alone")
+                )
+                result.passed, result.passed_alone = (codes[name, 0.0] == "pass" for name in ("gate", "alone"))
+                if ask:
+                    policy = policies.read(own.folder / "gate.yaml")
+                    result.promised = running._expected_of(
+                        policy, "b0", cell.questions, own.baselines.get("b0"), written.read_history(policy)
+                    ).forecast.power
+                shift += cell.change
+                if cell.with_policy:
+                    own.model = "new"
+                    own.write_policy(cell.accuracy + cell.change)
+            gated = own.night(number, shift + cell.creep * number)
+            is_sound = number < at or cell.change > 0
+            if cell.creep:
+                is_sound = number == 0
+                if cell.creep * number <= -cell.loss:
+                    later.append(gated.verdict == "fail")
+            if is_sound:
+                sound.append(gated)
+        result.later = float(later[0]) if later else math.nan
+        result.alarms = float(np.mean([each.verdict == "fail" for each in sound]))
+        result.passes = float(np.mean([each.verdict == "pass" for each in sound]))
+        result.rounds = float(np.mean([check.rounds for each in sound for check in each.checks]))
+        return result
+
+
+def summary(cell: Cell, played: Sequence[Played]) -> bool:
+    """Print the row of a cell; whether it keeps the goals."""
+
+    def mean(name: str, of: Sequence[Played] = played) -> tuple[float, float]:
+        values = np.array([getattr(each, name) for each in of], dtype=float)
+        values = values[~np.isnan(values)]
+        return (float(values.mean()), float(values.std() / math.sqrt(len(values)))) if len(values) else (math.nan, 0.0)
+
+    unlucky = sorted(played, key=lambda each: -each.luck)[: math.ceil(len(played) / 10)] if cell.baseline else []
+    alarms, worst, found, promised = mean("alarms"), mean("alarms", unlucky), mean("found"), mean("promised")
+    texts = [
+        "–" if math.isnan(value) else f"{100 * value:.{digits}f}" + (f" ± {100 * error:.{digits}f}" if error else "")
+        for (value, error), digits in (
+            (alarms, 2), (worst, 1), (mean("passes"), 1), (mean("rounds"), 2), (mean("passed"), 0),
+            (mean("passed_alone"), 0), (found, 0), (mean("alone"), 0), (promised, 0), (mean("later"), 0),
+        )
+    ]  # fmt: skip
+    texts[3] = f"{mean('rounds')[0]:.2f}"
+    print(f"| {cell.name} | {' | '.join(texts)} |", flush=True)
+    holds = alarms[0] <= FALSE_ALARM + 2 * alarms[1] and not worst[0] > UNLUCKY + 2 * worst[1]
+    return holds and not found[0] + 2 * found[1] < promised[0] - 2 * promised[1]
+
+
+HEADS = (
+    "cell", "alarms %", "unlucky", "pass %", "rounds", "sound twin passes", "alone", "found %", "alone", "promised",
+    "creep found",
+)  # fmt: skip
+
+
+def main() -> int:
+    """Exit code 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--repositories", type=int, default=60)
+    parser.add_argument("--nights", type=int, default=60)
+    parser.add_argument("--cells", default="", help="parts of the names of cells, with commas between them")
+    parser.add_argument("--asked", type=int, default=12, help="repositories whose dry run is asked")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    os.fsync = lambda _file: None  # nothing here has to outlive a crash of the machine
+    written.page = lambda *_: ""  # half the time of a night
+    print(f"| {' | '.join(HEADS)} |\n|{' ---: |' * len(HEADS)}", flush=True)
+    holds = True
+    for number, cell in enumerate(cells()):
+        if any(word in cell.name for word in given.cells.split(",")):
+            seeds = [(given.seed, number, repository) for repository in range(given.repositories)]
+            holds &= summary(cell, [play(cell, seed, given.nights, ask=seed[-1] < given.asked) for seed in seeds])
+    print(f"\nthe promise holds in each cell, up to the simulation's error: {'yes' if holds else 'NO'}")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    os.environ.pop("GITHUB_SHA", None)
+    raise SystemExit(main())
