@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from harness.core.about import hub_cache
 from harness.core.codec import digest
 from harness.core.files import open_named, read_named
 from harness.core.limits import MAX_NAME_BYTES
@@ -77,9 +77,7 @@ def local(source: str) -> Path | None:
     if path.exists():
         return path
     # The cache is searched as huggingface_hub does it, because that package need not be installed.
-    cache = os.environ.get("HF_HUB_CACHE")
-    hub = Path(cache) if cache else Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface") / "hub"
-    cached = hub / f"models--{source.replace('/', '--')}"
+    cached = hub_cache() / f"models--{source.replace('/', '--')}"
     try:
         snapshot = cached / "snapshots" / read_named(cached / "refs/main", MAX_NAME_BYTES).decode().strip()
         return snapshot if snapshot.is_dir() else None

@@ -21,7 +21,7 @@ import click
 
 from harness.asking.verbs import GROUPS, VERBS
 from harness.core import channel
-from harness.core.about import __version__, commit
+from harness.core.about import __version__, commit, give_home
 from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, near_names, stopped_by
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
@@ -165,6 +165,7 @@ def main() -> NoReturn:
 
 def _exit_code() -> int:
     """Run the command; print the sentence of a failure. Raises `BrokenPipeError`."""
+    give_home()
     try:
         with _signals_raise():
             code = _command()

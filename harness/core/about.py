@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import stat
 import sys
+import tempfile
 from pathlib import Path
+
+from harness.core.errors import UsageError
 
 __version__ = "0.1.0"
 _DISTRIBUTION = "reasoning-harness"
@@ -19,7 +24,6 @@ def commit() -> str | None:
 
     A checkout asks git; an installation from a git URL reads what pip wrote into `direct_url.json` (PEP 610).
     """
-    import contextlib
     import json
     import subprocess
     from importlib import metadata
@@ -63,24 +67,94 @@ def install_line(extra: str, *, here: bool = True) -> str:
 def cache_folder() -> Path:
     """The folder for downloaded data: `$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.
 
-    The folder may not exist yet.
+    The folder may not exist yet. Raises `UsageError` like `_folder`.
     """
-    return _folder("HARNESS_CACHE", "XDG_CACHE_HOME", ".cache")
+    return _folder("HARNESS_CACHE", "XDG_CACHE_HOME", ".cache/reasoning-harness")
 
 
 def state_folder() -> Path:
     """The folder for the state of running servers: `$HARNESS_STATE`, else `reasoning-harness` in `$XDG_STATE_HOME` or
     `~/.local/state`.
 
-    The folder may not exist yet.
+    The folder may not exist yet. Raises `UsageError` like `_folder`.
     """
-    return _folder("HARNESS_STATE", "XDG_STATE_HOME", ".local/state")
+    return _folder("HARNESS_STATE", "XDG_STATE_HOME", ".local/state/reasoning-harness")
 
 
-def _folder(own: str, xdg: str, fallback: str) -> Path:
-    """The folder in our variable `own`, else ours in the one of `xdg`, else ours in `fallback` of the home folder."""
-    if value := os.environ.get(own):
-        return Path(value).expanduser().absolute()
-    base = Path(os.environ.get(xdg, ""))
-    # The XDG specification says to ignore a relative path in the variable.
-    return (base if base.is_absolute() else Path.home() / fallback) / "reasoning-harness"
+def hub_folder() -> Path:
+    """The folder of Hugging Face's files: `$HF_HOME`, else `huggingface` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    The folder may not exist yet. Raises `UsageError` like `_folder`.
+    """
+    return _folder("HF_HOME", "XDG_CACHE_HOME", ".cache/huggingface")
+
+
+def hub_cache() -> Path:
+    """The folder of the hub's cache: `$HF_HUB_CACHE`, else `hub` in `hub_folder`. Raises `UsageError`."""
+    return _folder("HF_HUB_CACHE", "", "") if os.environ.get("HF_HUB_CACHE") else hub_folder() / "hub"
+
+
+def give_home() -> None:
+    """Give this process, and what it starts, a home where the user's is unknown or closed: libraries trust in one."""
+    with contextlib.suppress(RuntimeError):
+        if _is_usable(Path.home()):
+            return
+    with contextlib.suppress(UsageError):
+        os.environ["HOME"] = str(_stand_in())
+
+
+def _folder(own: str, xdg: str, below_home: str) -> Path:
+    """The folder in the variable `own`, else one in that of `xdg`, else one in the home; where the home is unknown or
+    closed, or takes no new folder, the same in a folder for temporary files.
+
+    Raises `UsageError` where a variable names a folder that is closed to this user.
+    """
+    if own_folder := os.environ.get(own):
+        variable, folder = own, Path(os.path.expanduser(own_folder)).absolute()  # noqa: PTH111 - raises nothing
+    else:
+        # The XDG specification says to ignore a relative path in the variable.
+        variable, folder = xdg, Path(os.environ.get(xdg, ""), Path(below_home).name)
+    if folder.is_absolute():
+        if not _is_open(folder):
+            raise UsageError(f"{variable}: this user may not read {folder}: set it to another folder, or unset it")
+        return folder
+    with contextlib.suppress(RuntimeError):
+        folder = Path.home() / below_home
+        if _is_usable(folder):
+            return folder
+    return _stand_in() / below_home
+
+
+def _is_usable(folder: Path) -> bool:
+    """Whether this user can read the folder, or could make it."""
+    return _is_open(folder) and (folder.is_dir() or os.access(_existing(folder), os.W_OK))
+
+
+def _is_open(folder: Path) -> bool:
+    """Whether this user can read the folder, or the one in which it would be made."""
+    try:
+        return os.access(_existing(folder), os.R_OK | os.X_OK)
+    except PermissionError:
+        return False
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the first one above it that exists. Raises `PermissionError`."""
+    return next(above for above in (folder, *folder.parents) if above.exists())
+
+
+def _stand_in() -> Path:
+    """The folder that stands in for a home, among the temporary files; it is made where it is missing.
+
+    Raises `UsageError` where it is not this user's alone: libraries are loaded from below it.
+    """
+    folder = Path(tempfile.gettempdir()) / f"reasoning-harness-{os.geteuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        trusted = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    except OSError:
+        trusted = False
+    if not trusted:
+        raise UsageError(f"HOME: no folder that this user can read or make; set it ({folder} is not this user's alone)")
+    return folder

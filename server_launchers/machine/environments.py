@@ -19,6 +19,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from harness.core.about import hub_folder
 from server_launchers.deployment import ProcessCommand
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import containers
@@ -82,9 +83,8 @@ def whole_command(
     else:
         # Docker reads this value as CSV: a list of devices needs the inner quotes.
         words += ["--gpus", f'"device={devices}"' if devices else "all"]
-    cache = os.environ.get("HF_HOME") or str(Path.home() / ".cache/huggingface")
     # Without the mount each start would download the weights into a container that is thrown away.
-    words += ["-v", f"{cache}:/root/.cache/huggingface"]
+    words += ["-v", f"{hub_folder()}:/root/.cache/huggingface"]
     model = Path(spec.model).expanduser()
     if model.is_dir():
         words += ["-v", f"{model.absolute()}:{model.absolute()}:ro"]

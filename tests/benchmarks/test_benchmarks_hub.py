@@ -15,8 +15,8 @@ import pytest
 from harness.benchmarks import data, questions
 from harness.benchmarks.card import Card, HubSource, from_file, from_mapping
 from harness.benchmarks.sources import chooser, hub_files
-from harness.benchmarks.sources import hub as hub_source
 from harness.core import about
+from harness.core.about import hub_cache
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import FIRST, SECOND, Dataset, Hub, jsonl, parquet
 
@@ -217,7 +217,7 @@ def test_a_set_that_no_file_can_hold_is_copied_as_a_folder(
 def test_what_another_tool_put_into_the_cache_is_read_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(hub, {"train.jsonl": jsonl(ROWS)})
     huggingface_hub.hf_hub_download(
-        "someone/sums", "train.jsonl", repo_type="dataset", endpoint=hub.url, cache_dir=hub_source._cache()
+        "someone/sums", "train.jsonl", repo_type="dataset", endpoint=hub.url, cache_dir=hub_cache()
     )
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for revision in (FIRST, None):
@@ -231,7 +231,7 @@ def test_a_download_that_breaks_off_goes_on_or_is_one_sentence_and_leaves_no_dat
     publish(hub, {"train.jsonl": b"\n"}, broken_off=99)
     with pytest.raises(UsageError, match=r"not in the cache and .* cannot be reached"):
         questions.build(card())
-    assert not [path for path in hub_source._cache().rglob("*.jsonl*") if path.is_file()]
+    assert not [path for path in hub_cache().rglob("*.jsonl*") if path.is_file()]
     capfd.readouterr()
     publish(hub, {"train.jsonl": jsonl(ROWS)}, broken_off=1)
     assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
@@ -246,7 +246,7 @@ def test_without_a_network_an_unpinned_set_is_read_from_the_cache_or_the_ways_ou
     monkeypatch.setenv("HF_ENDPOINT", "http://user:secret@127.0.0.1:9")
     built = questions.build(card(revision=None))
     assert any("cannot be reached" in note and FIRST in note for note in built.notes)
-    shutil.rmtree(hub_source._cache())
+    shutil.rmtree(hub_cache())
     with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 cannot be reached; .*HF_ENDPOINT.*with `data`") as caught:
         questions.build(card())
     assert "secret" not in str(caught.value)

@@ -27,6 +27,7 @@ from harness.benchmarks.sources import archives, documents, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
+from harness.core.about import hub_cache
 from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import visible
@@ -219,7 +220,7 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
                     file,
                     repo_type="dataset",
                     revision=listing.revision,
-                    cache_dir=_cache(),
+                    cache_dir=hub_cache(),
                     endpoint=endpoint(),
                 )
     return paths
@@ -307,16 +308,9 @@ def _offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
-def _cache() -> Path:
-    """The folder of the hub's cache: `HF_HUB_CACHE`, else `hub` in `HF_HOME` or in the user's cache."""
-    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    home = os.environ.get("HF_HOME") or users / "huggingface"
-    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
-
-
 def repository_folder(source: HubSource) -> Path:
     """The folder of a data set in the hub's cache."""
-    return _cache() / ("datasets--" + source.id.replace("/", "--"))
+    return hub_cache() / ("datasets--" + source.id.replace("/", "--"))
 
 
 def _record(source: HubSource, revision: str) -> Path:
