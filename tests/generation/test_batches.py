@@ -414,10 +414,10 @@ def test_a_step_that_fails_is_a_line_with_the_next_try(asked: dict[str, Any], mo
         return next(faults, None) if request.method == "POST" else None
 
     assert run_on(BatchProvider(instead=instead), asked).complete
-    sizes, *failed, _, _ = lines
+    sizes, *failed = lines
     assert sizes.startswith(f"handing in {N * M} requests, ")
     expected = [("503", 1), ("529", 2)]
-    assert failed == [f"the upload failed (HTTP {status}: no room); tried again in {s} s" for status, s in expected]
+    assert failed[:2] == [f"the upload failed (HTTP {status}: no room); tried again in {s} s" for status, s in expected]
 
 
 @pytest.mark.parametrize(("status", "message"), [(401, "no key"), (404, "no such route")])

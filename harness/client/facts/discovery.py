@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
-from harness.client.protocol.failures import error_words
+from harness.client.protocol.failures import error_words, failure_of_status
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
 from harness.core.inert import quoted
@@ -92,8 +92,8 @@ class NoList(ServerError):
     """The server answers and lists no models: a model that is named can be asked all the same."""
 
 
-_NO_LIST = (403, 404, 405, 500, 501)
-"""Statuses that say nothing of the model: no list, a fault, or a key that may ask the model and not read the list."""
+_NO_LIST = (403, 404, 405, 429, 500, 501)
+"""Statuses that say nothing of the model: no list, a limit, a fault, or a key that may ask and not read the list."""
 
 
 def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[ModelInfo]:
@@ -105,7 +105,7 @@ def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[Model
         return []
     if status != 200:
         kind = NoList if status in _NO_LIST else ServerError
-        raise kind(_refusal(endpoint, "/models", status, body))
+        raise kind(_refusal(endpoint, "/models", page))
     listed = _parse_object(body).get("data")
     if not isinstance(listed, list):
         raise NoList(
@@ -163,9 +163,9 @@ def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int
     return None
 
 
-def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
+def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
-    words = _quote_error(endpoint, body)
+    status, words = page.status, _quote_error(endpoint, page.body)
     if status in (401, 403):
         cure = "no key was sent: set OPENAI_API_KEY, or name another variable by api_key_env"
         if endpoint.api_key:
@@ -178,7 +178,8 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
-    return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"
+    stated = {"retry-after": page.retry_after or ""}
+    return f"{endpoint.base_url}{path} answers {failure_of_status(status, page.body, stated, secrets_of(endpoint))}"
 
 
 def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | None:

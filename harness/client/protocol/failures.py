@@ -71,10 +71,12 @@ _UNKNOWN_MODEL = re.compile(
 _MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]{0,500}>", re.DOTALL | re.IGNORECASE)
 _NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|limit: 0\b", re.IGNORECASE)
 _NO_QUOTA_NOW = re.compile(
-    r"exceeded your current quota|billing|\b(per[ -]day|daily)\b(?!.*per[ -]min)", re.IGNORECASE | re.DOTALL
+    r"(?!.*per[ _-]?min).*(exceeded your current quota|billing_|\bper[ -]day\b|\bdaily\b)", re.IGNORECASE | re.DOTALL
 )
 """Words of an empty account, or of a quota of a day, which Gemini also has beside a wait of seconds."""
-_PACE = re.compile(r"rate.?limit(ed|s? (exceeded|reached|hit))|too many requests", re.IGNORECASE)
+_PACE = re.compile(
+    r"rate.?limit(ed|s? (exceeded|reached|hit))|exceeded .{0,40}rate.?limit|too many requests", re.IGNORECASE
+)
 _OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGNORECASE)
 
 
@@ -141,8 +143,8 @@ def _failure(
 ) -> RequestFailed:  # fmt: skip
     """The failure for an error that a server states, wherever it does. where: the beginning of the message."""
     now = time.time() if now is None else now
-    # Proxies put an upstream's rate limit or overload under a status that says less.
-    if status in (None, 400, 500):
+    # Proxies put an upstream's rate limit or overload under a status that says less, GitHub its own under 403.
+    if status in (None, 400, 403, 500):
         status = 429 if _PACE.search(words) else 529 if _OVERLOADED.search(words) else status
     wait = stated_wait(headers, error, words, now, limited=status == 429)
     message = f"{where}: {quote_safely(words, secrets) or 'no explanation'}"
@@ -163,7 +165,7 @@ def classify(status: int | None, words: str, *, waits: bool = False) -> FailureK
     """
     if status == 429:
         # An empty account is no matter of pace: waiting does not fill it.
-        empty = _NO_QUOTA.search(words) or (not waits and _NO_QUOTA_NOW.search(words))
+        empty = _NO_QUOTA.search(words) or (not waits and _NO_QUOTA_NOW.match(words))
         return "refused" if empty else "rate_limited"
     if status in (None, 400, 413, 422) and _too_long().search(words):
         return "too_long"
