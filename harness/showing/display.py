@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from harness.core import channel
 from harness.showing.lines import Line, Span, line, panel
 from harness.showing.running_score import RunningScores
 
@@ -93,13 +94,13 @@ class ProgressDisplay:
         # Without a screen, single lines are printed:
         self._due = 0.0
         """Second, on the monotonic clock, at which the next line is due; 0 before the first progress."""
-        self._stopping = False
-        """Whether the line that says that the run ends has been printed."""
+        self._stopping = self._waits = False
+        """Whether the last line said that the run ends, and that no endpoint is asked for some seconds."""
         self._printed: Progress | None = None
         """The progress that the last line shows."""
 
     def __call__(self, progress: Progress) -> None:
-        """Show `progress`; without a terminal, only if a line is due or the run has just begun to end."""
+        """Show `progress`; without a terminal, only if a line is due, or the run begins to end or to wait."""
         self._last = progress
         if self._redraws:
             self._screen = self._screen or TerminalScreen()
@@ -108,9 +109,10 @@ class ProgressDisplay:
         now = time.monotonic()
         if not self._due:
             self._due = now + FIRST_PLAIN_SECONDS
-        begins_to_end = progress.stopping and not self._stopping
-        if now >= self._due or begins_to_end:
-            self._stopping = progress.stopping
+        waits = not progress.in_flight and min((e.wait_s for e in progress.endpoints), default=0.0) > channel.QUIET_S
+        begins = (progress.stopping, waits) > (self._stopping, self._waits)
+        if now >= self._due or begins:
+            self._stopping, self._waits = progress.stopping, waits
             self._due = now + PLAIN_SECONDS
             self._print(progress)
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.core import channel
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 
@@ -80,7 +81,9 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     troubled = [endpoint for endpoint in present if endpoint.state != "open"]
     if troubled:
         why = visible(troubled[0].why, MAX_CAUSE_IN_LINE)
-        parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{f' ({why})' if why else ''}")
+        wait = min(endpoint.wait_s for endpoint in troubled)
+        asked = f", asked again in {duration(wait)}" if wait > channel.QUIET_S else ""
+        parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{asked}{f' ({why})' if why else ''}")
     stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
     parts += [
         f"{visible(name, 40)} {score_in_words(score, stored.get(name))}" for name, score in (scores or {}).items()
