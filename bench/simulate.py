@@ -617,7 +617,7 @@ def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         yield Row(f"{n_questions} × {n}, {100 * accuracy:g} %", [rate])
 
 
-@table("audit", "Audited accuracy lies in the interval of 100 audits", least=0.92, note="% in the raw interval")
+@table("audit", "Audited accuracy lies in the interval of 100 audits", least=MIN_COVERAGE, note="% in the raw interval")
 def judge_errors(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often the accuracy by a person's verdicts lies in the interval that 100 audits of a judge's verdicts
     give.
@@ -693,7 +693,7 @@ def _audited(
             audit.AuditedPart(verdict, weight, sizes[verdict], drawn, differing, float(seen.mean()), float(drawn))
         )
     certain = float((called & ~by_judge).mean())
-    return audit.estimate(parts, certain, raw, one_sample=n == 1).accuracy, raw
+    return audit.estimate(parts, certain, raw, float(n_questions), one_sample=n == 1).accuracy, raw
 
 
 def _holds(interval: stats.Interval | None, truth: float) -> bool:

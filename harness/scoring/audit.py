@@ -13,8 +13,9 @@ J. Epidemiol. 107:71):
 | --- | --- |
 | π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials: none where all are audited |
 | which samples the model drew of these questions | the raw sampling interval, moved to the estimate |
-| which questions were asked | the raw question interval, moved, times 1 / (sensitivity + specificity − 1): errors of a
-grader make questions look more alike than they are, by this factor (Rogan and Gladen's) |
+| which questions were asked | the raw question interval, moved (its trials at most their cap there), times
+1 / (sensitivity + specificity − 1): errors of a grader make questions look more alike than they are, by this factor
+(Rogan and Gladen's) |
 
 A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
 `moved_interval` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples
@@ -44,8 +45,8 @@ from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply
 from harness.scoring.audit_order import Population, Stratum
-from harness.scoring.stats import Estimate, Interval, moved_interval, wilson
-from harness.scoring.tally import QuestionTally
+from harness.scoring.stats import Estimate, Interval, effective_clusters, moved_interval, wilson
+from harness.scoring.tally import QuestionTally, cluster_numbers
 from harness.scoring.uncertainty import rate
 
 MIN_DISCERNMENT = 0.5
@@ -198,7 +199,8 @@ def audited(
     decided = {key: in_force[key] for key in population.undecided if key in in_force}
     weight_right = math.fsum(population.undecided[key] for key, by in decided.items() if by.verdict == "correct")
     one_sample = all(item.n <= 1 for item in items)
-    estimated = estimate(parts, population.certain + weight_right, graded, one_sample=one_sample)
+    clusters = effective_clusters(np.bincount(cluster_numbers(items)))
+    estimated = estimate(parts, population.certain + weight_right, graded, clusters, one_sample=one_sample)
     open_weights = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
         estimated,
@@ -217,12 +219,14 @@ def audited(
     return msgspec.structs.replace(estimated, accuracy=scored)
 
 
-def estimate(parts: Sequence[AuditedPart], certain: float, graded: Estimate, *, one_sample: bool = False) -> Audited:
+def estimate(
+    parts: Sequence[AuditedPart], certain: float, graded: Estimate, clusters: float, *, one_sample: bool = False
+) -> Audited:
     """The accuracy that a person would find, estimated from the audit of each stratum.
 
     certain: the part of the accuracy that comes from samples which no judge decided. graded: the accuracy by the
-    grades. one_sample: whether every question has one sample, whose spread is that of a coin, so that no error of the
-    grader makes it smaller.
+    grades. clusters: the effective number of questions or clusters. one_sample: whether every question has one sample,
+    whose spread is that of a coin, so that no error of the grader makes it smaller.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
@@ -234,7 +238,7 @@ def estimate(parts: Sequence[AuditedPart], certain: float, graded: Estimate, *, 
     above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
     sampling, question = graded.sampling, graded.question
     assert sampling is not None
-    sampling, question = moved_interval(sampling, accuracy), question and moved_interval(question, accuracy)
+    sampling, question = moved_interval(sampling, accuracy), question and moved_interval(question, accuracy, clusters)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
     stretch = 1.0 if one_sample else _stretch(accuracy, by_both, by_grader)
     return Audited(

@@ -305,6 +305,11 @@ def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Ar
     return Between(np.asarray(mean), np.asarray(variance), effective, max(1, int(effective - 1 + 1e-9)))
 
 
+def _most_trials(mean: Array | float, clusters: float) -> Array:
+    """The cap of N* in `question_limits`."""
+    return np.asarray(clusters + clusters * clusters * mean * (1 - mean) / QUESTION_TOSSES)
+
+
 def question_limits(
     values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None
 ) -> IntervalEnds:
@@ -317,9 +322,8 @@ def question_limits(
     """
     mean, variance, effective, freedom = between(values, clusters, weights)
     spread = mean * (1 - mean)
-    most = effective + effective * effective * spread / QUESTION_TOSSES
     with np.errstate(divide="ignore", invalid="ignore"):
-        trials = np.where(spread > ROUNDING, np.minimum(spread / variance, most), effective)
+        trials = np.where(spread > ROUNDING, np.minimum(spread / variance, _most_trials(mean, effective)), effective)
     # With unequal weights a mean may be less certain than as many coin tosses as there are clusters.
     trials = np.maximum(trials, effective) if weights is None else trials
     moved = 2 * (1 - 2 * mean) * (2 / (1 + np.minimum(effective / trials, 1.0)) - 1.25)
@@ -374,13 +378,17 @@ def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
     return _wilson_at(mean, 2 * square / (linear + np.sqrt(linear * linear + (1 - 4 * square) * square)))
 
 
-def moved_interval(interval: Interval, mean: float) -> Interval:
+def moved_interval(interval: Interval, mean: float, clusters: float | None = None) -> Interval:
     """Wilson's interval of `mean` at as many trials as give `interval` around another mean.
 
-    With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are
+    clusters: the effective number of a question interval, whose trials are at most the cap at `mean`, too. With
+    p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are
     ψ = arccos((1 − 2m) cos δ) ∓ δ.
     """
     delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
+    if clusters is not None:
+        factor = t_factor(max(1, int(clusters - 1 + 1e-9)))
+        delta = max(delta, math.atan(factor / math.sqrt(_most_trials(mean, clusters))))
     middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
     low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
     return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -46,7 +47,7 @@ def items_of(judged: Mapping[str, str], **letters: str) -> tuple[QuestionTally, 
 def test_hand_worked_estimate() -> None:
     """60 of 100 samples were called correct, of which 8 of 10 audited are; 1 of 5 of the others is right."""
     found = estimate(
-        [AuditedPart(True, 0.6, 60, 10, 2, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 1, 0.2, 5.0)], 0.0, RAW
+        [AuditedPart(True, 0.6, 60, 10, 2, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 1, 0.2, 5.0)], 0.0, RAW, 100.0
     )
     assert found.accuracy.value == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
@@ -78,9 +79,14 @@ def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None
 
 def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_each_has_one_sample() -> None:
     levelled = [AuditedPart(True, 0.5, 50, 50, 10, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 10, 0.2, 50.0)]
-    dull, coin = estimate(levelled, 0, RAW), estimate(levelled, 0, RAW, one_sample=True)
+    dull, coin = estimate(levelled, 0, RAW, 100.0), estimate(levelled, 0, RAW, 100.0, one_sample=True)
     assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
     assert coin.accuracy.question == pytest.approx((0.3, 0.7))
+    # Three questions are worth 3 + 9 · ¼ / ½ = 7.5 tosses at most, wherever the estimate lies: Wilson's with t of 2.
+    few = estimate(levelled, 0, RAW, 3.0, one_sample=True).accuracy.question
+    ratio = 4.30265**2 / 7.5
+    assert few is not None
+    assert few.half_width == pytest.approx(math.sqrt(ratio / 4 + ratio**2 / 4) / (1 + ratio), abs=1e-5)
     for samples, wide in ((1, False), (2, True)):
         items = items_of({f"q{i}": "cw"[i % 2] * samples for i in range(200)})
         of_items = estimated(items, {key: n % 3 != 0 for n, key in enumerate(draw(items, 60))})
