@@ -51,100 +51,124 @@ class ServerSpec(Options):
     Wide: it has a field for each option that engines share.
     """
 
-    engine: Annotated[EngineName, Option("How the server is started.", argument=True)]
-    model: Annotated[str, Option("Model name on the hub, a folder, or a GGUF file (llama_cpp).", argument=True)] = ""
-    name: Annotated[
-        str | None, Option("Name in `serve status` and `serve stop`. Default: from the model.", argument=True)
-    ] = None
-    extra_flags: Annotated[
-        tuple[str, ...],
-        Option("Passed to the engine unchanged; of a program, the whole command line.", argument=True),
-    ] = ()
+    engine: Annotated[EngineName, Option(argument=True)]
+    """How the server is started."""
+    model: Annotated[str, Option(argument=True)] = ""
+    """Model name on the hub, a folder, or a GGUF file (llama_cpp)."""
+    name: Annotated[str | None, Option(argument=True)] = None
+    """Name in `serve status` and `serve stop`. Default: from the model."""
+    extra_flags: Annotated[tuple[str, ...], Option(argument=True)] = ()
+    """Passed to the engine unchanged; of a program, the whole command line."""
 
-    served_name: Annotated[str | None, Option("Name that clients ask for. Default: the model as given.")] = None
-    host: Annotated[str, Option("Address to listen on. Default: 127.0.0.1.")] = "127.0.0.1"
-    port: Annotated[int, Option("Port; 0 (the default) picks a free one.", least=0, most=65535)] = 0
-    """The port of replica 0; replica i listens on port + i."""
-    api_key_env: Annotated[
-        str | None, Option("Variable with the key that clients must send.", flag="server-key-env", metavar="VARIABLE")
-    ] = None
-    """Name of the environment variable with the key; the key itself reaches no argv and no file."""
+    served_name: Annotated[str | None, Option()] = None
+    """Name that clients ask for. Default: the model as given."""
+    host: Annotated[str, Option()] = "127.0.0.1"
+    """Address to listen on. Default: 127.0.0.1."""
+    port: Annotated[int, Option(least=0, most=65535)] = 0
+    """Port; 0 (the default) picks a free one.
 
-    tp: Annotated[int, Option("Tensor parallel size.", least=1)] = 1
-    pp: Annotated[int, Option("Pipeline parallel size.", least=1)] = 1
-    dp: Annotated[int, Option("Replicas.", least=1)] = 1
-    dp_mode: Annotated[
-        Literal["client", "engine", "router"],
-        Option("What spreads requests over replicas: this client over N servers, the engine, or a router."),
-    ] = "client"
-    devices: Annotated[
-        tuple[str, ...] | None,
-        Option("Accelerators to use, e.g. 0,1,2,3. Default: all.", metavar="LIST", kind=COMMAS),
-    ] = None
-    """Devices as the engine's visible-devices variable names them; None asks the system."""
-    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Option("Kind of device. Default: the engine chooses.")] = (
-        None
-    )
-    nodes: Annotated[
-        int, Option("Machines that share one model; each runs this command with its own --node-rank.", least=1)
-    ] = 1
-    node_rank: Annotated[int, Option("Number of this machine among the nodes, from 0.", least=0)] = 0
-    head_address: Annotated[str | None, Option("Address of node 0 that the other nodes can reach.")] = None
-    head_port: Annotated[int, Option("Port on node 0 for the nodes' own traffic.", least=1, most=65535)] = 29500
-    node_address: Annotated[
-        str | None, Option("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP).")
-    ] = None
-    interface: Annotated[str | None, Option("Network interface between nodes, e.g. eth0.", metavar="NAME")] = None
-    """The network interface between nodes; it becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
+    The port of replica 0; replica i listens on port + i.
+    """
+    api_key_env: Annotated[str | None, Option(flag="server-key-env", metavar="VARIABLE")] = None
+    """Variable with the key that clients must send.
 
-    context: Annotated[
-        int | None, Option("Tokens of one request, prompt and answer.", flag="max-model-len", least=1)
-    ] = None
-    memory_fraction: Annotated[float | None, Option("Share of the accelerator's memory to use.", above=0, most=1)] = (
-        None
-    )
-    max_sequences: Annotated[int | None, Option("Requests worked on at once (llama_cpp: slots).", least=1)] = None
-    max_batched_tokens: Annotated[int | None, Option("Tokens computed in one step (chunked prefill).", least=1)] = None
-    attention_backend: Annotated[str | None, Option("Attention backend, by the engine's own name.")] = None
-    dtype: Annotated[str | None, Option("Number format of the weights.")] = None
-    quantization: Annotated[str | None, Option("Quantisation, by the engine's own name.")] = None
-    reasoning_parser: Annotated[str | None, Option("Parser of the thinking, e.g. deepseek_r1, qwen3.")] = None
-    """Name of the parser, with underscores or hyphens (deepseek_r1, deepseek-r1); the engine gets its own spelling."""
-    sampling_defaults: Annotated[
-        Literal["neutral", "model"],
-        Option(
-            "Source of sampling values that a request leaves out: the engine's neutral values, or the "
-            "model's generation_config.json."
-        ),
-    ] = "neutral"
-    deterministic: Annotated[bool, Option("The same text for a request regardless of other requests; slower.")] = False
-    seed: Annotated[int | None, Option("The engine's own seed.", flag="server-seed")] = None
-    eager: Annotated[bool, Option("No CUDA or NPU graphs.")] = False
-    prefix_caching: Annotated[bool | None, Option("Reuse the computation for equal beginnings of prompts.")] = None
-    chat_template: Annotated[Path | None, Option("Chat template in place of the model's own.")] = None
-    trust_remote_code: Annotated[bool, Option("Let the engine run code that comes with the model.")] = False
-    threads: Annotated[int | None, Option("CPU threads (llama_cpp).", least=1)] = None
+    Name of the environment variable with the key; the key itself reaches no argv and no file.
+    """
 
-    environment: Annotated[
-        dict[str, str], Option("Variable set for the engine.", flag="env", metavar="NAME=VALUE", kind=VARIABLES)
-    ] = {}  # noqa: RUF012 - the class is frozen
-    """Variables for the engine; no file stores their values."""
-    engine_version: Annotated[
-        str | None, Option("Write flags for this version instead of asking the installed engine.")
-    ] = None
-    python: Annotated[Path | None, Option("The engine's Python interpreter.")] = None
-    docker: Annotated[str | None, Option("Run the engine in this image.", metavar="IMAGE")] = None
-    router_python: Annotated[
-        Path | None, Option("The router's Python interpreter. Default: this one, or the engine's.")
-    ] = None
+    tp: Annotated[int, Option(least=1)] = 1
+    """Tensor parallel size."""
+    pp: Annotated[int, Option(least=1)] = 1
+    """Pipeline parallel size."""
+    dp: Annotated[int, Option(least=1)] = 1
+    """Replicas."""
+    dp_mode: Annotated[Literal["client", "engine", "router"], Option()] = "client"
+    """What spreads requests over replicas: this client over N servers, the engine, or a router."""
+    devices: Annotated[tuple[str, ...] | None, Option(metavar="LIST", kind=COMMAS)] = None
+    """Accelerators to use, e.g. 0,1,2,3. Default: all.
 
-    health_path: Annotated[str | None, Option("Page that answers 200 once a `command` server works.")] = None
-    start_timeout: Annotated[
-        float, Option("A start fails after this many seconds without progress in the log.", above=0)
-    ] = 600.0
-    stop_grace: Annotated[float, Option("Seconds from SIGTERM to SIGKILL when a server is stopped.", least=0)] = 20.0
-    restarts: Annotated[int, Option("How often a process that dies is started again.", least=0)] = 0
-    """Number of times that a process is restarted if it dies after the server was ready."""
+    Devices as the engine's visible-devices variable names them; None asks the system.
+    """
+    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Option()] = None
+    """Kind of device. Default: the engine chooses."""
+    nodes: Annotated[int, Option(least=1)] = 1
+    """Machines that share one model; each runs this command with its own --node-rank."""
+    node_rank: Annotated[int, Option(least=0)] = 0
+    """Number of this machine among the nodes, from 0."""
+    head_address: Annotated[str | None, Option()] = None
+    """Address of node 0 that the other nodes can reach."""
+    head_port: Annotated[int, Option(least=1, most=65535)] = 29500
+    """Port on node 0 for the nodes' own traffic."""
+    node_address: Annotated[str | None, Option()] = None
+    """This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
+    interface: Annotated[str | None, Option(metavar="NAME")] = None
+    """Network interface between nodes, e.g. eth0.
+
+    The network interface between nodes; it becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL.
+    """
+
+    context: Annotated[int | None, Option(flag="max-model-len", least=1)] = None
+    """Tokens of one request, prompt and answer."""
+    memory_fraction: Annotated[float | None, Option(above=0, most=1)] = None
+    """Share of the accelerator's memory to use."""
+    max_sequences: Annotated[int | None, Option(least=1)] = None
+    """Requests worked on at once (llama_cpp: slots)."""
+    max_batched_tokens: Annotated[int | None, Option(least=1)] = None
+    """Tokens computed in one step (chunked prefill)."""
+    attention_backend: Annotated[str | None, Option()] = None
+    """Attention backend, by the engine's own name."""
+    dtype: Annotated[str | None, Option()] = None
+    """Number format of the weights."""
+    quantization: Annotated[str | None, Option()] = None
+    """Quantisation, by the engine's own name."""
+    reasoning_parser: Annotated[str | None, Option()] = None
+    """Parser of the thinking, e.g. deepseek_r1, qwen3.
+
+    Name of the parser, with underscores or hyphens (deepseek_r1, deepseek-r1); the engine gets its own spelling.
+    """
+    sampling_defaults: Annotated[Literal["neutral", "model"], Option()] = "neutral"
+    """Source of sampling values that a request leaves out: the engine's neutral values, or the model's
+    generation_config.json.
+    """
+    deterministic: Annotated[bool, Option()] = False
+    """The same text for a request regardless of other requests; slower."""
+    seed: Annotated[int | None, Option(flag="server-seed")] = None
+    """The engine's own seed."""
+    eager: Annotated[bool, Option()] = False
+    """No CUDA or NPU graphs."""
+    prefix_caching: Annotated[bool | None, Option()] = None
+    """Reuse the computation for equal beginnings of prompts."""
+    chat_template: Annotated[Path | None, Option()] = None
+    """Chat template in place of the model's own."""
+    trust_remote_code: Annotated[bool, Option()] = False
+    """Let the engine run code that comes with the model."""
+    threads: Annotated[int | None, Option(least=1)] = None
+    """CPU threads (llama_cpp)."""
+
+    environment: Annotated[dict[str, str], Option(flag="env", metavar="NAME=VALUE", kind=VARIABLES)] = {}  # noqa: RUF012 - frozen
+    """Variable set for the engine.
+
+    Variables for the engine; no file stores their values.
+    """
+    engine_version: Annotated[str | None, Option()] = None
+    """Write flags for this version instead of asking the installed engine."""
+    python: Annotated[Path | None, Option()] = None
+    """The engine's Python interpreter."""
+    docker: Annotated[str | None, Option(metavar="IMAGE")] = None
+    """Run the engine in this image."""
+    router_python: Annotated[Path | None, Option()] = None
+    """The router's Python interpreter. Default: this one, or the engine's."""
+
+    health_path: Annotated[str | None, Option()] = None
+    """Page that answers 200 once a `command` server works."""
+    start_timeout: Annotated[float, Option(above=0)] = 600.0
+    """A start fails after this many seconds without progress in the log."""
+    stop_grace: Annotated[float, Option(least=0)] = 20.0
+    """Seconds from SIGTERM to SIGKILL when a server is stopped."""
+    restarts: Annotated[int, Option(least=0)] = 0
+    """How often a process that dies is started again.
+
+    Number of times that a process is restarted if it dies after the server was ready.
+    """
 
     def _check(self) -> None:
         """Raise `UsageError` for fields that do not go together."""

@@ -99,7 +99,6 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
     the help.
     """
     attributes: dict[str, Any] = {
-        "help": _help(option),
         "hidden": hidden or option.hidden,
         "metavar": option.metavar or ("FILE" if option.file else "POINTS" if option.kind is POINTS else None),
         "default": None,  # Without this, click would set a switch to "off".
@@ -117,7 +116,9 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
         attributes["multiple"] = is_variables or (option.is_list and option.kind is not COMMAS)
     short = () if scope else SHORT.get(option.name, ())
     name = f"{scope}_{option.name}" if scope else option.name
-    return Flag([*short, word, name], heading=option.under, prints=option.prints, **attributes)
+    return Flag(
+        [*short, word, name], heading=option.under, prints=option.prints, help=lambda: _help(option), **attributes
+    )
 
 
 def _type(option: Option) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -24,13 +24,21 @@ OTHER_HEADING = "Other options"
 
 class Flag(click.Option):
     """A flag. heading: that under which the help shows it; empty: behind all others. prints: if it prints a result as
-    JSON, the name of the result's type (`Option.prints`).
+    JSON, the name of the result's type (`Option.prints`). help: a function is called when the help is shown.
     """
 
-    def __init__(self, *args: Any, heading: str = "", prints: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, heading: str = "", prints: str = "", help: str | Callable[[], str] = "", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.heading = heading or OTHER_HEADING
         self.prints = prints
+        self._help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The flag and its help, as click shows them."""
+        self.help = self._help() if callable(self._help) else self._help
+        return super().get_help_record(ctx)
 
 
 def heading_of(parameter: click.Parameter) -> str:

@@ -1,7 +1,8 @@
 """Options: each is declared once, as an annotated field of a class; its flag, keyword and check are made from that.
 
     class Racing(Options):
-        step: Annotated[int, Option("Rounds between two looks.", least=1)] = 2
+        step: Annotated[int, Option(least=1)] = 2
+        "Rounds between two looks."
 
     Racing(step=0)             # UsageError: step=0: expected a number greater than or equal to 1
     options_of(Racing)         # {"step": Option(name="step", default=2, …)}
@@ -18,11 +19,15 @@ Long: a declaration, its check and the words of a refusal are one promise to eve
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import (
@@ -172,11 +177,13 @@ _KINDS: Mapping[Any, Kind] = {
 """The field's type → the kind of an option whose declaration names none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Option:
     """The declaration of one option: its help, its bounds, and how the command line and Python take it.
 
-    help: shown by every command that takes the option; it names another option by `errors.option`, never by a flag.
+    Its help, which every command shows that takes the option, is the first paragraph of the docstring below the field;
+    computed: a help that is made, in place of that docstring. A help names another option by `errors.option`, never by
+    a flag.
     under: the heading in a command's help. flag: the word on the command line, if it is not the name. metavar: the
     value's placeholder in the help.
     least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
@@ -186,8 +193,7 @@ class Option:
     shows it. prints: of the option that prints a result as JSON, MODULE:TYPE of the result, or list[MODULE:TYPE].
     """
 
-    help: str
-    _: KW_ONLY
+    computed: str = ""
     under: str = ""
     flag: str | None = None
     metavar: str | None = None
@@ -206,13 +212,20 @@ class Option:
     kind: Kind | None = None
 
     name: str = ""
-    """The field's name. This and the three below are filled in by `Options`, from the field."""
+    """The field's name. This and the four below are filled in by `Options`, from the field."""
+    owner: str = ""
+    """Module and name of the class, such as `harness.asking.options.limits:Limits`."""
     type: Any = None
     """The field's type, without None."""
     optional: bool = False
     """Whether the field's type allows None."""
     default: Any = None
     """The field's default; `...` if a value must be given."""
+
+    @property
+    def help(self) -> str:
+        """What the option does, as one line of text."""
+        return self.computed or _helps(self.owner)[self.name]
 
     @property
     def flag_word(self) -> str:
@@ -295,8 +308,25 @@ def options_of(declared: type[Options]) -> Mapping[str, Option]:
     return declared._table
 
 
-def _complete_option(name: str, hint: Any, default: Any) -> Option:
-    """The declaration in a field's annotation, completed with the field's name, type and default.
+@cache
+def _helps(owner: str) -> Mapping[str, str]:
+    """The first paragraph of the docstring below each field of the class `owner` (`Option.owner`), by the field's name.
+
+    Python keeps no docstrings of fields, so the source is read, when a help is shown and not before.
+    """
+    module, _, name = owner.partition(":")
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return {
+        field.target.id: " ".join(below.value.value.partition("\n\n")[0].split())
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
+
+
+def _complete_option(name: str, hint: Any, default: Any, owner: str) -> Option:
+    """The declaration in a field's annotation, completed with the field's name, type, default and class.
 
     hint: the field's annotation, such as Annotated[int, Option(…)].
     """
@@ -306,7 +336,7 @@ def _complete_option(name: str, hint: Any, default: Any) -> Option:
     (plain,) = (alternative for alternative in alternatives if alternative is not NoneType)
     kind = option.kind or _KINDS.get(dict if get_origin(plain) is dict else plain)
     filled: Option = replace(
-        option, name=name, type=plain, optional=NoneType in alternatives, default=default, kind=kind
+        option, name=name, owner=owner, type=plain, optional=NoneType in alternatives, default=default, kind=kind
     )
     # A list of fixed words: a caller may give a single word.
     if kind is None and filled.is_list and filled.choices:
@@ -342,7 +372,8 @@ class Options:
         hints = get_type_hints(
             SimpleNamespace(__annotations__=own), vars(sys.modules[cls.__module__]), include_extras=True
         )
-        table |= {name: _complete_option(name, hint, getattr(cls, name, ...)) for name, hint in hints.items()}
+        owner = f"{cls.__module__}:{cls.__name__}"
+        table |= {name: _complete_option(name, hint, getattr(cls, name, ...), owner) for name, hint in hints.items()}
         left_out = set(without)
         cls._table = {
             name: replace(option, strict=True) if strict and not option.strict else option

@@ -22,66 +22,37 @@ MAX_DEADLINE_SECONDS = 3600.0
 class GradingOptions(Options):
     """How samples are graded."""
 
-    k: Annotated[
-        tuple[int, ...],
-        Option(
-            "Also pass@K, pass^K and maj@K, for any K up to the samples of a question; may be repeated.",
-            under=HEADING,
-            metavar="K",
-            least=1,
-        ),
-    ] = ()
-    """Beside the powers of two."""
-    workers: Annotated[
-        int | None, Option("Grading processes. Default: one a core.", under=HEADING, least=1, most=256)
-    ] = None
-    deadline: Annotated[
-        float,
-        Option(
-            "Maximum seconds for grading one answer; an answer that takes longer stays undecided. Default: 2.",
-            under=HEADING,
-            above=0,
-            below=MAX_DEADLINE_SECONDS,
-        ),
-    ] = DEADLINE_SECONDS
-    sandbox: Annotated[
-        str | None,
-        Option(
-            "The sandbox that programs are run in: bwrap (bubblewrap), docker or podman (docker:IMAGE for an image of "
-            "yours). Default: bwrap.",
-            under=HEADING,
-            metavar="KIND",
-        ),
-    ] = None
-    """For benchmarks whose answers are programs; the others run nothing."""
-    fresh: Annotated[bool, Option("Grade all samples again, also those graded by this version.", under=HEADING)] = False
-    answer_from_reasoning: Annotated[
-        bool,
-        Option(
-            "Also report the accuracy if a reply without a final answer were searched in its reasoning.", under=HEADING
-        ),
-    ] = False
-    """The grades stay as they are."""
-    salvaged: Annotated[
-        bool,
-        Option("Leave out samples that were continued after an interruption.", under=HEADING),
-    ] = True
-    """Such samples are graded in any case; this says whether they count."""
-    also: Annotated[
-        tuple[SecondGraderName, ...] | None,
-        Option(
-            "Grade a second time with this grader, and print how it agrees with the rules; may be repeated.",
-            under=HEADING,
-        ),
-    ] = None
-    also_python: Annotated[
-        Path | None,
-        Option(
-            "Python interpreter that has every grader of `also` installed. Default: this one.",
-            under=HEADING,
-            metavar="FILE",
-        ),
-    ] = None
+    k: Annotated[tuple[int, ...], Option(under=HEADING, metavar="K", least=1)] = ()
+    """Also pass@K, pass^K and maj@K, for any K up to the samples of a question; may be repeated.
+
+    Beside the powers of two.
+    """
+    workers: Annotated[int | None, Option(under=HEADING, least=1, most=256)] = None
+    """Grading processes. Default: one a core."""
+    deadline: Annotated[float, Option(under=HEADING, above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
+    """Maximum seconds for grading one answer; an answer that takes longer stays undecided. Default: 2."""
+    sandbox: Annotated[str | None, Option(under=HEADING, metavar="KIND")] = None
+    """The sandbox that programs are run in: bwrap (bubblewrap), docker or podman (docker:IMAGE for an image of yours).
+    Default: bwrap.
+
+    For benchmarks whose answers are programs; the others run nothing.
+    """
+    fresh: Annotated[bool, Option(under=HEADING)] = False
+    """Grade all samples again, also those graded by this version."""
+    answer_from_reasoning: Annotated[bool, Option(under=HEADING)] = False
+    """Also report the accuracy if a reply without a final answer were searched in its reasoning.
+
+    The grades stay as they are.
+    """
+    salvaged: Annotated[bool, Option(under=HEADING)] = True
+    """Leave out samples that were continued after an interruption.
+
+    Such samples are graded in any case; this says whether they count.
+    """
+    also: Annotated[tuple[SecondGraderName, ...] | None, Option(under=HEADING)] = None
+    """Grade a second time with this grader, and print how it agrees with the rules; may be repeated."""
+    also_python: Annotated[Path | None, Option(under=HEADING, metavar="FILE")] = None
+    """Python interpreter that has every grader of `also` installed. Default: this one."""
 
     def _check(self) -> None:
         """Raise `UsageError` if `also_python` is given without `also`."""

@@ -47,52 +47,31 @@ class SamplingOption(Option):
 class SamplingOptions(Options):
     """The fields of a request's body that shape its tokens, by the API's own names. None = the field is not sent."""
 
-    temperature: Annotated[
-        float | None,
-        SamplingOption("Sampling temperature; 0 is greedy. Default: 0.6.", least=0, neutral=1.0, continued="same"),
-    ] = None
-    top_p: Annotated[
-        float | None,
-        SamplingOption(
-            "Nucleus sampling: the smallest set of tokens with this probability. Default: 0.95.",
-            above=0,
-            most=1,
-            neutral=1.0,
-            continued="same",
-        ),
-    ] = None
-    top_k: Annotated[
-        int | None, SamplingOption("Default: not sent.", least=-1, neutral=-1, continued="same", filled=True)
-    ] = None
-    """-1 and 0 are off."""
-    min_p: Annotated[
-        float | None, SamplingOption("Default: not sent.", least=0, most=1, neutral=0.0, continued="same", filled=True)
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        SamplingOption(
-            "New tokens of one completion, thinking included. Default: 32768.",
-            least=1,
-            neutral=None,
-            continued="the rest",
-        ),
-    ] = None
-    presence_penalty: Annotated[
-        float | None, SamplingOption("Default: not sent.", least=-2, most=2, neutral=0.0, continued="counts")
-    ] = None
-    frequency_penalty: Annotated[
-        float | None, SamplingOption("Default: not sent.", least=-2, most=2, neutral=0.0, continued="counts")
-    ] = None
+    temperature: Annotated[float | None, SamplingOption(least=0, neutral=1.0, continued="same")] = None
+    """Sampling temperature; 0 is greedy. Default: 0.6."""
+    top_p: Annotated[float | None, SamplingOption(above=0, most=1, neutral=1.0, continued="same")] = None
+    """Nucleus sampling: the smallest set of tokens with this probability. Default: 0.95."""
+    top_k: Annotated[int | None, SamplingOption(least=-1, neutral=-1, continued="same", filled=True)] = None
+    """Default: not sent.
+
+    -1 and 0 are off.
+    """
+    min_p: Annotated[float | None, SamplingOption(least=0, most=1, neutral=0.0, continued="same", filled=True)] = None
+    """Default: not sent."""
+    max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None, continued="the rest")] = None
+    """New tokens of one completion, thinking included. Default: 32768."""
+    presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
+    """Default: not sent."""
+    frequency_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
+    """Default: not sent."""
     repetition_penalty: Annotated[
-        float | None,
-        SamplingOption("Default: not sent.", above=0, neutral=1.0, continued="servers differ", filled=True),
+        float | None, SamplingOption(above=0, neutral=1.0, continued="servers differ", filled=True)
     ] = None
+    """Default: not sent."""
     stop: Annotated[
-        tuple[str, ...] | None,
-        SamplingOption(
-            "Text that ends a completion; may be repeated.", chars=1, items=16, neutral=None, continued="at the seam"
-        ),
+        tuple[str, ...] | None, SamplingOption(chars=1, items=16, neutral=None, continued="at the seam")
     ] = None
+    """Text that ends a completion; may be repeated."""
 
 
 class Sampling(SamplingOptions, strict=True):

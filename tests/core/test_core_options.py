@@ -25,20 +25,29 @@ from harness.presets.grading import GradingOptions
 class Place(Options):
     """Options that two verbs share."""
 
-    out: Annotated[Path | None, Option("Folder.")] = None
-    key: Annotated[str | None, Option("Key.", secret=True)] = None
+    out: Annotated[Path | None, Option()] = None
+    """Folder."""
+    key: Annotated[str | None, Option(secret=True)] = None
+    """Key."""
 
 
 class Racing(Place):
     """Options of one verb."""
 
-    step: Annotated[int, Option("Rounds.", least=1, most=9)] = 2
-    margin: Annotated[float | None, Option("Points.", least=0)] = None
-    names: Annotated[tuple[str, ...], Option("Names.", chars=1, items=2)] = ()
-    ids: Annotated[tuple[str, ...] | None, Option("Ids.", kind=COMMAS)] = None
-    how: Annotated[Literal["a", "b"], Option("How.")] = "a"
-    seed: Annotated[int | None, Option("Seed.", kind=SEED)] = 0
-    file: Annotated[Path | None, Option("File.", file=True)] = None
+    step: Annotated[int, Option(least=1, most=9)] = 2
+    """Rounds."""
+    margin: Annotated[float | None, Option(least=0)] = None
+    """Points."""
+    names: Annotated[tuple[str, ...], Option(chars=1, items=2)] = ()
+    """Names."""
+    ids: Annotated[tuple[str, ...] | None, Option(kind=COMMAS)] = None
+    """Ids."""
+    how: Annotated[Literal["a", "b"], Option()] = "a"
+    """How."""
+    seed: Annotated[int | None, Option(kind=SEED)] = 0
+    """Seed."""
+    file: Annotated[Path | None, Option(file=True)] = None
+    """File."""
 
     def _check(self) -> None:
         """Raise where step and margin do not go together."""

@@ -24,7 +24,7 @@ class CommandOptions(Options):
 
 def prints(what: str, type_name: str, under: str = "") -> Option:
     """The option that prints a result as JSON. type_name: of the result, MODULE:TYPE or list[MODULE:TYPE]."""
-    return Option(f"Print {what} as JSON (docs/json.md).", flag="json", under=under, prints=type_name)
+    return Option(computed=f"Print {what} as JSON (docs/json.md).", flag="json", under=under, prints=type_name)
 
 
 class JudgeFlag(Options):
@@ -33,8 +33,8 @@ class JudgeFlag(Options):
     judge: Annotated[
         str | None,
         Option(
-            "A model to decide what the rules leave undecided, at its server: an address or a name of `harness serve "
-            "status`; without one OPENAI_BASE_URL, else the running server. KEY: "
+            computed="A model to decide what the rules leave undecided, at its server: an address or a name of "
+            "`harness serve status`; without one OPENAI_BASE_URL, else the running server. KEY: "
             f"{', '.join(JUDGE_KEYS)} (docs/judge.md).",
             under=JUDGE,
             metavar="MODEL[@URL|@NAME][,KEY=VALUE...]",

@@ -16,25 +16,17 @@ from harness.core.options import POINTS, PRICES, Option, Options
 class Margin(Options):
     """The loss that decides whether a run is not worse than another."""
 
-    margin: Annotated[
-        float | None,
-        Option(
-            "Smallest loss that matters: is the new run not worse by so many points or more, on the same questions? "
-            "Default: only differences from 0.",
-            above=0,
-            below=100,
-            kind=POINTS,
-        ),
-    ] = None
+    margin: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
+    """Smallest loss that matters: is the new run not worse by so many points or more, on the same questions? Default:
+    only differences from 0.
+    """
 
 
 class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
-    baseline: Annotated[
-        Path | None,
-        Option("The run that all others are compared with. Default: in each benchmark the first run that has it."),
-    ] = None
+    baseline: Annotated[Path | None, Option()] = None
+    """The run that all others are compared with. Default: in each benchmark the first run that has it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):
@@ -56,14 +48,10 @@ class CompareCommand(CompareOptions, CommandOptions):
     harness compare results/base results/tuned --samples
     """
 
-    runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
-    show_samples: Annotated[
-        bool,
-        Option(
-            "Print where two runs differ instead: questions that moved, verdicts that flipped, settings.",
-            flag="samples",
-        ),
-    ] = False
+    runs: Annotated[tuple[Path, ...], Option(argument=True)]
+    """Scored runs."""
+    show_samples: Annotated[bool, Option(flag="samples")] = False
+    """Print where two runs differ instead: questions that moved, verdicts that flipped, settings."""
     as_json: Annotated[bool, prints("a list of the decisions", "list[harness.scoring.deciding:Decision]")] = False
 
 
@@ -82,45 +70,32 @@ class GateCommand(CommandOptions):
     harness gate gate.yaml results/nightly
     """
 
-    policy: Annotated[Path | None, Option("The policy's file.", argument=True)] = None
-    runs: Annotated[tuple[Path, ...], Option("Scored runs that exist.", argument=True, metavar="[RUN]...")] = ()
-    out: Annotated[
-        Path | None,
-        Option(
-            "Folder of the new run, or of the files about runs that exist. A folder without a decision continues. "
-            "Default: results/gate-NAME/ and the time, or the commit in CI; or the first RUN.",
-            metavar="FOLDER",
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        Option(
-            "Say what the gate will cost and find, by simulation; send no request. Exit code 1 if it finds a loss less "
-            "often than the policy wants."
-        ),
-    ] = False
-    forget: Annotated[
-        str | None,
-        Option(
-            "Take the runs that were sampled at this date, or time, out of what teaches the deviation of runs.",
-            metavar="DATE",
-            chars=10,
-        ),
-    ] = None
-    example: Annotated[bool, Option("Print a policy with comments, to be edited.")] = False
+    policy: Annotated[Path | None, Option(argument=True)] = None
+    """The policy's file."""
+    runs: Annotated[tuple[Path, ...], Option(argument=True, metavar="[RUN]...")] = ()
+    """Scored runs that exist."""
+    out: Annotated[Path | None, Option(metavar="FOLDER")] = None
+    """Folder of the new run, or of the files about runs that exist. A folder without a decision continues. Default:
+    results/gate-NAME/ and the time, or the commit in CI; or the first RUN.
+    """
+    dry_run: Annotated[bool, Option()] = False
+    """Say what the gate will cost and find, by simulation; send no request. Exit code 1 if it finds a loss less often
+    than the policy wants.
+    """
+    forget: Annotated[str | None, Option(metavar="DATE", chars=10)] = None
+    """Take the runs that were sampled at this date, or time, out of what teaches the deviation of runs."""
+    example: Annotated[bool, Option()] = False
+    """Print a policy with comments, to be edited."""
     as_json: Annotated[bool, prints("the decision (gate.json)", "harness.verbs.gate.decide:Gated")] = False
 
 
 class VerifyOptions(Options):
     """Which published scores a run is compared with."""
 
-    model: Annotated[
-        str | None, Option("The model's published name, if the run has another name or none.", chars=1)
-    ] = None
-    published: Annotated[
-        Path | None,
-        Option("Compare with the scores of this file (YAML) or folder of files. Default: the scores that are shipped."),
-    ] = None
+    model: Annotated[str | None, Option(chars=1)] = None
+    """The model's published name, if the run has another name or none."""
+    published: Annotated[Path | None, Option()] = None
+    """Compare with the scores of this file (YAML) or folder of files. Default: the scores that are shipped."""
 
 
 class VerifyCommand(VerifyOptions, CommandOptions):
@@ -137,44 +112,25 @@ class VerifyCommand(VerifyOptions, CommandOptions):
     harness verify aime24.jsonl --model org/name
     """
 
-    run: Annotated[Path, Option("The scored run.", argument=True)]
+    run: Annotated[Path, Option(argument=True)]
+    """The scored run."""
     as_json: Annotated[bool, prints("a list, one of each benchmark,", "list[harness.verbs.compare:Verified]")] = False
 
 
 class PlanBasis(Margin):
     """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
-    accuracy: Annotated[
-        float | None,
-        Option(
-            "Accuracy of your model in %, if no run shows it: published spreads are scaled to it.",
-            above=0,
-            below=100,
-            kind=POINTS,
-        ),
-    ] = None
-    prices: Annotated[
-        str | None,
-        Option(
-            "USD per million tokens of prompts and replies, such as 0.5,2. Default: the run's.",
-            metavar="IN,OUT",
-            kind=PRICES,
-        ),
-    ] = None
+    accuracy: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
+    """Accuracy of your model in %, if no run shows it: published spreads are scaled to it."""
+    prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
+    """USD per million tokens of prompts and replies, such as 0.5,2. Default: the run's."""
 
 
 class PlanOptions(PlanBasis):
     """The options of a plan: its basis, and the difference to find or the margin to show."""
 
-    detect: Annotated[
-        float | None,
-        Option(
-            "True difference to find. May be left out if a number of samples is given.",
-            above=0,
-            below=100,
-            kind=POINTS,
-        ),
-    ] = None
+    detect: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
+    """True difference to find. May be left out if a number of samples is given."""
 
     @property
     def points(self) -> float | None:
@@ -220,23 +176,17 @@ class PlanCommand(PlanOptions, CommandOptions):
         "samples": "the number of samples stands behind the name, as in `harness plan aime24:64`",
     }
 
-    runs: Annotated[tuple[str, ...], Option("What is planned.", argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
+    runs: Annotated[tuple[str, ...], Option(argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
+    """What is planned."""
     as_json: Annotated[bool, prints("a list, one plan of each benchmark,", "list[harness.verbs.plan:Needed]")] = False
 
 
 class RaceRules(Options):
     """When a race is decided, and how often its standings are checked."""
 
-    margin: Annotated[
-        float,
-        Option(
-            "A race also ends, as equal, once the difference surely lies within so many points; better and worse still "
-            "mean that it is not 0. Default: 0 (never equal).",
-            least=0,
-            most=50,
-            kind=POINTS,
-        ),
-    ] = 0.0
-    step: Annotated[
-        int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
-    ] = 2
+    margin: Annotated[float, Option(least=0, most=50, kind=POINTS)] = 0.0
+    """A race also ends, as equal, once the difference surely lies within so many points; better and worse still mean
+    that it is not 0. Default: 0 (never equal).
+    """
+    step: Annotated[int, Option(least=1, most=1000)] = 2
+    """Rounds of samples between two looks at the standings. Default: 2."""

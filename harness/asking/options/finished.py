@@ -15,10 +15,10 @@ from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 class MergeOptions(Options):
     """The folder that run folders are joined into."""
 
-    out: Annotated[Path, Option("Folder of the joined run; if it holds an earlier part, the rest is added.")]
-    accept_server_change: Annotated[
-        bool, Option("Join the folders although their servers reported different models, templates or quantisations.")
-    ] = False
+    out: Annotated[Path, Option()]
+    """Folder of the joined run; if it holds an earlier part, the rest is added."""
+    accept_server_change: Annotated[bool, Option()] = False
+    """Join the folders although their servers reported different models, templates or quantisations."""
 
 
 class MergeCommand(MergeOptions, CommandOptions):
@@ -33,14 +33,17 @@ class MergeCommand(MergeOptions, CommandOptions):
     harness merge node1/qwq-32b node2/qwq-32b --out results/qwq-32b
     """
 
-    runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)]
+    runs: Annotated[tuple[Path, ...], Option(argument=True)]
+    """Run folders."""
 
 
 class ReportOptions(Options):
     """The folders that a report and its plots are written to."""
 
-    out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
-    plots: Annotated[Path | None, Option("Folder for each plot as SVG, PNG and CSV.")] = None
+    out: Annotated[Path | None, Option()] = None
+    """Folder for report.html, .md, .csv and .tex."""
+    plots: Annotated[Path | None, Option()] = None
+    """Folder for each plot as SVG, PNG and CSV."""
 
 
 class ReportCommand(ReportOptions, CommandOptions):
@@ -60,7 +63,8 @@ class ReportCommand(ReportOptions, CommandOptions):
         "k": "the scores hold pass@k: `harness score RUN` takes the k, and a report shows it",
     }
 
-    runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
+    runs: Annotated[tuple[Path, ...], Option(argument=True)]
+    """Scored runs."""
 
 
 def _reasons(value: object) -> object:
@@ -79,48 +83,35 @@ class ExportOptions(Options):
     to: Annotated[
         str,
         Option(
-            f"The format: {', '.join(extensions('exporter'))}; or that of a plug-in. docs/exports.md "
+            computed=f"The format: {', '.join(extensions('exporter'))}; or that of a plug-in. docs/exports.md "
             "says what each writes.",
             metavar="FORMAT",
         ),
     ]
-    out: Annotated[Path | None, Option("Folder for the files. Default: exports/FORMAT in the run folder.")] = None
-    take: Annotated[
-        Literal["correct", "all"] | None, Option("Which samples. Default: correct for training data, else all.")
-    ] = None
-    shortest: Annotated[
-        int | None, Option("At most N samples of each question, the shortest ones.", metavar="N", least=1)
-    ] = None
-    finish_reasons: Annotated[
-        tuple[str, ...] | None,
-        Option(
-            "Only replies with this finish reason (stop, length …; `any` for all); may be repeated. Default: stop for "
-            "training data, else any.",
-            flag="finish-reason",
-            metavar="REASON",
-            kind=REASONS,
-        ),
-    ] = None
-    distinct: Annotated[
-        bool | None, Option("Write equal replies to one question once. Default: on for training data.")
-    ] = None
-    reasoning: Annotated[bool, Option("Leave the model's thinking out of training data.")] = True
-    solution_key: Annotated[
-        str | None,
-        Option(
-            "Write a benchmark's own solutions, from this column of its data, in place of a run's replies. RUN is then "
-            "the benchmark's name.",
-            metavar="COLUMN",
-            chars=1,
-        ),
-    ] = None
-    prompt: Annotated[
-        str | None, Option("Prompt of the benchmark's questions beside its own solutions. Default: the card's.")
-    ] = None
-    i_know: Annotated[
-        bool,
-        Option("Also export a benchmark as training data, and questions whose authors ask not to publish them."),
-    ] = False
+    out: Annotated[Path | None, Option()] = None
+    """Folder for the files. Default: exports/FORMAT in the run folder."""
+    take: Annotated[Literal["correct", "all"] | None, Option()] = None
+    """Which samples. Default: correct for training data, else all."""
+    shortest: Annotated[int | None, Option(metavar="N", least=1)] = None
+    """At most N samples of each question, the shortest ones."""
+    finish_reasons: Annotated[tuple[str, ...] | None, Option(flag="finish-reason", metavar="REASON", kind=REASONS)] = (
+        None
+    )
+    """Only replies with this finish reason (stop, length …; `any` for all); may be repeated. Default: stop for training
+    data, else any.
+    """
+    distinct: Annotated[bool | None, Option()] = None
+    """Write equal replies to one question once. Default: on for training data."""
+    reasoning: Annotated[bool, Option()] = True
+    """Leave the model's thinking out of training data."""
+    solution_key: Annotated[str | None, Option(metavar="COLUMN", chars=1)] = None
+    """Write a benchmark's own solutions, from this column of its data, in place of a run's replies. RUN is then the
+    benchmark's name.
+    """
+    prompt: Annotated[str | None, Option()] = None
+    """Prompt of the benchmark's questions beside its own solutions. Default: the card's."""
+    i_know: Annotated[bool, Option()] = False
+    """Also export a benchmark as training data, and questions whose authors ask not to publish them."""
 
 
 class ExportCommand(ExportOptions, CommandOptions):
@@ -133,28 +124,26 @@ class ExportCommand(ExportOptions, CommandOptions):
     harness export results/qwq-32b --to parquet --out tables
     """
 
-    run: Annotated[Path, Option("The run, or the benchmark whose solutions are written.", argument=True)]
+    run: Annotated[Path, Option(argument=True)]
+    """The run, or the benchmark whose solutions are written."""
     as_json: Annotated[bool, prints("what was written", "harness.cli.printed.ends:Exported")] = False
 
 
 class AuditOptions(Options):
     """The samples of an audit, and where a person's verdicts come from."""
 
-    samples: Annotated[
-        int, Option("Samples of each benchmark for a person to judge, including those judged before.", least=2)
-    ] = 100
-    undecided: Annotated[
-        bool, Option("Ask about the samples that the grader left undecided, in place of a random draw.")
-    ] = False
-    benchmark: Annotated[str | None, Option("Only this benchmark of the run. Default: each.")] = None
-    who: Annotated[str | None, Option("Name stored with the verdicts. Default: the user's.", chars=1)] = None
-    out: Annotated[
-        Path | None,
-        Option("Write the samples left to judge to FILE, as JSON lines."),
-    ] = None
-    verdicts: Annotated[
-        Path | None, Option("Take the verdicts from FILE, which `out` wrote and a person filled in.")
-    ] = None
+    samples: Annotated[int, Option(least=2)] = 100
+    """Samples of each benchmark for a person to judge, including those judged before."""
+    undecided: Annotated[bool, Option()] = False
+    """Ask about the samples that the grader left undecided, in place of a random draw."""
+    benchmark: Annotated[str | None, Option()] = None
+    """Only this benchmark of the run. Default: each."""
+    who: Annotated[str | None, Option(chars=1)] = None
+    """Name stored with the verdicts. Default: the user's."""
+    out: Annotated[Path | None, Option()] = None
+    """Write the samples left to judge to FILE, as JSON lines."""
+    verdicts: Annotated[Path | None, Option()] = None
+    """Take the verdicts from FILE, which `out` wrote and a person filled in."""
 
 
 class AuditCommand(AuditOptions, CommandOptions):
@@ -172,36 +161,29 @@ class AuditCommand(AuditOptions, CommandOptions):
     harness audit results/r1 --verdicts to_judge.jsonl
     """
 
-    run: Annotated[Path, Option("The scored run.", argument=True)]
+    run: Annotated[Path, Option(argument=True)]
+    """The scored run."""
 
 
 class GradeOptions(Options):
     """The kind of a reference answer, and the tolerance of the comparison."""
 
-    kind: Annotated[Literal["auto", AnswerKind], Option("Kind of the reference answer.")] = "auto"
-    relative_tolerance: Annotated[
-        float, Option("Accepted distance from the reference, as a fraction of it.", least=0)
-    ] = 0.0
-    absolute_tolerance: Annotated[float, Option("Accepted distance from the reference.", least=0)] = 0.0
-    round_to_reference: Annotated[bool, Option("Accept a number that rounds to the reference's digits.")] = False
-    choices: Annotated[
-        tuple[str, ...], Option("Text of an option of a choice question, in order; repeat it for each.", flag="choice")
-    ] = ()
-    grader: Annotated[
-        str,
-        Option("A verifier of your own instead of the rules. Default: rules.", metavar="MODULE:FUNCTION"),
-    ] = "rules"
-    whole_reply: Annotated[
-        bool, Option("Take the whole reply as the answer, as a card with `whole_reply: true` does.")
-    ] = False
-    deadline: Annotated[
-        float,
-        Option(
-            "Maximum seconds for grading the answer; an answer that takes longer stays undecided. Default: 2.",
-            above=0,
-            below=MAX_DEADLINE_SECONDS,
-        ),
-    ] = DEADLINE_SECONDS
+    kind: Annotated[Literal["auto", AnswerKind], Option()] = "auto"
+    """Kind of the reference answer."""
+    relative_tolerance: Annotated[float, Option(least=0)] = 0.0
+    """Accepted distance from the reference, as a fraction of it."""
+    absolute_tolerance: Annotated[float, Option(least=0)] = 0.0
+    """Accepted distance from the reference."""
+    round_to_reference: Annotated[bool, Option()] = False
+    """Accept a number that rounds to the reference's digits."""
+    choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
+    """Text of an option of a choice question, in order; repeat it for each."""
+    grader: Annotated[str, Option(metavar="MODULE:FUNCTION")] = "rules"
+    """A verifier of your own instead of the rules. Default: rules."""
+    whole_reply: Annotated[bool, Option()] = False
+    """Take the whole reply as the answer, as a card with `whole_reply: true` does."""
+    deadline: Annotated[float, Option(above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
+    """Maximum seconds for grading the answer; an answer that takes longer stays undecided. Default: 2."""
 
 
 class GradeCommand(GradeOptions, CommandOptions):
@@ -217,5 +199,7 @@ class GradeCommand(GradeOptions, CommandOptions):
     dashed: ClassVar = True
     refused: ClassVar = {"near_misses": "`harness show RUN --near-miss` prints the wrong answers that miss by little"}
 
-    reference: Annotated[str, Option("The reference answer.", argument=True)]
-    response: Annotated[str, Option("The model's words.", argument=True)]
+    reference: Annotated[str, Option(argument=True)]
+    """The reference answer."""
+    response: Annotated[str, Option(argument=True)]
+    """The model's words."""

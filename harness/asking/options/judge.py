@@ -18,42 +18,24 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
     flag: ClassVar = "its address, --judge MODEL@URL"
 
-    model: Annotated[
-        str | None,
-        Option(
-            "A model to decide what the rules leave undecided. Server: the one given, else OPENAI_BASE_URL, else the "
-            "running one.",
-            under=JUDGE,
-        ),
-    ] = None
-    base_url: Annotated[
-        tuple[str, ...],
-        Option(
-            "The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
-            under=JUDGE,
-            metavar="URL",
-        ),
-    ] = ()
-    scope: Annotated[
-        Literal["undecided", "wrong", "all"],
-        Option("Samples the judge sees: undecided by the rules, also those called wrong, or all.", under=JUDGE),
-    ] = "undecided"
-    prompt: Annotated[
-        str,
-        Option(
-            "The judge's prompt: verdict, limo, or a file with a rubric of your own. Default: verdict.",
-            under=JUDGE,
-            metavar="NAME|FILE",
-        ),
-    ] = "verdict"
-    override: Annotated[bool, Option("Let the judge's verdict replace what the rules decided.", under=JUDGE)] = False
-    temperature: Annotated[float | None, Option("The judge's temperature. Default: 0.", under=JUDGE, least=0)] = None
-    max_tokens: Annotated[
-        int | None, Option("Maximum new tokens of one reply. Default: 4096.", under=JUDGE, least=1)
-    ] = None
-    concurrency: Annotated[
-        int | None, Option("Requests in flight. Default: what the server states.", under=JUDGE, least=1)
-    ] = None
+    model: Annotated[str | None, Option(under=JUDGE)] = None
+    """A model to decide what the rules leave undecided. Server: the one given, else OPENAI_BASE_URL, else the running
+    one.
+    """
+    base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
+    """The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server."""
+    scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
+    """Samples the judge sees: undecided by the rules, also those called wrong, or all."""
+    prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
+    """The judge's prompt: verdict, limo, or a file with a rubric of your own. Default: verdict."""
+    override: Annotated[bool, Option(under=JUDGE)] = False
+    """Let the judge's verdict replace what the rules decided."""
+    temperature: Annotated[float | None, Option(under=JUDGE, least=0)] = None
+    """The judge's temperature. Default: 0."""
+    max_tokens: Annotated[int | None, Option(under=JUDGE, least=1)] = None
+    """Maximum new tokens of one reply. Default: 4096."""
+    concurrency: Annotated[int | None, Option(under=JUDGE, least=1)] = None
+    """Requests in flight. Default: what the server states."""
 
     def _check(self) -> None:
         """Raise `UsageError` if no model is named or the prompt cannot be used.

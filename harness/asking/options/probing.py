@@ -17,39 +17,23 @@ from harness.presets.sampling import SERVER_FILLED, sampling_fields
 class ProbeRules(Options):
     """What a probe compares the server with, and which checks it makes."""
 
-    reference: Annotated[
-        str | None,
-        Option(
-            "What the server should equal: a server with the true weights (its address, with #MODEL if it has several "
-            "models, or the name of a running one), or a file of save_reference. A reference server is "
-            "compared, not examined, and gets its own provider's key (DEEPSEEK_API_KEY …) or none.",
-            metavar="URL[#MODEL]|NAME|FILE",
-        ),
-    ] = None
-    save_reference: Annotated[
-        Path | None,
-        Option(
-            "Write a file for later use with `reference`: from the server that `reference` names, else from this one.",
-            metavar="FILE",
-        ),
-    ] = None
-    checks: Annotated[
-        tuple[str, ...],
-        Option("Only these checks, or groups of them. Default: all.", metavar="NAME[,NAME...]", kind=COMMAS),
-    ] = ()
-    context: Annotated[
-        int | None,
-        Option(
-            "Length of the longest prompt to try, with template and reply. Default: the stated context, at most 8,192 "
-            "tokens or what the server reads in 20 s.",
-            metavar="TOKENS",
-            least=1024,
-        ),
-    ] = None
-    quick: Annotated[bool, Option("Only the checks that take a few short requests.")] = False
-    seed: Annotated[
-        int | None, Option("Seed of the probe's own draws; give it to repeat a probe. Default: a new one.")
-    ] = None
+    reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME|FILE")] = None
+    """What the server should equal: a server with the true weights (its address, with #MODEL if it has several models,
+    or the name of a running one), or a file of save_reference. A reference server is compared, not examined, and gets
+    its own provider's key (DEEPSEEK_API_KEY …) or none.
+    """
+    save_reference: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Write a file for later use with `reference`: from the server that `reference` names, else from this one."""
+    checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
+    """Only these checks, or groups of them. Default: all."""
+    context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
+    """Length of the longest prompt to try, with template and reply. Default: the stated context, at most 8,192 tokens
+    or what the server reads in 20 s.
+    """
+    quick: Annotated[bool, Option()] = False
+    """Only the checks that take a few short requests."""
+    seed: Annotated[int | None, Option()] = None
+    """Seed of the probe's own draws; give it to repeat a probe. Default: a new one."""
 
     def _check(self) -> None:
         """Raise `UsageError` if `save_reference` is a folder."""
@@ -68,15 +52,8 @@ DROPPABLE = (*SERVER_FILLED, "top_p", "stream_options", "seed", "random_seed")
 class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
     """The server that a probe examines, and the fields that all its requests have, as those of a run."""
 
-    base_url: Annotated[
-        tuple[str, ...],
-        Option(
-            "The server. Default: OPENAI_BASE_URL, else the running server.",
-            under=WHOM,
-            argument=True,
-            metavar="[URL]",
-        ),
-    ] = ()
+    base_url: Annotated[tuple[str, ...], Option(under=WHOM, argument=True, metavar="[URL]")] = ()
+    """The server. Default: OPENAI_BASE_URL, else the running server."""
 
     def _check(self) -> None:
         """Raise `UsageError` for a dropped field that only the checks about it send; and if a reference is saved of
@@ -120,4 +97,5 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     }
 
     as_json: Annotated[bool, prints("one object", "harness.verbs.probe.findings:ProbeReport")] = False
-    quiet: Annotated[bool, Option("Show no progress.")] = False
+    quiet: Annotated[bool, Option()] = False
+    """Show no progress."""

@@ -31,31 +31,34 @@ class ShowCommand(CommandOptions):
         "disagree": "`harness compare A B --samples` shows where two runs differ",
     }
 
-    run: Annotated[Path, Option("The run.", argument=True)]
-    question: Annotated[str | None, Option("The question.", argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
-    benchmark: Annotated[str | None, Option("Benchmark of the run; needed only if several hold QUESTION.")] = None
-    correct: Annotated[bool, Option("Samples graded correct.")] = False
-    wrong: Annotated[bool, Option("Samples graded wrong.")] = False
-    no_answer: Annotated[bool, Option("Samples without an answer.")] = False
-    undecided: Annotated[bool, Option("Samples on which the grader could not decide.")] = False
-    cut: Annotated[bool, Option("Samples cut by max_tokens.")] = False
-    near_miss: Annotated[
-        bool,
-        Option(
-            "Wrong samples that came close: the right answer is in another \\boxed{}, form or unit, or it is not "
-            "rounded."
-        ),
-    ] = False
-    anomaly: Annotated[bool, Option("Samples that look wrong: repetition, garbled, no text.")] = False
-    disputed: Annotated[bool, Option("Samples on which a second grader contradicts the grade.")] = False
-    grep: Annotated[str | None, Option("Samples that hold TEXT; small letters find capitals, too.", metavar="TEXT")] = (
-        None
-    )
-    filter: Annotated[
-        tuple[str, ...],
-        Option("Questions whose metadata have this value; may be repeated.", metavar="COLUMN=VALUE"),
-    ] = ()
-    reasoning: Annotated[bool, Option("Print the reasoning as well.")] = False
+    run: Annotated[Path, Option(argument=True)]
+    """The run."""
+    question: Annotated[str | None, Option(argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
+    """The question."""
+    benchmark: Annotated[str | None, Option()] = None
+    """Benchmark of the run; needed only if several hold QUESTION."""
+    correct: Annotated[bool, Option()] = False
+    """Samples graded correct."""
+    wrong: Annotated[bool, Option()] = False
+    """Samples graded wrong."""
+    no_answer: Annotated[bool, Option()] = False
+    """Samples without an answer."""
+    undecided: Annotated[bool, Option()] = False
+    """Samples on which the grader could not decide."""
+    cut: Annotated[bool, Option()] = False
+    """Samples cut by max_tokens."""
+    near_miss: Annotated[bool, Option()] = False
+    r"""Wrong samples that came close: the right answer is in another \boxed{}, form or unit, or it is not rounded."""
+    anomaly: Annotated[bool, Option()] = False
+    """Samples that look wrong: repetition, garbled, no text."""
+    disputed: Annotated[bool, Option()] = False
+    """Samples on which a second grader contradicts the grade."""
+    grep: Annotated[str | None, Option(metavar="TEXT")] = None
+    """Samples that hold TEXT; small letters find capitals, too."""
+    filter: Annotated[tuple[str, ...], Option(metavar="COLUMN=VALUE")] = ()
+    """Questions whose metadata have this value; may be repeated."""
+    reasoning: Annotated[bool, Option()] = False
+    """Print the reasoning as well."""
 
 
 class ViewCommand(CommandOptions):
@@ -64,16 +67,19 @@ class ViewCommand(CommandOptions):
     The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
     """
 
-    runs: Annotated[tuple[Path, ...], Option("Runs.", argument=True)] = ()
+    runs: Annotated[tuple[Path, ...], Option(argument=True)] = ()
+    """Runs."""
     port: Annotated[
         int | None,
         Option(
-            f"Port on 127.0.0.1; 0 = any free one. Default: {DEFAULT_PORT}, or any free one where that is taken.",
+            computed=f"Port on 127.0.0.1; 0 = any free one. Default: {DEFAULT_PORT}, "
+            "or any free one where that is taken.",
             least=0,
             most=65535,
         ),
     ] = None
-    no_open: Annotated[bool, Option("Open no browser.")] = False
+    no_open: Annotated[bool, Option()] = False
+    """Open no browser."""
 
 
 class StatusCommand(CommandOptions):
@@ -90,7 +96,8 @@ class StatusCommand(CommandOptions):
     harness status results/qwq-32b --concurrency 128
     """
 
-    run: Annotated[Path | None, Option("The run.", argument=True)] = None
+    run: Annotated[Path | None, Option(argument=True)] = None
+    """The run."""
     as_json: Annotated[
         bool,
         prints(
@@ -98,13 +105,16 @@ class StatusCommand(CommandOptions):
             "list[harness.cli.printed.lists:RunStatus]",
         ),
     ] = False
-    watch: Annotated[bool, Option("Keep showing until the run or the sweep has ended.")] = False
-    concurrency: Annotated[
-        int | None, Option("Have RUN keep so many requests in flight.", metavar="N", least=1, most=100_000)
-    ] = None
-    pause: Annotated[bool, Option("Have RUN send no further request until --resume.")] = False
-    resume: Annotated[bool, Option("Have a paused RUN go on.")] = False
-    drain: Annotated[bool, Option("Have RUN end when its requests in flight have ended.")] = False
+    watch: Annotated[bool, Option()] = False
+    """Keep showing until the run or the sweep has ended."""
+    concurrency: Annotated[int | None, Option(metavar="N", least=1, most=100000)] = None
+    """Have RUN keep so many requests in flight."""
+    pause: Annotated[bool, Option()] = False
+    """Have RUN send no further request until --resume."""
+    resume: Annotated[bool, Option()] = False
+    """Have a paused RUN go on."""
+    drain: Annotated[bool, Option()] = False
+    """Have RUN end when its requests in flight have ended."""
 
 
 class DoctorCommand(CommandOptions):
@@ -117,11 +127,9 @@ class DoctorCommand(CommandOptions):
     need a judge. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
     """
 
-    runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)] = ()
-    cards: Annotated[
-        tuple[str, ...], Option("Only these cards or files of questions; may be repeated.", flag="benchmark")
-    ] = ()
-    demo: Annotated[
-        bool,
-        Option("Start the embedded server, run, score and report the demo benchmark. Downloads 98 MB of weights once."),
-    ] = False
+    runs: Annotated[tuple[Path, ...], Option(argument=True)] = ()
+    """Run folders."""
+    cards: Annotated[tuple[str, ...], Option(flag="benchmark")] = ()
+    """Only these cards or files of questions; may be repeated."""
+    demo: Annotated[bool, Option()] = False
+    """Start the embedded server, run, score and report the demo benchmark. Downloads 98 MB of weights once."""

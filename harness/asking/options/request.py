@@ -35,67 +35,32 @@ FORMER = {"chat_template_kwargs": _IN_THE_BODY, "stream": _WHOLE, "no_stream": _
 class WhichPreset(Options):
     """Named settings, which explicit options override."""
 
-    preset: Annotated[
-        str | None,
-        Option(
-            "Name of a preset: a model's recommended settings (qwq-32b, deepseek-r1 …) or a sampling (r1, greedy …).",
-            under=SAMPLING,
-        ),
-    ] = None
+    preset: Annotated[str | None, Option(under=SAMPLING)] = None
+    """Name of a preset: a model's recommended settings (qwq-32b, deepseek-r1 …) or a sampling (r1, greedy …)."""
 
 
 class HowReasoned(Options):
     """The seed, and how long and whether the model thinks."""
 
-    seed: Annotated[
-        int | None,
-        Option(
-            "Run seed; each sample's seed is made from it. `none` sends no seed.",
-            under=SAMPLING,
-            strict=False,
-            kind=SEED,
-        ),
-    ] = 0
-    thinking: Annotated[
-        Thinking | None,
-        Option(
-            "Switch thinking on or off, or set its effort, in the words of the provider or the model's template. "
-            "Default: left to the server.",
-            under=SAMPLING,
-        ),
-    ] = None
-    thinking_tokens: Annotated[
-        int | None,
-        Option(
-            "Maximum tokens of thinking, in the provider's or engine's own field (docs/hosted.md).",
-            under=SAMPLING,
-            metavar="N",
-            least=1,
-        ),
-    ] = None
+    seed: Annotated[int | None, Option(under=SAMPLING, strict=False, kind=SEED)] = 0
+    """Run seed; each sample's seed is made from it. `none` sends no seed."""
+    thinking: Annotated[Thinking | None, Option(under=SAMPLING)] = None
+    """Switch thinking on or off, or set its effort, in the words of the provider or the model's template. Default: left
+    to the server.
+    """
+    thinking_tokens: Annotated[int | None, Option(under=SAMPLING, metavar="N", least=1)] = None
+    """Maximum tokens of thinking, in the provider's or engine's own field (docs/hosted.md)."""
 
 
 class HowWritten(Options):
     """Fields of a request's body besides the sampling."""
 
-    extra_body: Annotated[
-        dict[str, Any],
-        Option(
-            'Fields merged into each request, such as \'{"chat_template_kwargs": {"enable_thinking": false}}\'.',
-            under=REQUEST,
-            metavar="JSON",
-            kind=BODY,
-        ),
-    ] = {}  # noqa: RUF012 - the class is frozen
-    drop: Annotated[
-        tuple[str, ...],
-        Option(
-            "Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream`, of a run "
-            "only, requests whole replies, from endpoints that cannot stream.",
-            under=REQUEST,
-            metavar="FIELD",
-        ),
-    ] = ()
+    extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
+    """Fields merged into each request, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
+    drop: Annotated[tuple[str, ...], Option(under=REQUEST, metavar="FIELD")] = ()
+    """Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream`, of a run only, requests
+    whole replies, from endpoints that cannot stream.
+    """
 
     def _check(self) -> None:
         """Raise `UsageError` if the arguments of the chat template are no object."""
@@ -107,11 +72,7 @@ class HowWritten(Options):
 class BatchOptions(Options):
     """Batches: all samples handed to the provider, or to a file, at once."""
 
-    batch: Annotated[
-        bool,
-        Option(
-            "Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C "
-            "leaves the batches running; the same command continues.",
-            under=BATCH,
-        ),
-    ] = False
+    batch: Annotated[bool, Option(under=BATCH)] = False
+    """Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C leaves the
+    batches running; the same command continues.
+    """

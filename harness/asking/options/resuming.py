@@ -12,24 +12,14 @@ from harness.core.options import Option, Options
 class Resuming(Options):
     """Where a run is stored, and the conditions for continuing it. See docs/running.md and docs/provenance.md."""
 
-    out: Annotated[Path | None, Option("Run folder. Default: results/ and the model's name.", under=RESUMING)] = None
-    accept_server_change: Annotated[
-        bool,
-        Option(
-            "Resume although the server reports another model, template or quantisation than the run's samples have.",
-            under=RESUMING,
-        ),
-    ] = False
-    canary: Annotated[
-        bool,
-        Option("Do not stop when the first samples are all empty, identical or truncated.", under=RESUMING),
-    ] = True
-    fingerprint: Annotated[
-        bool | None,
-        Option(
-            "Compare the beginnings of eight greedy replies of each server (some 350 to 500 tokens) with the run's. "
-            "Default: of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other "
-            "servers in a run of 16 samples or more.",
-            under=RESUMING,
-        ),
-    ] = None
+    out: Annotated[Path | None, Option(under=RESUMING)] = None
+    """Run folder. Default: results/ and the model's name."""
+    accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
+    """Resume although the server reports another model, template or quantisation than the run's samples have."""
+    canary: Annotated[bool, Option(under=RESUMING)] = True
+    """Do not stop when the first samples are all empty, identical or truncated."""
+    fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
+    """Compare the beginnings of eight greedy replies of each server (some 350 to 500 tokens) with the run's. Default:
+    of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other servers in a run of
+    16 samples or more.
+    """

@@ -93,21 +93,12 @@ class RunFlags(RunOptions, CommandOptions):
         "repeats": "the samples of a question are `samples` here; `repeat: N` in a sweep's file repeats whole runs",
     }
 
-    serve_option: Annotated[
-        tuple[str, ...],
-        Option(
-            "An option of `harness serve ENGINE` for the server that --serve starts, such as tp=8; engine-flag=WORD "
-            "hands a word to the engine unchanged. May be repeated.",
-            under=WHOM,
-            metavar="KEY=VALUE",
-        ),
-    ] = ()
-    quiet: Annotated[
-        bool,
-        Option(
-            "Print only warnings, errors and results. NO_COLOR takes the colours out of the progress.", under=OUTPUT
-        ),
-    ] = False
+    serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
+    """An option of `harness serve ENGINE` for the server that --serve starts, such as tp=8; engine-flag=WORD hands a
+    word to the engine unchanged. May be repeated.
+    """
+    quiet: Annotated[bool, Option(under=OUTPUT)] = False
+    """Print only warnings, errors and results. NO_COLOR takes the colours out of the progress."""
 
     def _check(self) -> None:
         """A file or a candidate completes these: what must go together is checked when the run's options are made."""
@@ -133,30 +124,16 @@ class RunCommand(RunFlags, JudgeFlag):
         "benchmark": "give the benchmarks before the options",
     }
 
-    on: Annotated[
-        str | None,
-        Option(
-            "Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder "
-            "(docs/scaling.md).",
-            under=WHOM,
-            metavar="ray[://HOST:PORT]",
-        ),
-    ] = None
-    env_file: Annotated[
-        Path | None,
-        Option(
-            "File of NAME=VALUE lines: keys and addresses. A variable that is set already stays. Default: no file.",
-            under=WHOM,
-            file=True,
-        ),
-    ] = None
+    on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
+    """Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder (docs/scaling.md).
+    """
+    env_file: Annotated[Path | None, Option(under=WHOM, file=True)] = None
+    """File of NAME=VALUE lines: keys and addresses. A variable that is set already stays. Default: no file."""
     as_json: Annotated[bool, prints("how the session ended", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
-    dry_run: Annotated[bool, Option("Show every setting and the first prompt; request no sample.", under=OUTPUT)] = (
-        False
-    )
-    scores: Annotated[bool, Option("Score while sampling, in a process of its own.", under=OUTPUT, flag="score")] = (
-        False
-    )
+    dry_run: Annotated[bool, Option(under=OUTPUT)] = False
+    """Show every setting and the first prompt; request no sample."""
+    scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
+    """Score while sampling, in a process of its own."""
 
 
 class RaceCommand(RunFlags, RaceRules):
@@ -179,26 +156,14 @@ class RaceCommand(RunFlags, RaceRules):
     first: ClassVar = ("candidates", "margin", "step", "as_json", *FIRST)
     refused: ClassVar = {**RunFlags.refused, "dry_run": "a race has no dry run: use `harness run` for it"}
 
-    benchmarks: Annotated[
-        tuple[str, ...],
-        Option("NAME, NAME:SAMPLES or a card's file.", argument=True, kind=COMMAS, metavar="[BENCHMARK]"),
-    ] = ()
-    candidates: Annotated[
-        tuple[str, ...],
-        Option(
-            "A candidate with its own options of a run, by their names in Python. The first is the baseline.",
-            flag="candidate",
-            metavar="'NAME KEY=VALUE …'",
-        ),
-    ] = ()
-    samples: Annotated[
-        int | None,
-        Option("Samples per question that a candidate may use at most. Default: the card's.", under=ASKED, least=1),
-    ] = None
-    out: Annotated[
-        Path | None,
-        Option("Folder of the candidates' run folders. Default: races/ and the benchmark's name.", under=RESUMING),
-    ] = None
+    benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
+    """NAME, NAME:SAMPLES or a card's file."""
+    candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
+    """A candidate with its own options of a run, by their names in Python. The first is the baseline."""
+    samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
+    """Samples per question that a candidate may use at most. Default: the card's."""
+    out: Annotated[Path | None, Option(under=RESUMING)] = None
+    """Folder of the candidates' run folders. Default: races/ and the benchmark's name."""
     as_json: Annotated[bool, prints("how it ended", "harness.cli.printed.ends:RaceEnd")] = False
 
 
@@ -223,35 +188,22 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
         *(*FIRST, "judge"),
     )
 
-    file: Annotated[str | None, Option("The sweep's file, or a suite.", argument=True, metavar="FILE|SUITE")] = None
-    print_schema: Annotated[bool, Option("Print the JSON schema of the file, for editors.", flag="schema")] = False
-    list_suites: Annotated[bool, Option("List the suites that ship with the harness.", flag="list")] = False
-    verify: Annotated[bool, Option("Exit with 4 if a score does not agree with published scores of its model.")] = False
-    dry_run: Annotated[
-        bool,
-        Option("Show the servers, the cells and the most tokens that they take; start and send nothing."),
-    ] = False
-    follow: Annotated[
-        float | None,
-        Option(
-            "Run and score each checkpoint as it appears; end after MINUTES without a new checkpoint.",
-            metavar="MINUTES",
-            above=0,
-        ),
-    ] = None
-    k: Annotated[
-        int | None,
-        Option("k of pass@k in the tables, for every benchmark. Default: what the file says.", metavar="K", least=1),
-    ] = None
-    track: Annotated[
-        tuple[str, ...],
-        Option(
-            "Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there.",
-            metavar="TOOL",
-        ),
-    ] = ()
-    out: Annotated[
-        Path | None,
-        Option("Folder of the cells and tables. Default: results/ and the sweep's name.", under=RESUMING),
-    ] = None
+    file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE")] = None
+    """The sweep's file, or a suite."""
+    print_schema: Annotated[bool, Option(flag="schema")] = False
+    """Print the JSON schema of the file, for editors."""
+    list_suites: Annotated[bool, Option(flag="list")] = False
+    """List the suites that ship with the harness."""
+    verify: Annotated[bool, Option()] = False
+    """Exit with 4 if a score does not agree with published scores of its model."""
+    dry_run: Annotated[bool, Option()] = False
+    """Show the servers, the cells and the most tokens that they take; start and send nothing."""
+    follow: Annotated[float | None, Option(metavar="MINUTES", above=0)] = None
+    """Run and score each checkpoint as it appears; end after MINUTES without a new checkpoint."""
+    k: Annotated[int | None, Option(metavar="K", least=1)] = None
+    """k of pass@k in the tables, for every benchmark. Default: what the file says."""
+    track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()
+    """Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there."""
+    out: Annotated[Path | None, Option(under=RESUMING)] = None
+    """Folder of the cells and tables. Default: results/ and the sweep's name."""
     as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False

@@ -18,125 +18,54 @@ TOOL = Kind("OutputsFormat", lambda value: value)
 class OutputsOptions(Options):
     """How a file of another tool's outputs is read. Every option may be left out."""
 
-    response_key: Annotated[
-        str | None, Option("Column of the response in FILE; a cell may hold a list of samples.", under=OUTPUTS)
-    ] = None
-    answer_key: Annotated[
-        str | None,
-        Option(
-            "Column of the reference answer in FILE; not needed with `benchmark`, which has the references.",
-            under=OUTPUTS,
-        ),
-    ] = None
-    question_key: Annotated[
-        str | None,
-        Option("Column of the question in FILE; rows with equal questions are samples of one question.", under=OUTPUTS),
-    ] = None
-    id_key: Annotated[
-        str | None,
-        Option(
-            "Column of the question's id in FILE. Default: `id`, if each question has one. If you name it and FILE has "
-            "no texts of questions, rows are matched with `benchmark` by it.",
-            under=OUTPUTS,
-        ),
-    ] = None
-    tool: Annotated[
-        str | None,
-        Option(
-            "The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills and "
-            "sgl_eval (also a folder of output-rs*.jsonl), opencompass, evalscope.",
-            under=OUTPUTS,
-            flag="from",
-            kind=TOOL,
-        ),
-    ] = None
-    benchmark: Annotated[
-        str | None,
-        Option(
-            "The benchmark that FILE answers, or a file of questions: rows are matched by the question's text (without "
-            "texts: by id_key), and graded by the references there.",
-            under=OUTPUTS,
-        ),
-    ] = None
-    written_by: Annotated[
-        str | None,
-        Option(
-            "Name of the model that wrote FILE, as in published tables: `harness verify` and `report` look up its "
-            "scores there. Default: the model that FILE names if it is an export as llmeval, else unknown.",
-            under=OUTPUTS,
-            metavar="MODEL",
-        ),
-    ] = None
-    repeats: Annotated[
-        Literal["auto", "samples", "questions"],
-        Option(
-            "Whether rows of FILE with equal questions are samples of one question, or different questions.",
-            under=OUTPUTS,
-        ),
-    ] = "auto"
-    out: Annotated[
-        Path | None,
-        Option(
-            "Folder of the run that is made of FILE. Default: FILE.scored, beside FILE.", under=OUTPUTS, metavar="RUN"
-        ),
-    ] = None
+    response_key: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """Column of the response in FILE; a cell may hold a list of samples."""
+    answer_key: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """Column of the reference answer in FILE; not needed with `benchmark`, which has the references."""
+    question_key: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """Column of the question in FILE; rows with equal questions are samples of one question."""
+    id_key: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """Column of the question's id in FILE. Default: `id`, if each question has one. If you name it and FILE has no
+    texts of questions, rows are matched with `benchmark` by it.
+    """
+    tool: Annotated[str | None, Option(under=OUTPUTS, flag="from", kind=TOOL)] = None
+    """The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills and sgl_eval (also a
+    folder of output-rs*.jsonl), opencompass, evalscope.
+    """
+    benchmark: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """The benchmark that FILE answers, or a file of questions: rows are matched by the question's text (without texts:
+    by id_key), and graded by the references there.
+    """
+    written_by: Annotated[str | None, Option(under=OUTPUTS, metavar="MODEL")] = None
+    """Name of the model that wrote FILE, as in published tables: `harness verify` and `report` look up its scores
+    there. Default: the model that FILE names if it is an export as llmeval, else unknown.
+    """
+    repeats: Annotated[Literal["auto", "samples", "questions"], Option(under=OUTPUTS)] = "auto"
+    """Whether rows of FILE with equal questions are samples of one question, or different questions."""
+    out: Annotated[Path | None, Option(under=OUTPUTS, metavar="RUN")] = None
+    """Folder of the run that is made of FILE. Default: FILE.scored, beside FILE."""
 
 
 class JudgingCosts(Options):
     """Whether the command only says what the judge would be asked and what that costs, and the prices of its tokens."""
 
-    dry_run: Annotated[
-        bool,
-        Option(
-            "Say how often the judge would be asked and what that costs at most; send and store nothing.", under=JUDGE
-        ),
-    ] = False
-    prices: Annotated[
-        str | None,
-        Option(
-            "USD per million tokens of the judge's prompts and replies, such as 0.5,2; the score then says its cost.",
-            under=MONEY,
-            metavar="IN,OUT",
-            kind=PRICES,
-        ),
-    ] = None
+    dry_run: Annotated[bool, Option(under=JUDGE)] = False
+    """Say how often the judge would be asked and what that costs at most; send and store nothing."""
+    prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
+    """USD per million tokens of the judge's prompts and replies, such as 0.5,2; the score then says its cost."""
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):
     """All options for scoring a run folder or a file of outputs."""
 
-    track: Annotated[
-        tuple[str, ...],
-        Option(
-            "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md); may be repeated.",
-            under=OUTPUT,
-            metavar="TOOL",
-        ),
-    ] = ()
-    step: Annotated[
-        int | None,
-        Option(
-            "Send the scores as step N of one tracker run, which `series` names.",
-            under=OUTPUT,
-            least=0,
-        ),
-    ] = None
-    series: Annotated[
-        str | None,
-        Option(
-            "Name of the tracker run of all steps. Default: the name of the folder that holds RUN.",
-            under=OUTPUT,
-            metavar="NAME",
-        ),
-    ] = None
-    on: Annotated[
-        str | None,
-        Option(
-            "Grade on the nodes of a Ray cluster; the scores are computed on this machine (docs/scaling.md).",
-            under=GRADING,
-            metavar="ray[://HOST:PORT]",
-        ),
-    ] = None
+    track: Annotated[tuple[str, ...], Option(under=OUTPUT, metavar="TOOL")] = ()
+    """Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md); may be repeated."""
+    step: Annotated[int | None, Option(under=OUTPUT, least=0)] = None
+    """Send the scores as step N of one tracker run, which `series` names."""
+    series: Annotated[str | None, Option(under=OUTPUT, metavar="NAME")] = None
+    """Name of the tracker run of all steps. Default: the name of the folder that holds RUN."""
+    on: Annotated[str | None, Option(under=GRADING, metavar="ray[://HOST:PORT]")] = None
+    """Grade on the nodes of a Ray cluster; the scores are computed on this machine (docs/scaling.md)."""
 
     def _check(self) -> None:
         """Raise `UsageError` for a step that is sent nowhere, and a series without a step."""
@@ -180,13 +109,12 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
         "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL`, and give its address",
     }
 
-    sources: Annotated[
-        tuple[Path, ...], Option("Run folders and files of outputs.", argument=True, metavar="SOURCE...")
-    ]
+    sources: Annotated[tuple[Path, ...], Option(argument=True, metavar="SOURCE...")]
+    """Run folders and files of outputs."""
     as_json: Annotated[
         bool, prints("a list of the scores, one of each benchmark,", "list[harness.cli.printed.scores:RunScore]")
     ] = False
-    follow: Annotated[bool, Option("Keep grading new samples until the run ends.")] = False
-    every_table: Annotated[bool, Option("Print every table: both intervals, pass@k, lengths, speed.", flag="all")] = (
-        False
-    )
+    follow: Annotated[bool, Option()] = False
+    """Keep grading new samples until the run ends."""
+    every_table: Annotated[bool, Option(flag="all")] = False
+    """Print every table: both intervals, pass@k, lengths, speed."""

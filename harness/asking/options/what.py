@@ -25,58 +25,39 @@ OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split")
 class WhatIsAsked(Options):
     """Which questions are asked, how often, and with which prompt."""
 
-    benchmarks: Annotated[
-        tuple[str, ...], Option("NAME, NAME:SAMPLES or a card's file.", argument=True, kind=COMMAS)
-    ] = ()
-    samples: Annotated[
-        int | None,
-        Option(
-            "Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. Default: the card's.",
-            under=ASKED,
-            least=1,
-        ),
-    ] = None
-    """Samples of each question; an error if every benchmark names its own number."""
-    limit: Annotated[int | None, Option("Only the first N questions.", under=ASKED, least=1)] = None
-    ids: Annotated[
-        tuple[str, ...] | None, Option("Only these question ids, separated by commas.", under=ASKED, kind=COMMAS)
-    ] = None
-    filter: Annotated[
-        tuple[str, ...],
-        Option("Only questions whose column has this value; may be repeated.", under=ASKED, metavar="COLUMN=VALUE"),
-    ] = ()
-    shard: Annotated[
-        str | None,
-        Option(
-            "Ask only the I-th of N parts of the questions, while other clients ask the other parts of the same run.",
-            under=ASKED,
-            metavar="I/N",
-            kind=SHARD,
-        ),
-    ] = None
-    """The part of the questions; see docs/scaling.md."""
-    data: Annotated[
-        str | None,
-        Option("JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst.", under=ASKED, kind=ADDRESS),
-    ] = None
-    question_key: Annotated[str | None, Option("Column of the question in `data`.", under=ASKED)] = None
-    answer_key: Annotated[str | None, Option("Column of the reference answer in `data`.", under=ASKED)] = None
-    choices_key: Annotated[
-        tuple[str, ...],
-        Option(
-            "Multiple choice: the column of `data` with the list of options, or several columns with one "
-            "option each. The answer names an option by letter, by index from 0, or by its text.",
-            under=ASKED,
-            metavar="COLUMN[,COLUMN...]",
-            kind=COMMAS,
-        ),
-    ] = ()
-    id_key: Annotated[
-        str | None,
-        Option("Column of the question's id in `data`. Default: id, or a checksum of the row.", under=ASKED),
-    ] = None
-    split: Annotated[str | None, Option("Split of `data`, a folder of splits.", under=ASKED)] = None
-    prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED)] = None
-    system_prompt: Annotated[
-        str | None, Option("System prompt, by name or as text; `none` sends none.", under=ASKED)
-    ] = None
+    benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
+    """NAME, NAME:SAMPLES or a card's file."""
+    samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
+    """Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. Default: the card's.
+
+    Samples of each question; an error if every benchmark names its own number.
+    """
+    limit: Annotated[int | None, Option(under=ASKED, least=1)] = None
+    """Only the first N questions."""
+    ids: Annotated[tuple[str, ...] | None, Option(under=ASKED, kind=COMMAS)] = None
+    """Only these question ids, separated by commas."""
+    filter: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN=VALUE")] = ()
+    """Only questions whose column has this value; may be repeated."""
+    shard: Annotated[str | None, Option(under=ASKED, metavar="I/N", kind=SHARD)] = None
+    """Ask only the I-th of N parts of the questions, while other clients ask the other parts of the same run.
+
+    The part of the questions; see docs/scaling.md.
+    """
+    data: Annotated[str | None, Option(under=ASKED, kind=ADDRESS)] = None
+    """JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst."""
+    question_key: Annotated[str | None, Option(under=ASKED)] = None
+    """Column of the question in `data`."""
+    answer_key: Annotated[str | None, Option(under=ASKED)] = None
+    """Column of the reference answer in `data`."""
+    choices_key: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN[,COLUMN...]", kind=COMMAS)] = ()
+    """Multiple choice: the column of `data` with the list of options, or several columns with one option each. The
+    answer names an option by letter, by index from 0, or by its text.
+    """
+    id_key: Annotated[str | None, Option(under=ASKED)] = None
+    """Column of the question's id in `data`. Default: id, or a checksum of the row."""
+    split: Annotated[str | None, Option(under=ASKED)] = None
+    """Split of `data`, a folder of splits."""
+    prompt: Annotated[str | None, Option(under=ASKED)] = None
+    """Prompt by name. Default: the card's."""
+    system_prompt: Annotated[str | None, Option(under=ASKED)] = None
+    """System prompt, by name or as text; `none` sends none."""

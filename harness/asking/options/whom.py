@@ -58,61 +58,25 @@ class WhichServer(Options):
 
     flag: ClassVar[str] = "--base-url URL"
 
-    model: Annotated[
-        str | None,
-        Option("Model name as the server lists it. Default: the only one it lists.", under=WHOM),
-    ] = None
-    base_url: Annotated[
-        tuple[str, ...],
-        Option(
-            "Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Or the name of a server, "
-            "as `harness serve status` shows it; or a file of servers, one URL a line, or the folder in "
-            "which servers register, whose changes the run follows (docs/scaling.md). Default: OPENAI_BASE_URL, else "
-            "the running server.",
-            under=WHOM,
-            metavar="URL|NAME|FILE",
-        ),
-    ] = ()
-    provider: Annotated[
-        str | None,
-        Option(
-            "Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: recognised by the server's "
-            "address.",
-            under=WHOM,
-            metavar="NAME",
-        ),
-    ] = None
-    serve: Annotated[
-        dict[str, Any] | None,
-        Option(
-            "Start this engine for the run and stop it after.",
-            under=WHOM,
-            metavar="ENGINE",
-            kind=SERVED,
-        ),
-    ] = None
-    api_key_env: Annotated[
-        str | None,
-        Option(
-            "Environment variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY.",
-            under=WHOM,
-            metavar="VARIABLE",
-        ),
-    ] = None
+    model: Annotated[str | None, Option(under=WHOM)] = None
+    """Model name as the server lists it. Default: the only one it lists."""
+    base_url: Annotated[tuple[str, ...], Option(under=WHOM, metavar="URL|NAME|FILE")] = ()
+    """Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Or the name of a server, as
+    `harness serve status` shows it; or a file of servers, one URL a line, or the folder in which servers register,
+    whose changes the run follows (docs/scaling.md). Default: OPENAI_BASE_URL, else the running server.
+    """
+    provider: Annotated[str | None, Option(under=WHOM, metavar="NAME")] = None
+    """Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: recognised by the server's address."""
+    serve: Annotated[dict[str, Any] | None, Option(under=WHOM, metavar="ENGINE", kind=SERVED)] = None
+    """Start this engine for the run and stop it after."""
+    api_key_env: Annotated[str | None, Option(under=WHOM, metavar="VARIABLE")] = None
+    """Environment variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY."""
     header: Annotated[
-        tuple[tuple[str, Secret], ...],
-        Option(
-            "Extra request header; stored nowhere. May be repeated.",
-            under=WHOM,
-            metavar="NAME:VALUE",
-            kind=HEADERS,
-            secret=True,
-        ),
+        tuple[tuple[str, Secret], ...], Option(under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True)
     ] = ()
-    concurrency: Annotated[
-        int | None,
-        Option("Requests in flight. Default: what the server states, else 64.", under=LIMITS, least=1),
-    ] = None
+    """Extra request header; stored nowhere. May be repeated."""
+    concurrency: Annotated[int | None, Option(under=LIMITS, least=1)] = None
+    """Requests in flight. Default: what the server states, else 64."""
 
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in the clear, as values for a worker process of ours."""
@@ -140,11 +104,7 @@ class WhichServer(Options):
 class HowReached(Options):
     """How the servers of a run are reached: by which API, and by which transport."""
 
-    api: Annotated[Api, Option("Messages, or one plain prompt without a chat template.", under=WHOM)] = "chat"
-    transport: Annotated[
-        TransportName,
-        Option(
-            "Transport of requests. http: our own. openai: the openai package.",
-            under=WHOM,
-        ),
-    ] = "http"
+    api: Annotated[Api, Option(under=WHOM)] = "chat"
+    """Messages, or one plain prompt without a chat template."""
+    transport: Annotated[TransportName, Option(under=WHOM)] = "http"
+    """Transport of requests. http: our own. openai: the openai package."""
