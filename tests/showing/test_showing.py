@@ -148,7 +148,7 @@ def test_no_line_is_too_long_and_no_bar_full_before_the_end(parts: list[Any], wi
 def test_a_log_gets_one_line_that_stands_alone() -> None:
     assert line(progress(), SCORES) == (
         "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to ask again · 2 (1.4%) truncated · "
-        "23 failed requests · 1 given up · 1 of 2 endpoints waiting "
+        "23 failed requests · 1 given up · 1 of 2 endpoints waiting, asked again in 12 s "
         "(cannot connect to node2:8000: Connection refused) · "
         "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · about 9 min left"
     )
