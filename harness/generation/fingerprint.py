@@ -21,7 +21,7 @@ from harness.client.asker import Asker
 from harness.client.interface import Transport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
-from harness.core import codec
+from harness.core import channel, codec
 from harness.core.codec import digest
 from harness.core.records import Usage
 from harness.generation.settings import RunSettings
@@ -47,9 +47,6 @@ MIN_SAME = 4
 
 SECONDS = 30.0
 """Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""
-
-QUIET_SECONDS = 2.0
-"""Seconds after which a person is told what the run waits for."""
 
 MAX_BYTES = 1024 * 1024
 """Largest body of a reply, in bytes."""
@@ -138,13 +135,11 @@ def ask(
     neutral: Mapping[str, Any],
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
-    on_wait: Callable[[str], None] = lambda _: None,
 ) -> Fingerprints:
     """Ask each endpoint for its fingerprint. Blocking; may be called with or without a running event loop.
 
     neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
-    on_wait: called if this takes longer than `QUIET_SECONDS`. A failed request is not sent again: its endpoint has no
-    fingerprint.
+    A failed request is not sent again: its endpoint has no fingerprint.
     """
     taken, requests = Fingerprints(), template(settings.asker, neutral)
     contents = bodies(requests)
@@ -174,12 +169,10 @@ def ask(
     # A thread of its own, because the caller may run an event loop.
     thread = Thread(target=lambda: asyncio.run(ask_all()), daemon=True, name="fingerprint")
     thread.start()
-    thread.join(QUIET_SECONDS)
-    if thread.is_alive():
-        on_wait(
-            f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, "
-            f"at most {SECONDS:.0f} s (fingerprint=False (--no-fingerprint) leaves it out)"
-        )
-    # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
-    thread.join(SECONDS + 5)
+    with channel.waiting(
+        f"the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, at most {SECONDS:.0f} s "
+        "(fingerprint=False (--no-fingerprint) leaves it out)"
+    ):
+        # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
+        thread.join(SECONDS + 5)
     return taken

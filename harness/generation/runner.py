@@ -220,7 +220,7 @@ class Runner:
             neutral = self._session.fingerprint_neutral
             # What the session logs if a signal ends it meanwhile.
             self._session.spent_on_fingerprints = fingerprint.most(self._settings.asker, neutral, len(endpoints))
-            taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
+            taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener)
             self._session.spent_on_fingerprints = taken.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
