@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
+
+from harness.client.protocol.reply import FailureKind
+from harness.generation.dispatch.causes import ADVICE
+from harness.generation.dispatch.retry import FAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
@@ -14,6 +19,20 @@ def test_every_row_says_what_shows_it() -> None:
     rows = [row for table in tables for row in table.splitlines()]
     assert len(rows) > 40
     assert [row for row in rows if "`test_" not in row.rstrip(" |").rpartition("|")[2]] == []
+
+
+WORDS = {
+    "wait": "endpoint", "slow down": "pace", "again": "part", "try": "chance", "own": "question", "give up": "payload",
+    "stop": "run",
+}  # fmt: skip
+"""What the page calls the faults of a failed request."""
+
+
+def test_the_table_of_failed_requests_is_the_one_that_the_code_reads() -> None:
+    ((table, _),) = re.findall(r"^\| now \|.*\n\|[- |]+\n((\|.*\n)+)", PAGE, re.MULTILINE)
+    rows = [[cell.strip() for cell in row.strip("|").split(" |")] for row in table.splitlines()]
+    assert {row[0].partition(":")[0]: tuple(WORDS[word] for word in row[1:]) for row in rows} == FAULTS
+    assert ADVICE.keys() == {*get_args(FailureKind), "internal", "not asked"}
 
 
 def test_every_test_that_is_named_exists() -> None:

@@ -166,7 +166,5 @@ def _print_outcome(ran: Ran, options: RunCommand) -> int:
         return EXIT_COMPLETE
     why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    all_refused = outcome.causes and all(cause.kind in ("too_long", "rejected") for cause in outcome.causes)
-    how = "command again with a max_tokens or a field that the server accepts" if all_refused else "same command again"
-    click.echo(f"harness: {owed}; give the {how} to request them", err=True)
+    click.echo(f"harness: {owed}{outcome.advice and f'; {outcome.advice}'}", err=True)
     return EXIT_OWED

@@ -141,9 +141,13 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
         return cause
     if isinstance(cause, ValueError):  # a key that no header can carry
         return RequestFailed("refused", f"the request cannot be made: {quote_safely(str(cause), secrets)}")
+    sent = not type(error.__cause__).__name__.startswith("Connect")  # ConnectError, ConnectTimeout of its HTTP library
     if isinstance(error, openai.APITimeoutError):
-        return RequestFailed("timeout", f"no connection to {address} within {seconds:g} s")
-    return failure_to_connect(cause, address, secrets)
+        message = f"no {'answer from' if sent else 'connection to'} {address} within {seconds:g} s"
+        return RequestFailed("timeout" if sent else "connect", message, sent=sent)
+    failure = failure_to_connect(cause, address, secrets)
+    failure.sent = sent
+    return failure
 
 
 def _create(client: openai.AsyncOpenAI, path: str, body: bytes) -> Any:

@@ -422,7 +422,8 @@ class Transport:
             while not opening.done():
                 left = max(begun, server.alive_at) + seconds - time.monotonic()
                 if left <= 0:
-                    raise RequestFailed("timeout", f"no connection to {server.address} within {seconds:g} s")
+                    message = f"no connection to {server.address} within {seconds:g} s"
+                    raise RequestFailed("connect", message, sent=False)
                 await asyncio.wait([opening], timeout=left)
             return opening.result()
         except OSError as error:

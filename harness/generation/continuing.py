@@ -184,5 +184,5 @@ def written_so_far(onward: Continuation | None, request: str, engine: str, now: 
     return msgspec.structs.replace(
         part, server_model=now.server_model or part.server_model, text=text, reasoning=reasoning,
         tokens=onward.seam.tokens + n_tokens, ids=[*part.ids, *ids] if ids else (),
-        seams=(*part.seams, onward.seam),
+        seams=(*part.seams, onward.seam), failures=0.0,
     )  # fmt: skip

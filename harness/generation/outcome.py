@@ -29,9 +29,9 @@ class Outcome:
     """The result of a session.
 
     n_done of n_expected samples are on disk; n_missing of the others can never succeed, which `accept_missing`
-    accepts. causes: why samples are owed. tally: the counts of this
-    session. spent_before: tokens that the run's earlier sessions were billed for, without killed ones. stopped: why
-    the session ended early; "" if it did not. caught: number of the signal that came while the last of its samples
+    accepts. causes: why samples are owed. advice: what to do about them; "" if nothing is known. tally: the counts of
+    this session. spent_before: tokens that the run's earlier sessions were billed for, without killed ones. stopped:
+    why the session ended early; "" if it did not. caught: number of the signal that came while the last of its samples
     were awaited; None without one.
     """
 
@@ -42,6 +42,7 @@ class Outcome:
     warnings: list[str]
     tally: Tally = field(default_factory=Tally)
     causes: list[Cause] = field(default_factory=list)
+    advice: str = field(default="")
     stopped: str = field(default="")
     caught: int | None = None
     spent_before: Spent = field(default_factory=Spent)

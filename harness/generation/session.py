@@ -33,6 +33,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
+from harness.generation.dispatch.causes import advice
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
@@ -87,6 +88,7 @@ class SamplingSession:
         # Benchmarks with stored samples, which bind the session to their settings.
         self._bound: set[str] = set()
         self._warnings: list[str] = []
+        self._keeper: Keeper | None = None
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
@@ -213,7 +215,7 @@ class SamplingSession:
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
-        keeper = Keeper(self._folder, plan.owed, self._log.write, self._clock)
+        keeper = self._keeper = Keeper(self._folder, plan.owed, self._log.write, self._clock)
         if keeper.damage:
             self.warn(f"half-written answers do not count: {keeper.damage}")
         return keeper
@@ -517,9 +519,16 @@ class SamplingSession:
             outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
         )  # fmt: skip
+        if self._keeper is not None and (anew := self._keeper.anew):
+            n, tokens = count_noun(len(anew), "half-written answer"), sum(part.tokens for part in anew)
+            self.warn(
+                f"{n} ({count_noun(tokens, 'token')}) were given up, and the samples begun anew: the "
+                f"server answers whole requests and fails those that continue an answer ({self._keeper.refusal})."
+            )
         for doubt in doubts(dispatcher):
             self.warn(doubt)
-        return replace(outcome, causes=dispatcher.causes.listed(outcome.n_owed, ending.why))
+        causes = dispatcher.causes.listed(outcome.n_owed, ending.why)
+        return replace(outcome, causes=causes, advice=advice(causes, answering=dispatcher.answering))
 
     def _log_end(self, done: int, *, stopped: str, **counts: Any) -> None:
         """Write the end of the session to the log. done: stored samples of the plan. stopped: why it ended early."""

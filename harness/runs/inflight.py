@@ -25,7 +25,8 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     request: digest of the request that began it. engine: the engine that served it, "" = unknown. text, reasoning: as
     sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, empty
-    where the server did not state them. seams: places of earlier interruptions.
+    where the server did not state them. seams: places of earlier interruptions. failures: requests that were to
+    continue it and brought no token, as `harness.generation.network.keeping` counts them.
     """
 
     request: str
@@ -37,6 +38,7 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ids: Sequence[int] = ()
     prompt_ids: Sequence[int] = ()
     seams: tuple[Seam, ...] = ()
+    failures: float = 0.0
 
 
 class _Line(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
-from harness.generation.dispatch.retry import Fault, fault_of, seconds_to_retry
+from harness.generation.dispatch.retry import Fault, Sign, seconds_to_retry, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
@@ -166,22 +166,33 @@ def test_an_endpoint_that_is_down_keeps_one_thread_however_often_it_is_listed(mo
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "probing", "fault"),
+    ("kind", "status", "words", "sign"),
     [
-        ("connect", None, False, "endpoint"), ("server", 502, False, "endpoint"), ("server", 503, False, "endpoint"),
-        ("server", 504, False, "endpoint"), ("server", 501, False, "chance"), ("server", 505, False, "chance"),
-        ("timeout", None, True, "endpoint"), ("timeout", None, False, "chance"), ("server", 500, False, "chance"),
-        ("server", None, True, "chance"), ("cut", None, False, "chance"), ("malformed", None, False, "chance"),
-        ("rate_limited", 429, False, "pace"), ("too_long", 400, False, "payload"),
-        ("rejected", 400, False, "payload"), ("runaway", None, False, "payload"), ("refused", 401, False, "run"),
+        ("connect", None, "", "away"), ("server", 502, "", "away"), ("server", 503, "", "away"),
+        ("server", 504, "", "away"), ("server", 501, "", "broken"), ("server", 505, "", "broken"),
+        ("timeout", None, "", "broken"), ("server", 500, "", "broken"), ("server", None, "", "broken"),
+        ("cut", None, "", "broken"), ("malformed", None, "", "broken"), ("rate_limited", 429, "", "busy"),
+        ("too_long", 400, "", "too long"), ("rejected", 400, "", "rejected"), ("runaway", None, "", "runaway"),
+        ("refused", 401, "", "no account"), ("refused", 402, "", "no account"), ("refused", 429, "", "no account"),
+        ("refused", 404, "no such key", "refused"), ("refused", 302, "", "refused"), ("refused", 400, "", "refused"),
+        ("refused", 403, "Forbidden", "refused"), ("refused", 403, "Request blocked", "refused"),
+        ("refused", 403, "Country, region, or territory not supported", "no account"),
+        ("refused", 403, "your API key may not use it", "no account"),
+        ("refused", 403, "unauthorized", "no account"), ("refused", 403, "the monkey is blocked", "refused"),
     ],
 )  # fmt: skip
-def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probing: bool, fault: Fault) -> None:
-    assert fault_of(RequestFailed(kind, "no", status=status), probing=probing) == fault
+def test_each_failure_has_one_sign(kind: FailureKind, status: int | None, words: str, sign: Sign) -> None:
+    assert sign_of(RequestFailed(kind, words, status=status)) == sign
+    assert sign_of(RequestFailed(kind, words, status=status), probing=True) == ("away" if kind == "timeout" else sign)
+    busy = "still busy" if sign == "busy" else sign
+    assert sign_of(RequestFailed(kind, words, status=status), has_waited=True) == busy
+    unsent = "unsent" if kind == "connect" else sign
+    assert sign_of(RequestFailed(kind, words, status=status, sent=False)) == unsent
 
 
 def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
-    work, faults = Work(Task("sums", "q0", 0)), ("endpoint", "chance", "endpoint")
+    work = Work(Task("sums", "q0", 0))
+    faults: list[Fault] = ["endpoint", "chance", "endpoint"]
     pauses = [seconds_to_retry(work, fault, Patience(attempts=1), random.Random(1).uniform) for fault in faults]
     assert pauses == [0.0, None, None]
 

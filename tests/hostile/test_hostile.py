@@ -24,7 +24,7 @@ import pytest
 from harness.__main__ import main
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER
-from harness.generation.dispatch.retry import fault_of
+from harness.generation.dispatch.retry import sign_of
 from harness.testing import CLOSE, DONE, HEAD, RESET, STALL, FakeServer, Pause, chunk, delta, event, http
 from tests.hostile.generated import mode
 from tests.hostile.replies import (
@@ -305,8 +305,8 @@ def _takes_it_for_down(run: Path) -> bool:
     lines = (run / "log.jsonl").read_bytes().splitlines()
     events = [json.loads(line) for line in lines if line.endswith(b"}")]
     last = [one for one in events if one["event"] == "request_failed"][-SET_ASIDE_AFTER:]
-    faults = [fault_of(RequestFailed(one["kind"], "", status=one["status"]), probing=False) for one in last]
-    return len(faults) == SET_ASIDE_AFTER and set(faults) <= {"endpoint", "pace"}
+    signs = [sign_of(RequestFailed(one["kind"], one["message"], status=one["status"])) for one in last]
+    return len(signs) == SET_ASIDE_AFTER and set(signs) <= {"away", "busy", "rejected", "refused"}
 
 
 def _texts(run: Path) -> list[tuple[str, str]]:

@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.written import SoFar
 from harness.core.errors import StoreError
 from harness.core.records import SCHEMA_VERSION, Seam
+from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network.keeping import Keeper
 from harness.runs import inflight, record
 from harness.runs.inflight import Partial
@@ -146,20 +149,47 @@ def test_once_all_samples_are_stored_the_file_is_removed(tmp_path: Path) -> None
     assert not streams.folder.inflight.exists()
 
 
-@pytest.mark.parametrize(
-    ("kind", "n", "may"),
-    [("cut", 1, True), ("cut", 2, False), ("connect", 7, True), ("connect", 8, False), ("malformed", 1, False)],
-)
-def test_a_sample_is_asked_whole_after_two_failed_continuations_or_eight_of_a_server_that_is_down(
-    tmp_path: Path, kind: Any, n: int, may: bool
-) -> None:
+ONWARD = [
+    # F: a continuation fails; A: a whole request is answered; T: a continuation brings tokens; U: no connection;
+    # |: another session. The last column: whether the next request continues the part.
+    ("", True), ("F", True), ("FF", True), ("FAF", True), ("AFAF", False), ("FAFAF", False), ("AF|AF", False),
+    ("F|F", True), ("FFFF|FFFF", False), ("FFF", False), ("FFFA", True), ("FFFAF", True), ("AFTAF", True),
+    ("UUUUUUUUUU", True), ("AUAUAUAU", True), ("FF|FF|FF|FF", False),
+]  # fmt: skip
 
-    streams, task = Streams(tmp_path), Task("b", "q", 0)
+
+@pytest.mark.parametrize(("events", "may"), ONWARD)
+def test_an_endpoint_that_answers_whole_requests_and_fails_a_continuation_is_asked_whole_in_any_session(
+    tmp_path: Path, events: str, may: bool
+) -> None:
+    lane = Lane(endpoint=Endpoint.parse("http://server:80"), pace=Pace(1, lambda: 0.0))
+    streams = Streams(tmp_path)
+
+    def flight(index: int, *, continues: bool) -> Flight:
+        streams.now += 1
+        return Flight(Work(Task("b", "q", index)), lane, streams.now, 1, 0, 1, Arriving(), continues=continues)
+
     streams.begin(0, "So")
-    streams.keeper.keep(task)
-    for _ in range(n):
-        streams.keeper.failed(task, RequestFailed(kind, "no"), continued=True)
-    assert streams.keeper.may_continue(task) is may
+    streams.keeper.keep(Task("b", "q", 0))
+    for event in events:
+        if event == "|":
+            streams.keeper.close()
+            streams = Streams(tmp_path)
+            continue
+        request = flight(event == "A", continues=event != "A")
+        failure = RequestFailed("connect", "no", sent=event != "U")
+        failure.n_events = int(event == "T")
+        if event == "A":
+            streams.keeper.answered(request)
+        else:
+            streams.keeper.to_continue(request)
+            streams.begin(0, "So it goes" if event == "T" else "")
+            streams.keeper.failed(request, failure)
+    assert (streams.keeper.to_continue(flight(0, continues=True)) is not None) is may
+    assert streams.keeper.partials, "a part is kept until a whole reply has begun"
+    streams.keeper.answered(flight(0, continues=False))
+    assert not streams.keeper.partials
+    assert [part.text for part in streams.keeper.anew] == ["So it goes" if "T" in events else "So"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -25,6 +25,8 @@ speaks only where every permitted behaviour is broken.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
@@ -35,6 +37,7 @@ from harness.generation.dispatch.flight import Flight
 from harness.generation.dispatch.retry import longest_backoff
 from harness.generation.settings import RunSettings
 from harness.runs.record import Task
+from tests.simulation.careful import Careful, Verdict
 from tests.simulation.world import PRICES, World
 
 MAX_TURNS = 9
@@ -51,6 +54,9 @@ KNOWN = 20
 
 UNKNOWN_TOKENS = 4096.0
 """What a request is expected to take before the first has finished."""
+
+NEVER = float("-inf")
+"""A second before all others."""
 
 FAULTS = ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
 """Failures that do not lie with the request itself."""
@@ -169,7 +175,7 @@ class Rules:
 
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
-        "any_probe", "anybody_answered", "bill", "concurrency", "dispatcher",
+        "any_probe", "anybody_answered", "bill", "careful", "concurrency", "dispatcher",
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "limited",
         "longest_stated", "max_tokens", "model", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at",
@@ -192,6 +198,9 @@ class Rules:
         self.sums = Sums()
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
+        planned = {task[:2]: world.settings.benchmarks[task.benchmark].samples for task in owed}
+        n_owed = Counter(task[:2] for task in owed)
+        self.careful = Careful(world.attempts, {question for question, n in planned.items() if n_owed[question] < n})
         self.model = world.model
         self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
         self.bill = world.bill
@@ -231,6 +240,7 @@ class Rules:
     def answered(self, task: Task, sample: Sample, length: int) -> None:
         """After the dispatcher was told. length: the reply's true tokens if the server states none."""
         request = self._over(task)
+        self.careful.answered(request.url, task, request.sent_at, self.world.now)
         self.hope_at = self.sign_at = self.world.now
         self.anybody_answered = True
         kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
@@ -264,8 +274,8 @@ class Rules:
         if self.endpoints.get(request.url) is request.endpoint:
             self._answers(request.url, request.endpoint)
 
-    def failed(self, task: Task, failure: RequestFailed) -> None:
-        """Before the dispatcher is told."""
+    def failed(self, task: Task, failure: RequestFailed, *, is_part: bool) -> None:
+        """Before the dispatcher is told. is_part: the request was to go on with a written part, and brought nothing."""
         request, now = self._over(task), self.world.now
         self.sums.failures += 1
         # A server bills whatever it has generated; it has generated nothing where nobody reached it, and where it
@@ -279,10 +289,17 @@ class Rules:
         endpoint = self.endpoints.get(request.url)
         if endpoint is request.endpoint and failure.retry_after is not None:
             endpoint.retry_after_ends = max(endpoint.retry_after_ends, now + failure.retry_after)
+        verdict: Verdict = "unclear"
+        if not is_part:
+            verdict = self.careful.failed(request.url, task, request.sent_at, now, failure)
         if endpoint is request.endpoint:
-            self._endpoint_failed(endpoint, request, failure)
+            self._endpoint_failed(endpoint, request, failure, verdict)
         self.waiting[task] = self.samples[task]
-        self._sample_failed(self.samples[task], request, failure)
+        sample = self.samples[task]
+        if is_part:  # it may go on at once, and where it failed
+            sample.ready_at, sample.not_before, sample.failed_by, sample.murky = now + 0.01, NEVER, frozenset(), True
+        else:
+            self._sample_failed(sample, request, failure, verdict)
 
     @staticmethod
     def _is_refusal(failure: RequestFailed) -> bool:
@@ -353,19 +370,21 @@ class Rules:
             if states.get(url) == "set aside":
                 raise Broken("answered", f"{url} answered, and is set aside")
 
-    def _endpoint_failed(self, endpoint: Endpoint, request: Request, failure: RequestFailed) -> None:
+    def _endpoint_failed(self, endpoint: Endpoint, request: Request, failure: RequestFailed, verdict: Verdict) -> None:
         now = self.world.now
         endpoint.n_failed += 1
         endpoint.in_row += 1
         endpoint.failed_at = now
         if failure.kind == "rate_limited":
             endpoint.n_refused += 1
-        if failure.kind == "rate_limited":
+        if failure.kind == "rate_limited" or verdict != "endpoint":
             endpoint.murky = True
-        if failure.kind not in FAULTS:
+        if failure.kind in ("rejected", "refused") and verdict != "question":
+            endpoint.murky = True
+        elif failure.kind not in FAULTS:
             if failure.kind == "too_long":  # an answer, or the failure of one that never answered
                 endpoint.murky = True
-            elif failure.kind != "refused":  # it answered, with a refusal of this payload
+            elif failure.kind == "runaway":  # it answered
                 endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
                 endpoint.murky = endpoint.down = False
             return
@@ -378,11 +397,17 @@ class Rules:
             endpoint.down, endpoint.down_at = True, now
             endpoint.probe_at = now + (pause if self.world.longest_jitter else pause / 2)
 
-    def _sample_failed(self, sample: Asked, request: Request, failure: RequestFailed) -> None:
+    def _sample_failed(self, sample: Asked, request: Request, failure: RequestFailed, verdict: Verdict) -> None:
         now, attempts = self.world.now, self.world.attempts
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
-        if failure.kind in {*FAULTS, "refused", "too_long"} - {"rate_limited"}:
+        if failure.kind in ("rejected", "refused") or verdict != "endpoint":
+            # It may wait for a moment, or for a backoff, since it may count as the question's own failure.
+            sample.murky = True
+            sample.ready_at = now + longest_backoff(self.world.settings.patience, self.world.attempts) + 0.01
+        if failure.kind == "rate_limited" and verdict != "endpoint":
+            sample.failed_by = frozenset()
+        if failure.kind in {*FAULTS, "rejected", "refused", "too_long"} - {"rate_limited"}:
             has_left = self.endpoints.get(request.url) is not request.endpoint
             sample.failed_by = frozenset() if has_left else frozenset({request.url})
             if failure.kind == "timeout":
@@ -392,7 +417,7 @@ class Rules:
                 return
             sample.n_chances += 1
             backoff = longest_backoff(self.world.settings.patience, sample.n_chances)
-            sample.ready_at = now + backoff + 0.01
+            sample.ready_at = max(sample.ready_at, now + backoff + 0.01)
             if not sample.murky and not sample.used_up(attempts):
                 sample.not_before = now + (backoff - EPS if self.world.longest_jitter else 1e-9)
 

@@ -32,6 +32,7 @@ from harness.generation.dispatch.flight import Flight
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
+from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
@@ -39,7 +40,7 @@ from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task
 from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name
-from tests.simulation.world import ENDPOINTS, MOODS, NATURES, Bill, End, Reply, Server, World
+from tests.simulation.world import ENDPOINTS, MOODS, NATURES, ROUND_TRIP_S, Bill, End, Reply, Server, World
 
 MOST_STEPS = 20_000
 """Looks of the network thread in one session; more is a session that does not end."""
@@ -111,7 +112,7 @@ _USAGES = [
 
 
 class _Request(msgspec.Struct, eq=False):
-    """A request in the simulated network, which ends after so many seconds. goes_on: with what had been written.
+    """A request in the simulated network, which ends after so many seconds.
 
     cancelled_at: the second at which it was cancelled.
     """
@@ -120,7 +121,6 @@ class _Request(msgspec.Struct, eq=False):
     server: Server
     seconds: float
     end: End
-    goes_on: bool = False
     cancelled_at: float | None = None
 
 
@@ -141,6 +141,7 @@ class Session:
         self.broken: Exception | None = None
         self.paused, self.orders = False, Orders()
         self.killed = self.doubled = False
+        self.trust = Trust(lambda: world.now)
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.present = {e.base_url for e in world.settings.endpoints}
         self.quiet_since = dict.fromkeys(world.servers, world.now)
@@ -284,7 +285,11 @@ class Session:
         seconds, end = MOODS[one.mood(world.now)](one, world.chance)
         if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
-        flights[task] = _Request(asked, one, seconds, end, task in disk.begun)
+            seconds = ROUND_TRIP_S if end.free else seconds
+        asked.continues = task in disk.begun and self.trust.may_continue(url, disk.begun[task])
+        if asked.continues and world.part_fails is not None and isinstance(end, Reply):
+            seconds, end = ROUND_TRIP_S, world.part_fails
+        flights[task] = _Request(asked, one, seconds, end)
         if len(flights) > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
 
@@ -301,17 +306,23 @@ class Session:
             return landed(None)
         end = flight.end
         self._say(f"end {name(task)}: {end!r}")
+        asked = flight.flight
+        is_part = asked.continues and isinstance(end, RequestFailed) and end.sent and not end.n_events
+        if is_part := is_part and end.kind in CONTINUABLE:
+            self.world.disk.begun[task] += self.trust.failed(task, asked.endpoint.base_url)
+        elif isinstance(end, Reply) or (isinstance(end, RequestFailed) and end.n_events):
+            self.trust.began(asked.endpoint.base_url, asked.sent_at, whole=not asked.continues)
         if isinstance(end, Reply):
             return self._answer(task, flight, end, landed)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
             if self.world.keeps and end.kind == "cut":
-                self.world.disk.begun.add(task)
-            if end.kind in ("cut", "malformed") or end.status == 500:
+                self.world.disk.begun[task] = 0.0
+            if not is_part and (end.kind in ("cut", "malformed") or end.status == 500):
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
                 if n > self.world.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
-            self.rules.failed(task, end)
+            self.rules.failed(task, end, is_part=is_part)
             landed(end)
         else:
             self.befell[task].add("internal")
@@ -331,7 +342,7 @@ class Session:
         sample = recorded.sample(
             task.question_id, task.sample_index, text, benchmark=task.benchmark, finish_reason=finish, usage=usage,
             timing=_TIMING, endpoint=flight.server.endpoint.base_url, server_model=end.model,
-            salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
+            salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.flight.continues else (),
         )  # fmt: skip
         is_stored = landed((sample, reply))
         if self.doubled:
@@ -420,7 +431,7 @@ class Session:
     def _kill(self) -> None:
         self._say("killed")
         if self.world.keeps:
-            self.world.disk.begun.update(self.flights)
+            self.world.disk.begun |= dict.fromkeys(self.flights, 0.0)
         self.killed = True
         raise Over
 
@@ -517,6 +528,8 @@ class Session:
         given_up = dispatcher.causes.given_up()
         for task, kind in given_up.items():
             kinds = self.befell[task]
+            if why_not := self.rules.careful.may_give_up(task, kind):
+                raise Broken("given up", f"{name(task)} was given up as {kind}: {why_not}")
             question = world.natures.get(task[:2])
             if kind not in kinds and not (kind == "too_long" and question == "too long"):
                 raise Broken("causes", f"{name(task)} was given up as {kind}, and what befell it is {sorted(kinds)}")
@@ -542,11 +555,10 @@ def play(seed: int, trace: list[str] | None = None) -> None:
         _session(world, faults=True)
     for one in world.servers.values():
         one.calm(world.model or one.model)
-    why = _session(world, faults=False)
+    for _ in range(1 if world.part_fails is None else 4):  # what a session finds out about parts, the next one knows
+        _session(world, faults=False)
     missing = {row[:2] for row in world.owed()}
-    # In rounds, questions that no server answers may use up the patience before a later round begins.
-    may_give_up = world.settings.order == "rounds" and "poison" in world.natures.values() and "has been answered" in why
-    if not missing <= world.natures.keys() and not may_give_up:
+    if not missing <= world.natures.keys():
         raise Broken(
             "all answered", f"{sorted(missing - world.natures.keys())} is owed after a session in which nothing failed"
         )

@@ -25,16 +25,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Nature = Literal["plain", "too long", "unwanted", "poison", "runaway"]
-"""too long, unwanted: every server refuses the question. poison: every server answers 500 to it. runaway: its replies
-never end, and are cut by us."""
+Nature = Literal["too long", "unwanted", "blocked", "poison", "crash", "gateway", "cut", "busy", "runaway"]
+"""What every server makes of a question: a refusal (too long, unwanted, blocked), a fault (poison to busy), or a reply
+that never ends and is cut by us (runaway)."""
 
 NATURES: dict[Nature, RequestFailed] = {
     "too long": RequestFailed("too_long", "the prompt is too long", status=400),
     "unwanted": RequestFailed("rejected", "no such field", status=400),
+    "blocked": RequestFailed("refused", "the request was blocked", status=403),
     "poison": RequestFailed("server", "out of memory", status=500),
+    "crash": RequestFailed("connect", "closed before replying"),
+    "gateway": RequestFailed("server", "upstream", status=502),
+    "cut": RequestFailed("cut", "the stream ended"),
+    "busy": RequestFailed("rate_limited", "more tokens than a minute allows", status=429, retry_after=1.0),
     "runaway": RequestFailed("runaway", "twice the budget"),
 }
+
+PARTS = [RequestFailed("server", "no such prompt", status=500), RequestFailed("connect", "closed before replying")]
 
 MODEL, OTHER_MODEL = "model-a", "model-b"
 
@@ -137,7 +144,7 @@ def _within_a_stream(failure: RequestFailed) -> RequestFailed:
 
 
 def _dead(server: Server, chance: random.Random) -> tuple[float, End]:
-    return ROUND_TRIP_S, RequestFailed("connect", "connection refused")
+    return ROUND_TRIP_S, RequestFailed("connect", "connection refused", sent=False)
 
 
 def _hanging(server: Server, chance: random.Random) -> tuple[float, End]:
@@ -146,6 +153,14 @@ def _hanging(server: Server, chance: random.Random) -> tuple[float, End]:
 
 def _closed(server: Server, chance: random.Random) -> tuple[float, End]:
     return ROUND_TRIP_S, RequestFailed("refused", "no such model", status=404)
+
+
+def _unloaded(server: Server, chance: random.Random) -> tuple[float, End]:
+    return ROUND_TRIP_S, chance.choice((
+        RequestFailed("rejected", "no model is loaded", status=400),
+        RequestFailed("refused", "no model is loaded", status=404),
+        RequestFailed("refused", "forbidden", status=403),
+    ))  # fmt: skip
 
 
 def _lying(server: Server, chance: random.Random) -> tuple[float, End]:
@@ -183,6 +198,7 @@ MOODS: dict[str, Mood] = {
     "truncating": _truncating,
     "starving": _starving,
     "unlucky": _unlucky,
+    "unloaded": _unloaded,
     "closed": _closed,
     "lying": _lying,
 }
@@ -255,13 +271,13 @@ BUDGETS: list[dict[str, Any]] = [
 class Disk(msgspec.Struct, eq=False):
     """What the journals hold. stored: samples by the model that made them.
 
-    begun: samples of which something is written that a request may go on with.
+    begun: samples of which something is written that a request may go on with, and its failures to do so.
     fails_after: a journal stops for good at this write of the session; refuses: this one record cannot be stored.
     """
 
     chance: random.Random
     stored: dict[Task, str] = msgspec.field(default_factory=dict)
-    begun: set[Task] = msgspec.field(default_factory=set)
+    begun: dict[Task, float] = msgspec.field(default_factory=dict)
     stopped: set[str] = msgspec.field(default_factory=set)
     fails_after: int | None = None
     refuses: int | None = None
@@ -322,6 +338,8 @@ class World:
         # Drawn apart, so that the other seeds play what they have always played.
         self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
+        self.part_fails = self.commands.choice((None, None, *PARTS)) if self.keeps else None
+        """How every server fails a request that goes on with a written part, though it answers whole ones."""
         self.longest_jitter = seed % 5 == 1
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
         budget = chance.choice(BUDGETS)
@@ -329,7 +347,7 @@ class World:
             n_samples = 8  # so many that lengths become known
         self.questions = [("even" if n % 2 else "odd", f"q{n}") for n in range(n_questions)]
         natures: list[Nature] = list(NATURES)
-        self.natures = {key: chance.choice(natures) for key in self.questions[:2] if chance.random() < 0.1}
+        self.natures = {key: chance.choice(natures) for key in self.questions[:2] if chance.random() < 0.2}
         self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
         self.settings = RunSettings(
             asker=ASKER,

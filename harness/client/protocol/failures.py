@@ -122,7 +122,7 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
     message = f"cannot connect to {address}: {cause or type(error).__name__}"
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         message += "; lower the concurrency or raise `ulimit -n`"
-    return RequestFailed("connect", message)
+    return RequestFailed("connect", message, sent=False)
 
 
 def failure_of_event(

@@ -12,8 +12,8 @@ from harness.core.records import Timing, Usage
 from harness.core.secret import HIDDEN, Secret
 
 FailureKind = Literal[
-    "connect",  # refused, reset before the reply, unreachable, DNS
-    "timeout",  # connect, first-token or idle deadline
+    "connect",  # refused, not made in time, reset before the reply, unreachable, DNS
+    "timeout",  # first-token or idle deadline
     "cut",  # the stream ended without a finish reason, or inside an event
     "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
     "server",  # 5xx, 408, an error event inside the stream
@@ -74,7 +74,7 @@ class RequestFailed(Exception):
 
     kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
     to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
-    nonsense. unanswered: whether the connection ended
+    nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
     and the transport sends the request again on a new connection. n_events: token events that had come before, set by
     the sender.
@@ -88,6 +88,7 @@ class RequestFailed(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         unanswered: bool = False,
+        sent: bool = True,
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
@@ -95,6 +96,7 @@ class RequestFailed(Exception):
         self.status = status
         self.retry_after = retry_after
         self.unanswered = unanswered
+        self.sent = sent
         self.n_events = 0
         self.in_reply = False
 

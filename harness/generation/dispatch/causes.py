@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.client.protocol.reply import RequestFailed
@@ -21,6 +22,37 @@ class Cause:
 
     def __str__(self) -> str:
         return f"{self.count} × {self.kind}: {self.example}"
+
+
+_AGAIN = "give the same command again to request them"
+_ONCE = "give the same command again once the server answers"
+_REFUSED = "the server answers others and refuses these, so the same command would be refused again"
+_TOO_LONG = "a longer context takes them, or a smaller max_tokens; accept_missing (--accept-missing) does without them"
+_BUG = "log.jsonl in the run folder has the error, for a report"
+
+ADVICE: Mapping[str, tuple[str, str]] = {
+    "connect": (_ONCE, _AGAIN),
+    "timeout": (_ONCE, f"{_AGAIN}, perhaps with a longer timeout"),
+    "cut": (_ONCE, _AGAIN),
+    "malformed": (_ONCE, _AGAIN),
+    "server": (_ONCE, _AGAIN),
+    "rate_limited": (_ONCE, _AGAIN),
+    "too_long": (_TOO_LONG, _TOO_LONG),
+    "rejected": ("", _REFUSED),
+    "refused": ("", _REFUSED),
+    "runaway": ("", ""),
+    "internal": (_BUG, _BUG),
+    "not asked": (_ONCE, _AGAIN),
+}
+"""What to do about missing samples, by the kind of their cause: (no endpoint answers at the end, others are answered).
+
+Empty: nothing is known that helps.
+"""
+
+
+def advice(causes: Sequence[Cause], *, answering: bool) -> str:
+    """What to do about the samples that are missing for these causes. answering: whether other samples are answered."""
+    return "; ".join(dict.fromkeys(filter(None, (ADVICE[cause.kind][answering] for cause in causes))))
 
 
 class Causes:

@@ -40,8 +40,9 @@ from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimi
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
+from harness.generation.dispatch.history import HOPELESS_QUESTIONS
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import Fault, fault_of, seconds_to_retry
+from harness.generation.dispatch.retry import fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
@@ -49,9 +50,6 @@ from harness.generation.progress import BenchmarkProgress, FailureProgress, Prog
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
-
-HOPELESS_QUESTIONS = 3
-"""The run stops when this many different questions are refused and no reply has ever come: the request is wrong."""
 
 MIN_FINISHED = 8
 """Smallest number of finished samples for which the end of a session is forecast."""
@@ -93,7 +91,12 @@ class Dispatcher:
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
         self._rate = RateLimit(settings.requests_per_minute, clock)
-        self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
+        self._lanes = Lanes(
+            settings.endpoints, settings.concurrency, settings.patience, clock, jitter,
+            batches=settings.batching is not None, n_questions=len(plan.owed),
+        )  # fmt: skip
+        # Questions of which a sample was answered, in this session or an earlier one.
+        self._proven = {row[:2] for row in plan.owed if len(row.indices) < settings.benchmarks[row.benchmark].samples}
         self._canary = Canary(answered, on=settings.canary)
         self.done, self.total = dict(plan.done), plan.total
         """Samples by benchmark: on disk, earlier sessions included, and expected."""
@@ -241,6 +244,7 @@ class Dispatcher:
         billed = self._billing.billed(sample)
         self._budget.finished(task, billed)
         self._lanes.answered_by(flight)
+        self._proven.add(task[:2])
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             # Not stored: samples of two models are never mixed. What follows plans and counts a session; this one ends.
             self.fail(StoppedByRule(changed))
@@ -311,26 +315,29 @@ class Dispatcher:
             task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
             message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
-        fault = fault_of(failure, probing=lane.set_aside)
-        match fault:
-            case "run" | "payload" if self._another_may_answer(fault, failure, lane):
-                self._lanes.failed(flight, failure)
-                work.failed_at = lane
-                self._again(work, failure)
+        sign, past = self._lanes.sign_and_past(flight, failure, proven=task[:2] in self._proven)
+        if sign in ("rejected", "too long"):
+            self._refused_questions.add(task[:2])
+        if failure.kind == "rejected":
+            names = self._settings.template(task.benchmark).names(seed=self._settings.seed is not None) - {"model"}
+            if refused := refused_fields(failure.message, sorted(names)):
+                failure.message += f" (leave out with {leaving_out(refused)}, or give another value)"
+        match fault := fault_of(sign, past):
             case "run":
-                self._lanes.answered_by(flight)
+                self._lanes.answered_by(flight, is_reply=False)
                 self.causes.met(task, failure)
                 self._refused_all(failure, endpoint)
             case "payload":
-                self._lanes.answered_by(flight)
+                self._lanes.answered_by(flight, is_reply=False)
                 self._refused(task, failure, endpoint)
-            case "pace":
-                self._lanes.failed(flight, failure)
+            case "pace" | "part":
+                self._lanes.failed(flight, failure, counts=fault == "pace")
                 self._again(work, failure)
-            case "endpoint" | "chance":
-                self._lanes.failed(flight, failure)
+            case "endpoint" | "chance" | "question":
+                self._lanes.failed(flight, failure, counts=fault != "question")
                 work.failed_at = lane
-                after = seconds_to_retry(work, fault, self._settings.patience, self._jitter)
+                is_refused = past == "known" and sign in ("rejected", "refused")
+                after = seconds_to_retry(work, fault, self._settings.patience, self._jitter, is_refused=is_refused)
                 if after is None:
                     why = f"given up after {count_noun(work.requests, 'attempt')}"
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
@@ -339,21 +346,12 @@ class Dispatcher:
 
     # ---- what a failure leads to
 
-    def _another_may_answer(self, fault: Fault, failure: RequestFailed, lane: Lane) -> bool:
-        """Whether another endpoint may answer what this one refuses: all requests, or a prompt that is too long for a
-        context that may be smaller here.
-        """
-        if fault == "run":
-            return self._lanes.may_spare(lane)
-        return failure.kind == "too_long" and self._lanes.answered and not lane.n_done
-
     def _refused_all(self, failure: RequestFailed, endpoint: str) -> None:
         """End the session, since no request can succeed, with what to do. endpoint: the base URL that refuses."""
         variable = self._settings.key_variable or "OPENAI_API_KEY or the provider's variable"
-        cures = {
-            401: f"; put the right key, without quotes, into {variable}",
-            404: "; base_url usually ends in /v1",
-        }
+        cures = {401: f"; put the right key, without quotes, into {variable}"}
+        if not (any(self.done.values()) or endpoint.endswith("/v1")):
+            cures[404] = "; base_url usually ends in /v1"
         cure = cures.get(failure.status or 0, "")
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
@@ -372,10 +370,6 @@ class Dispatcher:
 
     def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
         """Give up a sample whose request the server will never accept, or never finish."""
-        if failure.kind == "rejected":
-            names = self._settings.template(task.benchmark).names(seed=self._settings.seed is not None) - {"model"}
-            if refused := refused_fields(failure.message, sorted(names)):
-                failure.message += f" (leave out with {leaving_out(refused)}, or give another value)"
         self._give_up(task, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
             # All samples of a question have the same prompt.
@@ -386,7 +380,6 @@ class Dispatcher:
         elif failure.kind != "rejected":
             # A runaway was accepted and answered, so the request itself is not wrong.
             return
-        self._refused_questions.add((task.benchmark, task.question_id))
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
 
@@ -437,6 +430,11 @@ class Dispatcher:
         self._log("endpoints_changed", joined=joined, left=left)
 
     # ---- facts
+
+    @property
+    def answering(self) -> bool:
+        """Whether samples of the run were answered, and not every endpoint is set aside."""
+        return any(self.done.values()) and self._lanes.patience_left is None
 
     @property
     def n_cut(self) -> int:

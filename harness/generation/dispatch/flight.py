@@ -9,6 +9,7 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
+from harness.generation.dispatch.history import History
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.progress import EndpointState
 from harness.runs.record import Task
@@ -17,18 +18,19 @@ from harness.runs.record import Task
 class Lane(msgspec.Struct, kw_only=True, eq=False):
     """One endpoint: how fast it is, which requests it may get, and what they came to.
 
-    Times are monotonic seconds. share: the requests in flight that it gets when all endpoints work. pace: controls
-    how many it gets at present. has_left: whether it was taken off the list. opens_at: nothing is sent before;
-    retry_after_ends: the end of the pause that the server itself stated. try_owed: whether it stated one while the
-    session was still patient, and has not been tried since. set_aside: it failed several times in a row, and gets
-    one request at a time; n_waits: how often, since its last answer. down_at: when it was last set aside; a failure
-    of a request that was sent before shows nothing new. refuses: whether it has refused all requests (a wrong key,
-    say). n_done, n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent ones
-    count most.
+    Times are monotonic seconds. history: what it has answered. share: the requests in flight that it gets when all
+    endpoints work. pace: controls how many it gets at present. has_left: whether it was taken off the list. opens_at:
+    nothing is sent before; retry_after_ends: the end of the pause that the server itself stated. try_owed: whether it
+    stated one while the session was still patient, and has not been tried since. set_aside: it failed several times in
+    a row, and gets one request at a time; n_waits: how often, since its last answer. down_at: when it was last set
+    aside; a failure of a request that was sent before shows nothing new. refuses: whether it has refused all requests
+    (a wrong key, say). n_done, n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent
+    ones count most.
     """
 
     endpoint: Endpoint
     pace: Pace
+    history: History = msgspec.field(default_factory=History)
     share: int = 1
     has_left: bool = False
     failures_in_row: int = 0
@@ -88,13 +90,14 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
 class Work(msgspec.Struct, eq=False):
     """A sample that is asked for, from its first request until it is stored or given up.
 
-    requests: how many were sent. failures: how many failed by the fault "chance" (`retry`). returned: how often the
-    sample came back. failed_at: it goes to another endpoint than this one, if such a one is up.
+    requests: how many were sent. failures: how many cost an attempt (`retry`). refusals: by 429. returned: how often
+    the sample came back. failed_at: it goes to another endpoint than this one, if such a one is up.
     """
 
     task: Task
     requests: int = 0
     failures: int = 0
+    refusals: int = 0
     returned: int = 0
     failed_at: Lane | None = None
 
@@ -107,8 +110,9 @@ class Flight(msgspec.Struct, eq=False):
     """One request, from the moment at which it may be sent until it has ended.
 
     attempt: number of this request for the sample in this session, from 1. refusals: of its slot, less those that were
-    forgiven. arriving: tells how much has come. events: token events that had come at the last look; tokens: the number
-    that these are counted as. cancel: ends the request; whoever sends the request replaces it.
+    forgiven. number: of this request among those to its endpoint. arriving: tells how much has come. continues: whether
+    it continues the written part of a reply; set by the sender. events: token events that had come at the last look;
+    tokens: the number that these are counted as. cancel: ends the request; whoever sends the request replaces it.
     """
 
     work: Work
@@ -116,7 +120,9 @@ class Flight(msgspec.Struct, eq=False):
     sent_at: float
     attempt: int
     refusals: int
+    number: int
     arriving: Arriving
+    continues: bool = False
     events: int = 0
     tokens: float = 0.0
     cancel: Callable[[], object] = no_request

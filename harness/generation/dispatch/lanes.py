@@ -26,7 +26,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.flight import Flight, Lane, Work
-from harness.generation.dispatch.retry import longest_backoff
+from harness.generation.dispatch.history import HOPELESS_QUESTIONS, Past
+from harness.generation.dispatch.retry import Sign, longest_backoff, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.progress import EndpointProgress
 from harness.generation.settings import Patience
@@ -47,7 +48,11 @@ MAX_SHARES = 2.0
 
 
 class Lanes:
-    """All endpoints of a run. `clock`: monotonic seconds; `jitter`: returns a random number between two bounds."""
+    """All endpoints of a run. `clock`: monotonic seconds; `jitter`: returns a random number between two bounds.
+
+    batches: the requests of a batch are answered together, so that none of them came before another. n_questions: of
+    the session.
+    """
 
     def __init__(
         self,
@@ -56,10 +61,15 @@ class Lanes:
         patience: Patience,
         clock: Callable[[], float],
         jitter: Callable[[float, float], float] = random.uniform,
+        *,
+        batches: bool = False,
+        n_questions: int = HOPELESS_QUESTIONS,
     ) -> None:
         self._patience = patience
         self._clock = clock
         self._jitter = jitter
+        self._batches = batches
+        self._hopeless = min(HOPELESS_QUESTIONS, n_questions)
         self._down_since: float | None = None
         """Since when all endpoints are set aside, and the patience counts; None while one is not."""
         self._concurrency = concurrency
@@ -132,16 +142,21 @@ class Lanes:
         It goes to exactly one of `cancelled`, `answered_by` and `failed`.
         """
         work.requests += 1
-        return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), Arriving())
+        lane.history.n_sent += 1
+        return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), lane.history.n_sent, Arriving())
 
     def cancelled(self, flight: Flight) -> None:
         """Note that we ended a request ourselves, which says nothing about the endpoint."""
         flight.lane.pace.ended(flight.refusals)
 
-    def answered_by(self, flight: Flight) -> None:
-        """Note that the endpoint answered, even if only to refuse this one request."""
+    def answered_by(self, flight: Flight, *, is_reply: bool = True) -> None:
+        """Note that the endpoint answered. is_reply: False: it refused this one request."""
         lane = flight.lane
         lane.pace.answered(flight.refusals)
+        if is_reply:
+            for each in self._lanes:  # a question that was answered anywhere is sound
+                each.history.first_failed.pop(flight.task[:2], None)
+            lane.history.answered(flight.number, flight.task[:2])
         lane.n_done += 1
         lane.failures_in_row = lane.n_waits = 0
         self._down_since = None
@@ -150,10 +165,11 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
-    def failed(self, flight: Flight, failure: RequestFailed) -> None:
-        """Note a request that failed because of the endpoint or the network.
+    def failed(self, flight: Flight, failure: RequestFailed, *, counts: bool = True) -> None:
+        """Note a failed request that is asked again.
 
         The endpoint may be paused (Retry-After), lose slots for a while (429), or be set aside (too many failures).
+        counts: whether the failure counts towards the last; if the endpoint is set aside already, it does.
         """
         now, lane = self._clock(), flight.lane
         lane.n_failed += 1
@@ -165,18 +181,17 @@ class Lanes:
         if failure.retry_after is not None:
             self._pause(lane, now, failure.retry_after)
         if failure.kind == "rate_limited":
-            # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
-            has_waited = failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS
-            is_alone = lane.in_flight == 1  # This request still counts: `refused` and `ended` take it off.
-            lane.failures_in_row += is_alone and has_waited
+            # Waiting did not help: an endpoint that refuses for ever counts as down.
+            counts = counts and self.has_waited(flight, failure)
             lane.pace.refused(flight.refusals)
         else:
+            counts = counts or lane.set_aside
             lane.pace.ended(flight.refusals)
-            lane.failures_in_row += 1
+        lane.failures_in_row += counts
         # Requests that were in flight when the lane was set aside fail together; they do not lengthen its pause.
         is_news = flight.sent_at >= lane.down_at
         threshold = max(SET_ASIDE_AFTER, lane.share // 4)
-        if is_news and lane.failures_in_row >= threshold:
+        if counts and is_news and lane.failures_in_row >= threshold:
             self._set_aside(lane, now)
         self._update_patience()
 
@@ -197,12 +212,43 @@ class Lanes:
         lane.opens_at = max(lane.opens_at, now + self._jitter(longest / 2, longest))
         self._share_out()
 
-    def may_spare(self, lane: Lane) -> bool:
-        """Whether the run can go on without this lane, which refuses all requests: it never answered, and another one
-        has, or has not refused yet.
+    def sign_and_past(self, flight: Flight, failure: RequestFailed, *, proven: bool) -> tuple[Sign, Past]:
+        """What a failure shows by itself, and what its endpoint and its question have met before; notes the failure.
+
+        Called once for each failure, before `failed` or `answered_by`. proven: whether a sample of the question was
+        ever answered.
         """
-        lane.refuses = True
-        return not lane.n_done and any(other.n_done or not other.refuses for other in self._present())
+        lane, history = flight.lane, flight.lane.history
+        flight.work.refusals += failure.kind == "rate_limited"
+        sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
+        if flight.continues and not failure.n_events and sign in ("away", "busy", "still busy", "broken"):
+            # Another kind of request: it says nothing of those that are whole.
+            return "part", "others pass" if history.well else "known"
+        is_news = sign not in ("too long", "runaway")
+        past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
+        refuses_all = sign in ("refused", "no account")
+        lane.refuses |= refuses_all
+        # Sampling options are a benchmark's, so a server may reject all requests of one and answer those of another.
+        benchmark = flight.task.benchmark if sign == "rejected" else None
+        if self._batches or not history.has_answered(benchmark):
+            others = [other for other in self._present() if other is not lane]
+            if any(o.history.has_answered(benchmark) or (refuses_all and not o.refuses) for o in others):
+                return sign, "spare"
+            refused = history.refused.setdefault(benchmark, set())
+            if sign in ("rejected", "refused"):
+                refused.add(flight.task[:2])
+            return sign, "hopeless" if len(refused) >= self._hopeless or self._batches else "new"
+        return sign, past
+
+    @staticmethod
+    def has_waited(flight: Flight, failure: RequestFailed) -> bool:
+        """Whether a request that got a 429 was sent after a wait with nothing else in flight, or its sample has been
+        refused often.
+        """
+        if flight.work.refusals % HOPELESS_REFUSALS == HOPELESS_REFUSALS - 1:
+            return True
+        is_alone = flight.lane.in_flight == 1  # this request counts until `failed` takes it off
+        return is_alone and (failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS)
 
     # ---- hope
 

@@ -12,10 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
+import msgspec
+
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core.errors import StoreError
+from harness.generation.dispatch.flight import Flight
 from harness.runs import inflight
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
@@ -25,13 +28,57 @@ KEEP_S = 30.0
 """Seconds between two writes of the file."""
 
 TRIES = 2
-"""After this many failed continuations of a sample without a token, it is asked for whole."""
+"""After this many failed continuations of a sample without a token, it is asked for whole, in any session."""
 
 DOWN = 0.25
-"""A failed continuation counts as this many if the server seems to be down: it then fails whole requests, too."""
+"""A failed continuation counts as this many if its endpoint may be down: it has answered no whole request since the
+sample's last failure.
+"""
+
+TRIAL = 3
+"""After this many failed continuations at an endpoint, with no other request there in between, one sample is asked for
+whole, which shows whether the endpoint is down. Its part is dropped only if the reply begins.
+"""
 
 CONTINUABLE = frozenset({"connect", "timeout", "cut", "server", "rate_limited"})
 """Failures after which the part of the reply that had arrived is still good, so that the next request continues it."""
+
+REFUSALS = frozenset({"rejected", "refused"})
+"""Failures that say nothing of a part, which the endpoint has not read, or cannot continue."""
+
+
+class Trust:
+    """Says whether an endpoint is sent requests that continue a part; it may answer whole ones and fail these.
+
+    clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._failed_at: dict[Task, float] = {}  # The sample's last failed continuation.
+        self._answered: dict[str, float] = {}  # By URL, when the last whole request that was answered was sent.
+        self._in_row: Counter[str] = Counter()  # By URL, failed continuations since any other request ended.
+
+    def may_continue(self, url: str, failures: float) -> bool:
+        """Whether the next request at `url` may continue a part with that many failures; called before each."""
+        if self._in_row[url] >= TRIAL:
+            self._in_row[url] = 0
+            return False
+        return failures < TRIES
+
+    def began(self, url: str, sent_at: float, *, whole: bool) -> None:
+        """Note that tokens came, or a reply, to a request; whole: it continued nothing."""
+        self._in_row[url] = 0
+        if whole:
+            self._answered[url] = max(sent_at, self._answered.get(url, sent_at))
+
+    def failed(self, task: Task, url: str) -> float:
+        """Note a continuation that failed without a token; return as how many failures it counts."""
+        before = self._failed_at.get(task, self._began)
+        self._failed_at[task] = self._clock()
+        self._in_row[url] += 1
+        return 1.0 if self._answered.get(url, before) > before else DOWN
 
 
 class Keeper:
@@ -58,7 +105,11 @@ class Keeper:
         self._on_event = on_event
         self._clock = clock
         self._views: dict[Task, Callable[[], Partial | None]] = {}
-        self._failures: Counter[Task] = Counter()
+        self._trust = Trust(clock)
+        self.anew: list[Partial] = []
+        """Parts that were given up since no continuation of them was answered; the samples were asked for whole."""
+        self.refusal = ""
+        """The last failure of a continuation, in words."""
         self._due = clock() + KEEP_S
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="inflight")
         self._writing: Future[None] | None = None
@@ -95,23 +146,32 @@ class Keeper:
             self._in_file = True
             self._writing = self._writer.submit(self._write, parts)
 
-    def may_continue(self, task: Task) -> bool:
-        """Whether the next request for `task` may continue its part."""
-        return task in self.partials and self._failures[task] < TRIES
+    def to_continue(self, flight: Flight) -> Partial | None:
+        """The part that the request may continue; None if there is none, or the sample is to be asked for whole."""
+        part = self.partials.get(flight.task)
+        is_trusted = part is not None and self._trust.may_continue(flight.endpoint.base_url, part.failures)
+        return part if is_trusted else None
 
-    def failed(self, task: Task, failure: RequestFailed, *, continued: bool) -> None:
-        """Note that the request failed. The part that arrived stays for the next request, or is dropped as bad.
-
-        continued: the request was to continue a part.
-        """
-        if failure.kind not in CONTINUABLE:
+    def failed(self, flight: Flight, failure: RequestFailed) -> None:
+        """Note that the request failed. The part that arrived stays for the next request, or is dropped as bad."""
+        task, url = flight.task, flight.endpoint.base_url
+        if failure.kind not in CONTINUABLE and failure.kind not in REFUSALS:
             self.forget(task)
-        self.keep(task)
         if failure.n_events:
-            del self._failures[task]
-        elif continued:
-            is_down = failure.kind in ("connect", "rate_limited") or failure.status in (502, 503, 504)
-            self._failures[task] += DOWN if is_down else 1  # type: ignore[assignment]
+            self.answered(flight)
+        elif flight.continues and failure.sent and (part := self.partials.get(task)) is not None:
+            self.refusal = f"{url}: {failure.message}"
+            failures = part.failures + self._trust.failed(task, url)
+            self.partials[task] = msgspec.structs.replace(part, failures=failures)
+        self.keep(task)
+
+    def answered(self, flight: Flight) -> None:
+        """Note that a reply has come or begun. If it continues nothing, an older part of its sample is of no use."""
+        self._trust.began(flight.endpoint.base_url, flight.sent_at, whole=not flight.continues)
+        if not flight.continues and (part := self.partials.pop(flight.task, None)) is not None:
+            self.anew.append(part)
+            why = f"its continuations failed ({self.refusal})"
+            self._on_event("written_anew", task=list(flight.task), tokens=part.tokens, reason=why)
 
     def keep(self, task: Task) -> None:
         """Take what has arrived of `task`, whose request is over or about to be ended, as the part to continue."""
@@ -127,7 +187,6 @@ class Keeper:
         """Drop the written part of `task`: the sample is stored, or its part is of no use."""
         self._views.pop(task, None)
         self.partials.pop(task, None)
-        del self._failures[task]
 
     def close(self) -> None:
         """Leave the parts to the next session."""

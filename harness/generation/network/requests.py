@@ -25,7 +25,7 @@ from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.dispatch.flight import Flight
-from harness.generation.network.keeping import CONTINUABLE, Keeper
+from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper
 from harness.generation.settings import RunSettings
 from harness.runs.inflight import Partial
 from harness.runs.record import Task
@@ -120,20 +120,25 @@ class OneByOne:
         checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
         onward = await self._continuation(flight, request, checksum)
         try:
+            flight.continues = onward is not None
             if onward is not None:
                 self._begin(task, arriving, onward, checksum)
                 reply = await self._continued(flight, onward)
                 if reply is not None:
+                    assert self._keeper is not None
+                    self._keeper.answered(flight)
                     seams = (*onward.part.seams, onward.seam)
                     return self._requests.record(request, flight, reply, seams), reply
-                onward = None
+                flight.continues = False
             self._begin(task, arriving, None, checksum)
             reply = await self._send(flight.endpoint, request.template.path, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self._keeper is not None:
-                self._keeper.failed(task, failure, continued=onward is not None)
+                self._keeper.failed(flight, failure)
             raise
+        if self._keeper is not None:
+            self._keeper.answered(flight)
         return self._requests.record(request, flight, reply), reply
 
     async def close(self) -> None:
@@ -161,9 +166,8 @@ class OneByOne:
         A part that cannot be continued is dropped. checksum: that of the whole request's body.
         """
         task, salvage = request.task, self._settings.salvage
-        if self._keeper is None or not self._keeper.may_continue(task):
+        if self._keeper is None or (part := self._keeper.to_continue(flight)) is None:
             return None
-        part = self._keeper.partials[task]
         tokens_of = Tokenizer(flight.endpoint, salvage.engine, self._settings.model).tokens_of
         try:
             # A changed prompt or option would make this the continuation of another answer.
@@ -178,10 +182,12 @@ class OneByOne:
             return None
 
     async def _continued(self, flight: Flight, onward: Continuation) -> Reply | None:
-        """Send a continuation; return the whole reply, or None if its part was dropped as bad.
+        """Send a continuation; return the whole reply, or None if the sample is to be asked for whole: the part was
+        dropped as bad, or the endpoint refuses it, and drops it if it answers.
 
         Raises `RequestFailed` if the part is still good.
         """
+        assert self._keeper is not None
         try:
             return whole(onward, await self._send(flight.endpoint, onward.path, onward.body, flight.arriving))
         except WrittenAnew as why:
@@ -189,7 +195,10 @@ class OneByOne:
         except RequestFailed as failure:
             if failure.kind in CONTINUABLE:
                 raise
-            self._drop_written_part(flight.task, onward.part, failure.message)
+            if failure.kind in REFUSALS:
+                self._keeper.refusal = f"{flight.endpoint.base_url}: {failure.message}"
+            else:
+                self._drop_written_part(flight.task, onward.part, failure.message)
         return None
 
     def _drop_written_part(self, task: Task, part: Partial, why: str) -> None:

@@ -96,6 +96,7 @@ def _outcome_of_all(outcomes: Sequence[Outcome], notes: Sequence[str], elapsed_s
         elapsed_s=elapsed_s,
         warnings=list(sentences),
         causes=sorted(causes.values(), key=lambda cause: -cause.count),
+        advice="; ".join(dict.fromkeys(outcome.advice for outcome in outcomes if outcome.advice)),
         n_missing=sum(outcome.n_missing for outcome in outcomes),
         tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
     )
