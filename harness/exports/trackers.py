@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from harness.core import plugins
+from harness.core import channel, plugins
 from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.secret import without_secrets
@@ -110,7 +110,10 @@ def track(
     described = describe_run(
         msgspec.structs.replace(manifest, benchmarks=benchmarks), folder.path.absolute().name, scores, step
     )
-    with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        channel.waiting("the tracker to take the scores"),
+    ):  # trackers print; our standard output may have to be JSON only
         return str(tracker(described) or "")
 
 

@@ -185,12 +185,13 @@ def refuse_doubled(folder: RunFolder) -> None:
     run, due = folder.run_of_shard(), time.monotonic() + JOIN_SECONDS
     if held := next(filter(None, map(holder_of, folder.shards())), None):
         raise InUse(f"a shard of {folder.path} is in use by {held}; the whole run goes on when its shards have ended.")
-    while run is not None and (held := holder_of(run)) is not None:
-        if time.monotonic() > due:
-            raise InUse(
-                f"{run.path} is in use by {held}, which asks for all samples; start its shard when it has ended."
-            )
-        time.sleep(TRY_SECONDS)
+    with channel.waiting("the run of this shard, which another process uses"):
+        while run is not None and (held := holder_of(run)) is not None:
+            if time.monotonic() > due:
+                raise InUse(
+                    f"{run.path} is in use by {held}, which asks for all samples; start its shard when it has ended."
+                )
+            time.sleep(TRY_SECONDS)
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.watching import Watcher
+from harness.core import channel
 from harness.core.about import __version__, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted, visible
@@ -54,7 +55,10 @@ class Cluster:
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
         try:
             # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
-            with warnings.catch_warnings(action="ignore"), chdir("/"):
+            with (
+                warnings.catch_warnings(action="ignore"), chdir("/"),
+                channel.waiting(f"the Ray cluster at {visible(address, 200)}"),
+            ):  # fmt: skip
                 self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         except Exception as error:  # Ray raises exceptions of many kinds here
             raise UsageError(
