@@ -126,7 +126,7 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     params.n_ctx = options.slots * options.context
     params.kv_unified = options.kv_unified
     params.endpoint_metrics = True
-    threads = options.threads or max(1, _cores() - 1)
+    threads = options.threads or max(1, cores() - 1)
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     if options.gpu_layers is not None:
@@ -146,7 +146,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
     os._exit(0)
 
 
-def _cores() -> int:
+def cores() -> int:
     """Number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
