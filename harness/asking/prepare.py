@@ -56,7 +56,7 @@ from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.runs import RunFolder
-from harness.runs.layout import named_folder
+from harness.runs.layout import begun_at, named_folder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
 
@@ -499,7 +499,9 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
     """The run's folder, or that of its shard. model: its name makes the default folder."""
-    run = RunFolder(options.out) if options.out is not None else RunFolder.default(model)
+    run = RunFolder.default(model) if options.out is None else RunFolder(options.out)
+    if options.begins is not None:
+        run = begun_at(options.begins)
     return run if options.shard is None else run.of_shard(options.shard)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
@@ -23,6 +23,7 @@ from harness.runs.merging import join_shards
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
     from harness.core.money import Prices
+    from harness.core.records import Sample
     from harness.generation.dispatch.canary import Answered
     from harness.runs.record import Task
 
@@ -65,6 +66,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
     prepared.folder.refuse_foreign()
     join_shards(prepared.folder, ended=True)
+    taken_over = _taken_over(prepared, settings, watcher)
     prepared.folder.create()
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
     return runner.generate(
@@ -88,7 +90,21 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
         ),
         answered=answer_finder(prepared.sets),
         account=prepared.account,
+        taken_over=taken_over,
     )
+
+
+def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Iterable[Sample]:
+    """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
+    if prepared.options.begins is None:
+        return ()
+    from harness.foreign.beginning import Beginning  # imported late: few runs begin with a file
+
+    planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
+    beginning = Beginning(prepared.options.begins, prepared.sets, planned)
+    if not prepared.folder.has_samples():
+        watcher.warn(beginning.sentence)
+    return beginning
 
 
 def sample_to(prepared: Prepared, rounds: Mapping[str, int], watcher: Watcher | None, *, first: bool) -> Outcome:

@@ -77,7 +77,7 @@ ELSEWHERE: dict[str, str] = dict(
             ),
             "An environment is made by hand: `uv venv ENV && uv pip install --python ENV/bin/python vllm`, then "
             "--python ENV/bin/python.": "uvx",
-            "Another tool's replies are graded by `harness score FILE`; a run asks for its own (docs/moving.md).": (
+            "`harness score FILE` grades another tool's replies; --out FILE goes on with them (docs/moving.md).": (
                 "continue-from file-path input-path"
             ),
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
@@ -27,7 +27,7 @@ from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, ServerError, StoppedByRule
 from harness.core.nouns import are, count_noun
-from harness.core.records import ServerFacts
+from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
@@ -120,6 +120,7 @@ def generate(
     listener: Listener = Listener(),
     answered: Answered | None = None,
     account: Account | None = None,
+    taken_over: Iterable[Sample] = (),
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     clock: Callable[[], float] = time.monotonic,
@@ -128,9 +129,11 @@ def generate(
 
     answered: says whether a reply gives an answer, for the canary (the check of the first replies). transport_factory:
     makes another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop.
-    account: what the command has used of its budget. clock: seconds; tests replace it. A session that ends with samples
-    owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too
-    small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`.
+    account: what the command has used of its budget. taken_over: samples that another tool made, each time they are
+    iterated; those that are owed are stored before the first request. clock: seconds; tests replace it. A session that
+    ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable,
+    refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, another model
+    answers), `Interrupted`.
     """
     account = account or Account()
     folder = RunFolder(settings.out)
@@ -143,7 +146,7 @@ def generate(
         log, desk = run.log, Desk(folder)
         session = SamplingSession(
             settings, question_sets, folder, log, clock,
-            servers.environment, servers.facts, listener.on_surplus,
+            servers.environment, servers.facts, listener.on_surplus, taken_over,
         )  # fmt: skip
         if run.warning:
             session.warn(run.warning)

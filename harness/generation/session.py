@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -30,7 +30,7 @@ from harness.core.about import __version__
 from harness.core.errors import OtherModel, ServerError, StoreError
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.core.records import ServerFacts
+from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.causes import advice
@@ -70,6 +70,7 @@ class SamplingSession:
         environment: Mapping[str, Any],
         servers: Mapping[str, ServerFacts],
         on_surplus: Callable[[str], None] | None = None,
+        taken_over: Iterable[Sample] = (),
     ) -> None:
         self._settings = settings
         self._question_sets = {s.name: s for s in question_sets}
@@ -77,6 +78,7 @@ class SamplingSession:
         self._log = log
         self._clock = clock
         self._on_surplus = on_surplus
+        self._taken_over = taken_over
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
         # By benchmark, for a shard: the keys of the samples that its run holds already.
@@ -145,6 +147,8 @@ class SamplingSession:
         done: dict[str, int] = {}
         total: dict[str, int] = {}
         self._forget_empty()
+        # (benchmark, key) of another tool's samples that are not stored yet.
+        taken = {(sample.benchmark, sample.key) for sample in self._taken_over}
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
@@ -160,6 +164,7 @@ class SamplingSession:
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
             self._joined_keys[name] = KeySet() if run is None else stored_keys(run.benchmark(name))
             expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
+            taken = {(benchmark, key) for benchmark, key in taken if benchmark != name or keys.add(key)}
             ids = question_set.ids
             self._note_surplus(name, expected.samples, ids, keys)
             total[name], done[name] = expected.total(ids), expected.n_stored(keys, ids)
@@ -172,8 +177,13 @@ class SamplingSession:
         for name, question_set in self._question_sets.items():
             self._note_questions(name, question_set)
         self._unwritten = [*self._question_sets]
-        if not self._bound:
+        if taken or not self._bound:
             self.adopt()
+        if taken:
+            for sample in self._taken_over:
+                if (sample.benchmark, sample.key) in taken:
+                    self.journals[sample.benchmark].append(sample)
+            self._log.write("taken_over", samples=len(taken))
         later = {"stage": n} if (n := self._settings.stage) else {}
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,

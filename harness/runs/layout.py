@@ -358,6 +358,11 @@ def imported_at(outputs: Path) -> RunFolder:
     return RunFolder(place.with_name(f"{place.name}{SCORED}"))
 
 
+def begun_at(outputs: Path) -> RunFolder:
+    """The folder of the run that goes on with this unfinished file of another tool."""
+    return RunFolder(outputs.with_name(f"{outputs.name}.run"))
+
+
 def labels(folders: Sequence[RunFolder]) -> list[str]:
     """A name for each run: the shortest tails of the paths that differ from each other."""
     paths = [folder.source.parts for folder in folders]

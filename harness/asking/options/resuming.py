@@ -13,7 +13,9 @@ class Resuming(Options):
     """Where a run is stored, and the conditions for continuing it. See docs/running.md and docs/provenance.md."""
 
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Run folder. Default: results/ and the model's name."""
+    """Run folder. Default: results/ and the model's name. Another tool's unfinished FILE is the beginning of the run
+    FILE.run.
+    """
     accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
     """Resume although the server reports another model, template or quantisation than the run's samples have."""
     canary: Annotated[bool, Option(under=RESUMING)] = True
@@ -23,3 +25,8 @@ class Resuming(Options):
     of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other servers in a run of
     16 samples or more.
     """
+
+    @property
+    def begins(self) -> Path | None:
+        """The unfinished file of another tool with which the run begins; None if `out` names a folder."""
+        return self.out if self.out is not None and self.out.is_file() else None
