@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from harness.generation.settings import RunSettings
 
 
+USUAL = {"temperature": (0.0, 2.0), "top_p": (0.1, 1.0), "repetition_penalty": (0.5, 2.0)}
+"""Sampling field → the range (low, high) outside which a value is more likely mistyped than meant."""
+
+
 def advise(
     settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
 ) -> None:
@@ -28,6 +32,10 @@ def advise(
         name = question_set.name
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
+        for field, (low, high) in USUAL.items():
+            value = getattr(benchmark.sampling, field)
+            if value is not None and not low <= value <= high:
+                watcher.advise(f"{name}: {field} is {value:g}; usual are {low:g} to {high:g}")
         if benchmark.sampling.temperature == 0 and n > 1:
             watcher.advise(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         if settings.seed is None and n > 1:

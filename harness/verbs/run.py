@@ -163,7 +163,8 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _held_by_another(prepared: Prepared) -> Iterator[str]:
-    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name."""
+    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name, and for
+    each other file of the user's that joins the run's benchmarks."""
     folder = RunFolder(prepared.settings.out)
     records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
     new = {of.name: of for of in prepared.sets if of.name not in records}
@@ -176,6 +177,12 @@ def _held_by_another(prepared: Prepared) -> Iterator[str]:
             stored = {question.prompt_digest for question in questions.iterate(held)}
         for of in new.values():
             if not all(question.prompt_digest in stored for question in of.questions):
+                if of.without_card:
+                    yield (
+                        f"{visible(of.name, 80)} becomes a further benchmark of the run in "
+                        f"{visible(str(folder.path))}, which holds samples of {visible(name, 80)}; another folder "
+                        "(`out`) keeps them apart"
+                    )
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
             yield (

@@ -18,6 +18,7 @@ from harness.core.errors import (
     EXIT_COMPLETE,
     EXIT_OWED,
     EXIT_UNJUDGED,
+    StoreError,
     UsageError,
 )
 from harness.core.inert import visible
@@ -168,6 +169,8 @@ def score(
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
     if judge is None:
+        if by_rules is score_run and not folder.has_samples():
+            raise StoreError(f"{visible(str(folder.path))} holds no sample yet, so there is nothing to score.")
         judges = _judges_with_replies(folder)
         graded = by_rules(folder, grading, watcher.graded)
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
