@@ -10,7 +10,7 @@ give a changed question its former id, or where no question fits, the run is ref
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -64,34 +64,33 @@ def _resumed(
     takes_all, is_same = len(new.questions) == new.n_all, new.dataset_digest == former
     if is_same and {*new.ids} <= {*ids} and (not takes_all or len(ids) == new.n_all):
         return new
+    if not isinstance(former, str) or record.identity.get("prompt_digest") != new.template_digest:
+        return new  # another prompt: the session refuses it by its name
     places = _places(new.questions, stored)
     known = {place for place in places if place is not None}
-    if not known or not isinstance(former, str):
-        return new
     planned = {*ids} if record.plan.question_ids is None else {*record.plan.question_ids}
     gone = [at for at, name in enumerate(ids) if takes_all and at not in known and name in planned]
     fresh = [at for at, place in enumerate(places) if place is None]
-    changes = [_in_words(at, new.questions[at], stored[old]) for at, old in _pairs(new, fresh, stored, gone).items()]
+    changes = [_in_words(at, new.questions[at], stored[old]) for at, old in _pairs(new, fresh, stored, gone)]
     listed = "; ".join(changes[:MAX_NAMED]) + (f"; and {len(changes) - MAX_NAMED} more" * (len(changes) > MAX_NAMED))
-    origin, source = visible(new.data_file or new.name), new.given_data or new.card_file or new.name
+    listed = f". Changed: {listed}" if listed else ""
     if any(", answer: " in change for change in changes):
+        source = new.given_data or new.card_file or new.name
         listed += f". To grade the former replies by the new answers, {questions.grading_anew(files, source)}"
-    if taken := {*ids}.intersection(new.questions[at].question_id for at in fresh):
-        raise StoreError(
-            f"{origin} has changed since this run began, and gives {quoted(min(taken))} to another question or answer "
-            f"than before. Put the former row back, give the new one an id of its own, or use another run folder. "
-            f"Changed: {listed}"
-        )
-    if not is_same or fresh or gone:
-        parts = [
+    begun = f"{visible(new.data_file or new.name)} has changed since this run began"
+    taken = {*ids}.intersection(new.questions[at].question_id for at in fresh)
+    if taken or not known:
+        what = f"it gives {quoted(min(taken))} to another question or answer" if taken else "no question is as before"
+        refusal = StoreError(f"{begun}: {what}. Use another run folder, or put the former rows back{listed}")
+        refusal.other_settings = f"{begun}{listed}"
+        raise refusal
+    if not is_same:
+        counts = [
             f"{count_noun(len(known), 'question and answer', 'questions and answers')} {are(len(known))} as before"
         ]
-        parts += [f"{len(fresh)} new"] * bool(fresh)
-        parts += [f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted"] * bool(gone)
-        warn(
-            f"{origin} has changed since this run began: {', '.join(parts)}"
-            + (f". Changed: {listed}" if listed else "")
-        )
+        counts += [f"{len(fresh)} new"] * bool(fresh)
+        counts += [f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted"] * bool(gone)
+        warn(f"{begun}: {', '.join(counts)}{listed}")
     with_ids = (
         question if place is None else _known(question, stored[place])
         for question, place in zip(new.questions, places, strict=True)
@@ -119,21 +118,21 @@ def _content(question: Question) -> bytes:
 
 def _pairs(
     new: QuestionSet, fresh: Sequence[int], stored: Sequence[Question], gone: Sequence[int]
-) -> Mapping[int, int]:
-    """New question → the stored one that it was: that of its id, else of its prompt, else at its place in the file."""
+) -> Iterable[tuple[int, int]]:
+    """(new question, the stored one that it was), in order: that of its id, else of its prompt, else at its place."""
     pairs: dict[int, int] = {}
-    for same in (
-        lambda at, old: new.questions[at].question_id == stored[old].question_id,
-        lambda at, old: new.questions[at].prompt_digest == stored[old].prompt_digest,
-        lambda at, old: at == old,
-    ):
+    keys: tuple[Callable[[Question, int], object], ...] = (
+        lambda question, _: question.question_id,
+        lambda question, _: question.prompt_digest,
+        lambda _, at: at,
+    )
+    for key in keys:
+        paired = {*pairs.values()}
+        free = {key(stored[old], old): old for old in gone if old not in paired}
         for at in fresh:
-            if (
-                at not in pairs
-                and (old := next((o for o in gone if o not in pairs.values() and same(at, o)), None)) is not None
-            ):
+            if at not in pairs and (old := free.pop(key(new.questions[at], at), None)) is not None:
                 pairs[at] = old
-    return pairs
+    return sorted(pairs.items())
 
 
 def _in_words(at: int, now: Question, before: Question) -> str:

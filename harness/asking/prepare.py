@@ -222,7 +222,7 @@ def refuse_other_settings(questions_asked: Asked) -> None:
             # The identity that the session will compare: what a server decides stays as it was, the rest is new.
             now = settings.identity(question_set)
             identity = without_secrets(former.identity) | {field: now.get(field) for field in BEFORE_SERVERS}
-            with_record(manifest, folder, question_set, msgspec.structs.replace(former, identity=identity))
+            with_record(manifest, question_set, msgspec.structs.replace(former, identity=identity))
 
 
 def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool) -> None:

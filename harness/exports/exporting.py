@@ -117,7 +117,8 @@ def export(
     for benchmark in benchmarks:
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
             raise not_scored_error(folder, benchmark.name)
-    if all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
+    # A format of results has the score besides.
+    if exporter.kind != "results" and all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
         named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
         advice = ". `--take all` and `--finish-reason any` (take, finish_reasons) take more" if named else ""
         raise UsageError(f"there is no sample to write as {to}: {named or 'the run holds none'}{advice}")

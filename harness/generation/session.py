@@ -152,7 +152,7 @@ class SamplingSession:
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
-            self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
+            self._manifest = with_record(self._manifest, question_set, self._record(name, question_set))
         run = self._folder.run_of_shard()
         if run is not None:
             self._compare_with_shards(run)
@@ -475,9 +475,7 @@ class SamplingSession:
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
-                self._manifest = with_record(
-                    self._manifest, self._folder, question_set, self._record(name, question_set)
-                )
+                self._manifest = with_record(self._manifest, question_set, self._record(name, question_set))
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""

@@ -25,8 +25,7 @@ from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.runs import RunFolder
-from harness.runs import questions as stored_questions
-from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest, differences
+from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 
@@ -260,27 +259,16 @@ BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt"
 """The fields of an identity that options and data decide alone. All others may depend on what a server states."""
 
 
-def with_record(manifest: Manifest, folder: RunFolder, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
-    """Return the manifest with this record of the benchmark.
-
-    Raises `StoreError` if the identity changed. If only the data did, the message says how replies are graded by them.
+def with_record(manifest: Manifest, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
+    """Return the manifest with this record of the benchmark. Raises `StoreError` if the identity changed, other than by
+    data that were held against the stored questions (`QuestionSet.resumes`).
     """
     name = question_set.name
     before = manifest.benchmarks.get(name)
     if before is not None and question_set.resumes is not None and before.identity.get(_ROWS) == question_set.resumes:
         before = msgspec.structs.replace(before, identity=before.identity | {_ROWS: question_set.dataset_digest})
         manifest = msgspec.structs.replace(manifest, benchmarks=manifest.benchmarks | {name: before})
-    try:
-        return manifest.extend(name, record)
-    except StoreError as error:
-        former = manifest.benchmarks[name].identity if name in manifest.benchmarks else {}
-        if not error.other_settings or [each.field for each in differences(former, record.identity)] != [_ROWS]:
-            raise
-        source = question_set.given_data or question_set.card_file or name
-        anew = stored_questions.grading_anew(folder.benchmark(name), source)
-        refusal = StoreError(f"{error}\nIf only answers changed, and replies are to be graded by the new ones, {anew}")
-        refusal.other_settings = error.other_settings
-        raise refusal from None
+    return manifest.extend(name, record)
 
 
 # ---- neutral values

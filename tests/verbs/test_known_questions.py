@@ -213,7 +213,10 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
         asked_by(tmp_path)
     with pytest.raises(StoreError, match="dataset_digest") as twin:
         asked_by(tmp_path, system_prompt="Think.")
-    assert ["are to be graded by the new ones" in str(one.value) for one in (refused, twin)] == [True, False]
+    assert ["To grade the former replies by the new answers" in str(one.value) for one in (refused, twin)] == [
+        True,
+        False,
+    ]
     with click.Context(cli):
         advice = refused.value.sentence
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
