@@ -255,7 +255,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     references and the rules; if the question's digest is another, the sample is graded again. reply_checksum: of the
     sample's text and reasoning; if the sample's is another, it is graded again; None: the version that made the grade
     stored none. parts: (parts of the answer that are right, parts that the question asks for), such as cells of a
-    table; unset where the grader states none.
+    table; unset where the grader states none. The file adds a checksum to each line.
     """
 
     verdict: VerdictName
