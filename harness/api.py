@@ -16,19 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.asking import servers
-from harness.asking.keywords import (
-    AuditKeywords,
-    CompareKeywords,
-    ExportKeywords,
-    FilePath,
-    MergeKeywords,
-    PlanKeywords,
-    ProbeKeywords,
-    ReportKeywords,
-    RunKeywords,
-    ScoreKeywords,
-    VerifyKeywords,
-)
 from harness.asking.options.deciding import CompareOptions, PlanBasis, PlanOptions, RaceRules, VerifyOptions
 from harness.asking.options.finished import AuditOptions, ExportOptions, MergeOptions, ReportOptions
 from harness.asking.options.judge import JudgeOptions as Judge
@@ -67,6 +54,19 @@ from harness.verbs.sweep import whole
 if TYPE_CHECKING:
     from arro3.core import Table
 
+    from harness.asking.keywords import (
+        AuditKeywords,
+        CompareKeywords,
+        ExportKeywords,
+        FilePath,
+        MergeKeywords,
+        PlanKeywords,
+        ProbeKeywords,
+        ReportKeywords,
+        RunKeywords,
+        ScoreKeywords,
+        VerifyKeywords,
+    )
     from harness.core.money import Prices
     from harness.exports.frame import Of
     from server_launchers.keeping.launch import RunningServer

@@ -383,10 +383,10 @@ def _prose(text: str) -> str:
 
 
 def keywords() -> str:
-    """The source of the module `harness.asking.keywords`, with the typed keywords of Python's functions."""
+    """The stub `harness.asking.keywords`, with the typed keywords of Python's functions: nothing runs it."""
     text = '"""The keywords of Python\'s functions, for type checkers and editors.\n\n'
     text += 'Written by `python -m tools.reference` from the declarations in `harness.asking.options`.\n"""\n\n'
-    text += "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
+    text += "from collections.abc import Mapping, Sequence\n"
     text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
     text += (
         "from harness.core.choices import (\n    Api,\n    OutputsFormat,\n"
@@ -395,7 +395,7 @@ def keywords() -> str:
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"
     for name, declared in KEYWORDS.items():
         declared_options = options_of(declared)
-        text += f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`. '
+        text += f'\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`. '
         text += "None leaves an option at its default"
         if "seed" in declared_options and declared_options["seed"].default is not None:
             text += "; `seed=None` sends no seed"
@@ -428,7 +428,7 @@ KEYWORDS: dict[str, type[Options]] = {
 WIDE = 25
 """Largest number of fields of a class that need not explain why it has so many."""
 
-MODULES = {"harness/asking/keywords.py": keywords}
+MODULES = {"harness/asking/keywords.pyi": keywords}
 """File of the checkout that is generated from declarations → the function that makes its content."""
 
 PAGES = {

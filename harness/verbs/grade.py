@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.asking.keywords import GradeKeywords
 from harness.asking.options.finished import GradeOptions
 from harness.asking.verbs import takes
 from harness.core import plugins
@@ -16,6 +15,9 @@ from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.verifier import RAISED, RULES
+
+if TYPE_CHECKING:
+    from harness.asking.keywords import GradeKeywords
 
 
 @takes(GradeOptions)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from harness.asking.keywords import FilePath
+from typing import TYPE_CHECKING
+
 from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
 from harness.runs import Manifest, RunFolder, grades, opinions, questions, read_samples
 from server_launchers import isolated
+
+if TYPE_CHECKING:
+    from harness.asking.keywords import FilePath
 
 
 def second_opinions(run: RunFolder, library: str, python: FilePath | None = None) -> dict[str, Agreement]:

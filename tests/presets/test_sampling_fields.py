@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
-from typing import Literal, get_type_hints
+from typing import Literal
 
 import pytest
 
-from harness.asking.keywords import RunKeywords
+import harness
 from harness.asking.options.run import RunOptions
 from harness.benchmarks import card as cards
 from harness.cli.flags import command_of
@@ -39,7 +40,7 @@ def test_a_field_is_everywhere(name: str) -> None:
     value = FIELDS[name]
     assert RunOptions(**{name: value}).given == {name: value}
     assert name in options_of(RunOptions)
-    assert name in get_type_hints(RunKeywords)
+    assert name in inspect.signature(harness.run).parameters
     assert name in {one.name for one in command_of("run").params}
     assert name in json_schema()["$defs"]["SamplingVariant"]["properties"]
     assert name in DROPPABLE

@@ -3,8 +3,6 @@
 Written by `python -m tools.reference` from the declarations in `harness.asking.options`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypedDict
@@ -19,7 +17,6 @@ from harness.core.choices import (
 
 FilePath = str | PathLike[str]
 Texts = str | Sequence[str]
-
 
 class RunKeywords(TypedDict, total=False):
     """The fields of `RunOptions`. None leaves an option at its default; `seed=None` sends no seed.
@@ -78,7 +75,6 @@ class RunKeywords(TypedDict, total=False):
     canary: bool
     fingerprint: bool | None
 
-
 class ScoreKeywords(TypedDict, total=False):
     """The fields of `ScoreOptions`. None leaves an option at its default."""
 
@@ -105,7 +101,6 @@ class ScoreKeywords(TypedDict, total=False):
     series: str | None
     on: str | None
 
-
 class PlanKeywords(TypedDict, total=False):
     """The fields of `PlanBasis`. None leaves an option at its default."""
 
@@ -113,13 +108,11 @@ class PlanKeywords(TypedDict, total=False):
     accuracy: float | None
     prices: str | tuple[float, float] | None
 
-
 class CompareKeywords(TypedDict, total=False):
     """The fields of `CompareOptions`. None leaves an option at its default."""
 
     margin: float | None
     baseline: FilePath | None
-
 
 class VerifyKeywords(TypedDict, total=False):
     """The fields of `VerifyOptions`. None leaves an option at its default."""
@@ -127,19 +120,16 @@ class VerifyKeywords(TypedDict, total=False):
     model: str | None
     published: FilePath | None
 
-
 class MergeKeywords(TypedDict, total=False):
     """The fields of `MergeOptions`. None leaves an option at its default."""
 
     accept_server_change: bool
-
 
 class ReportKeywords(TypedDict, total=False):
     """The fields of `ReportOptions`. None leaves an option at its default."""
 
     out: FilePath | None
     plots: FilePath | None
-
 
 class ExportKeywords(TypedDict, total=False):
     """The fields of `ExportOptions`. None leaves an option at its default."""
@@ -154,7 +144,6 @@ class ExportKeywords(TypedDict, total=False):
     prompt: str | None
     i_know: bool
 
-
 class GradeKeywords(TypedDict, total=False):
     """The fields of `GradeOptions`. None leaves an option at its default."""
 
@@ -167,7 +156,6 @@ class GradeKeywords(TypedDict, total=False):
     whole_reply: bool
     deadline: float
 
-
 class AuditKeywords(TypedDict, total=False):
     """The fields of `AuditOptions`. None leaves an option at its default."""
 
@@ -177,7 +165,6 @@ class AuditKeywords(TypedDict, total=False):
     who: str | None
     out: FilePath | None
     verdicts: FilePath | None
-
 
 class ProbeKeywords(TypedDict, total=False):
     """The fields of `ProbeOptions`. None leaves an option at its default."""
