@@ -42,6 +42,18 @@ def commit() -> str | None:
         return None
 
 
+def build() -> str:
+    """The version with the first 12 digits of a SHA-256 of all of this package's code: of two builds that differ, a
+    changed working tree among them, it differs.
+    """
+    import hashlib
+
+    code = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        code.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    return f"{__version__}+{code.hexdigest()[:12]}"
+
+
 def install_line(extra: str, *, here: bool = True) -> str:
     """The command that installs the packages of an extra, for the message that says that one is missing.
 

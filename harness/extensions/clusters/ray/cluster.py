@@ -24,7 +24,7 @@ from typing import Any
 
 from harness.asking.watching import Watcher
 from harness.core import channel
-from harness.core.about import __version__, install_line
+from harness.core.about import build, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.generation.network.control import Signals
@@ -87,10 +87,10 @@ class Cluster:
         ray, results = self._ray, [None] * len(arguments)
         # max_calls=1: each task has a process of its own, so that its locks on a run folder end with it.
         task = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD")(_task)
-        folder = str(Path.cwd())
+        folder, version = str(Path.cwd()), build()
 
         def begin(index: int) -> Any:
-            return task.remote(work, __version__, folder, arguments[index])
+            return task.remote(work, version, folder, arguments[index])
 
         def cancel(_signum: int, nth: int) -> None:
             for ref in waiting:
@@ -137,12 +137,12 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
     """Runs on the node: call `work` with `arguments`. Returns ("done", its result), or (name of the error's class, the
     error's sentence).
 
-    version: the caller's version of this package. folder: the caller's working folder, which the node must see too.
+    version: the caller's `build` of this package. folder: the caller's working folder, which the node must see too.
     """
     try:
-        if version != __version__:
+        if version != (own := build()):
             raise UsageError(
-                f"the node has version {__version__} of this package, the caller {version}: install the same on both"
+                f"the node has version {own} of this package, the caller {version}: install the same on both"
             )
         try:
             os.chdir(folder)
