@@ -22,10 +22,6 @@ _COMMANDS = ("\\boxed", "\\fbox", "\\framebox")
 _OPENING = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 """A box command with its opening brace."""
 
-_ANNOUNCEMENT = re.compile(r"(?i)\banswer\b|答案")
-_ANNOUNCEMENT_CHARS = 80
-"""A box is the announced answer if "answer" stands at most this many characters before it."""
-
 _OPENING_JUST_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
 """An opening that ends where the search ends, which is where a box begins: boxes directly around a box."""
 
@@ -79,16 +75,14 @@ def without_boxes(source: str) -> str:
     return source
 
 
-def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
-    r"""Whether an unclosed box shows that `box`, the last complete box of text[lo:hi], was not meant as the answer.
+def opening_behind(text: str, box: Box, hi: int) -> int | None:
+    r"""Return where an unclosed box behind `box`, the last complete box of text[:hi], begins; None without one."""
+    opening = _OPENING.search(text, box.outer_end, hi)
+    return None if opening is None else opening.start()
 
-    True if an unclosed box behind `box` has content or is announced as the answer. True as well if two or more boxes
-    directly around `box` stay open, as in `\boxed{\boxed{\boxed{5}`. False if the text only ends in an empty `\boxed{`.
-    """
-    if (opening := _OPENING.search(text, box.outer_end, hi)) is not None:
-        nearby = max(box.outer_end, opening.start() - _ANNOUNCEMENT_CHARS)
-        announced = _ANNOUNCEMENT.search(text, nearby, opening.start()) is not None
-        return announced or bool(text[opening.end() : min(hi, opening.end() + MAX_ANSWER_CHARS)].strip())
+
+def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
+    r"""Whether two boxes or more directly around `box` of text[lo:hi] stay open, as in `\boxed{\boxed{\boxed{5}`."""
     n_openings, start = 0, box.outer_start
     # Sixteen characters hold the longest command with its spaces.
     while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):

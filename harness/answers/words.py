@@ -3,6 +3,7 @@ r"""Answers in words, brought to the form in which they are compared: no case, a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -40,8 +41,10 @@ _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 """A command with a letter behind a space, which without the space would be part of the command's name."""
 
-_LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
-"""Words in Latin or Chinese letters, with punctuation."""
+_LETTERS_AND_PUNCTUATION = re.compile(
+    r"[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u036f\u3400-\u9fff\s.,;:!?'\"()\-]+"
+)
+"""Words in Latin letters, with accents or without, or Chinese signs, with punctuation."""
 
 _FORMULA = re.compile(r"[\d\\$^=<>+_]")
 """A sign that words do not have."""
@@ -95,6 +98,7 @@ def words_of(source: str) -> str:
 
     A synonym (无解, DNE) becomes the first entry of its group.
     """
+    source = unicodedata.normalize("NFC", source)  # é is one character or two
     # Colours first, since `_LAYOUT` takes the braces by which they are recognised.
     text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).casefold()
     # A backslash at the end is what is left of a sign of layout, such as `\ ` whose space was stripped.

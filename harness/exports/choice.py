@@ -216,7 +216,7 @@ def reply_text(sample: Sample, *, reasoning: bool) -> str:
     """
     text = sample.text or ""
     if not reasoning:
-        part = final_part(text)
+        part = final_part(text, is_apart=bool(sample.reasoning))
         return text[part[0] : part[1]].lstrip() if part else ""
     if sample.reasoning:
         thought = sample.reasoning.strip("\n")

@@ -23,6 +23,7 @@ from harness.answers.boxed import boxes_from_end, has_box, without_boxes
 from harness.answers.letters import letters_of
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
+from harness.core.patterns import regex
 from harness.core.records import (
     UNSTATED_REASON,
     AnswerKind,
@@ -41,7 +42,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "39"
+VERSION = "40"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -102,7 +103,7 @@ _RULES = {
     "depth": "the answer is nested too deeply",
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
-    UNSTATED: "no sentence states the value as the answer without a doubt",
+    UNSTATED: "the reply leaves its answer open",
     JUDGE_RULE: "a judge decided",
 }
 """Rule of a grade → its meaning in words."""
@@ -115,6 +116,9 @@ _REASONS = EXHAUSTED | {
 
 _MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
 """Signs behind an answer that say nothing."""
+
+_IN_QUOTES = regex(r"\s*(?:\"([^\"“”]+)\"|['‘“«「]([^'‘’“”«»「」\"]+)['’”»」])\s*")
+"""An answer between quotation marks."""
 
 _MAX_UNIT_CHARS = 12
 """A text behind an answer of at most this many characters may be its unit, and is no step."""
@@ -133,7 +137,7 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
         return f"the benchmark's own verifier {failed} in place of True, False or Parts"
     if grade.rule not in _REASONS:
         return "no rule can tell whether the answer equals the reference"
-    extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
+    extraction = _find_stated(question, sample) if grade.rule == UNSTATED else None
     return _meaning(grade.rule, extraction)
 
 
@@ -149,8 +153,7 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
         if extraction.behind and extraction.method != UNSTATED:
             return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
-            quote = visible(extraction.opened_by, MAX_QUOTED_CHARS)
-            return f"found {answer}, but no box and no “the answer is” states it without a doubt: “{quote}”"
+            return extraction.opened_by
         return f"found {answer} in the last sentence, but no “the answer is”"
     return _RULES.get(rule, "compared part by part")
 
@@ -248,10 +251,10 @@ def search(
 
     answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
     """
-    extraction = find(question, sample.text, truncated=sample.truncated)
+    extraction = _find_stated(question, sample)
     if extraction is None and answer_from_reasoning:
         extraction = _find_in_reasoning(question, sample)
-    steps = tuple(_steps_of_search(question, sample.text or "", extraction)) if with_steps else ()
+    steps = tuple(_steps_of_search(question, sample, extraction)) if with_steps else ()
     extraction = extraction or NOTHING
     # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
     is_right = extraction.answer in question.references and _is_simple(question)
@@ -259,12 +262,17 @@ def search(
     return extraction._replace(other_boxes=boxes, steps=steps) if boxes or steps else extraction
 
 
-def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
+def _find_stated(question: Question, sample: Sample) -> Extraction | None:
+    """Return the answer in the final part of a sample; None as `find` does."""
+    return find(question, sample.text, truncated=sample.truncated, is_apart=bool(sample.reasoning))
+
+
+def find(question: Question, text: str | None, *, truncated: bool = False, is_apart: bool = False) -> Extraction | None:
     """Return the answer to `question` in the final part of a response; None if that part is missing or gives no answer.
 
-    truncated: the token budget cut the response off.
+    truncated: the token budget cut the response off. is_apart: the reasoning has a field of its own.
     """
-    part = final_part(text) if text else None
+    part = final_part(text, is_apart=is_apart) if text else None
     if text is None or part is None:
         return None
     return _find_in(question, text, *part, truncated=truncated)
@@ -307,7 +315,11 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         return None
     if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
         extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
-    return extraction._replace(answer=shorten_answer(extraction.answer))
+    answer = shorten_answer(extraction.answer)
+    quoted_text = _IN_QUOTES.fullmatch(answer)
+    if quoted_text is not None and answer not in question.references:
+        answer = quoted_text[1] or quoted_text[2]
+    return extraction._replace(answer=answer)
 
 
 def _is_one_number(question: Question) -> bool:
@@ -552,7 +564,7 @@ def _all_steps(extraction: Extraction, decision: Verdict, near: NearMiss | None)
     return tuple(visible(step, MAX_STEP_CHARS) for step in steps)
 
 
-def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
+def _steps_of_search(question: Question, sample: Sample, extraction: Extraction | None) -> list[str]:
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
@@ -560,7 +572,8 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         if question.rules.grader == verifier.RULES
         else f"the reference {named} is given to the benchmark's own function"
     ]
-    part = final_part(text)
+    text = sample.text or ""
+    part = final_part(text, is_apart=bool(sample.reasoning))
     if part is None:
         return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]
     if part[0]:
@@ -580,7 +593,7 @@ def _steps_of_extraction(text: str, finish: int, extraction: Extraction) -> list
     # Of an answer in prose, these are all values of the reply, and too many to list.
     values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
-        steps += ["no sentence states it as the answer: it is wrong only if every other value of the reply is, too"]
+        steps += ["the reply leaves it open: it is wrong only if every other value of the reply is, too"]
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:

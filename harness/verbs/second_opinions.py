@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.core.records import Key
 from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
 from harness.runs import Manifest, RunFolder, grades, opinions, questions, read_samples
 from server_launchers import isolated
@@ -23,7 +24,13 @@ def second_opinions(run: RunFolder, library: str, python: FilePath | None = None
     for name in Manifest.load(run).benchmarks:
         folder = run.benchmark(name)
         by_id = {question.question_id: question for question in questions.read(folder)}
-        theirs = second_verdicts(library, by_id, read_samples(folder), python=str(python or isolated.PYTHON))
-        opinions.replace(folder, library, theirs)
+        theirs = dict[Key, bool | None]()
+        try:
+            second_verdicts(
+                library, by_id, read_samples(folder), python=str(python or isolated.PYTHON), verdicts=theirs
+            )
+        finally:  # an interrupted grading stores its verdicts so far, and leaves earlier ones on the other samples
+            earlier = {each.key: each.correct for each in opinions.read(folder) if each.grader == library}
+            opinions.replace(folder, library, earlier | theirs)
         agreements[name] = agreement(grades.read(folder), theirs)
     return agreements

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
@@ -193,3 +194,64 @@ def test_right_answers_are_one_vote_that_no_other_answer_has(reference: str) -> 
     assert {answer for answer in decided if decided[answer].outcome == "correct"} == set(right)
     assert len({decided[answer].vote for answer in right}) == 1
     assert {decided[answer].vote for answer in right}.isdisjoint(decided[answer].vote for answer in others)
+
+
+REASONING = ["", "<think>\nIs it \\boxed{{{other}}}? No.\n</think>\n\n", "Is it \\boxed{{{other}}}? No.</think>"]
+BEFORE = [
+    "", "Step 3 ", "The final answer is: {value} ", "&= {value} \\\\ ", "x = {value}, so in 2024 ", "(1) ", "- ",
+    "The tag <think> is not needed.\n", "**Final Answer**\n\n", "We use `<think>` and `</think>` for notes: ",
+]  # fmt: skip
+BEHIND = [
+    "", ".", "!", " as required.", "\n\nNo other value works.", "\n\nThey wait for 3 more hours.", ". QED",
+    "\n\nPut notes between <think> and </think>.", ". Instead of a sum we took a product.", "\n\nI can also check it.",
+]  # fmt: skip
+TAKING_BACK = [
+    ". Wait, that is wrong.", "\n\nActually, no.", "\nHmm, let me redo this.", " and then finally \\boxed{{",
+    ". The final answer is \\boxed{{{other}", ". No, it is {other}.",
+]  # fmt: skip
+BOXES = ["\\boxed{{{value}}}", "$\\boxed{{{value}}}$", "\\[\\boxed{{{value}}}\\]", "\\boxed{{'{value}'}}"]
+WORKING = ["2 * {half} = {value}", "{half} + {half} = {value} metres", "{half}+{half}=<<{half}+{half}={value}>>{value}"]
+LAST = [
+    "{line}\nJames runs {value} metres a week.",
+    "{line}. She earned {value} at the market.",
+    "{line}\nBob: {value}",
+]
+
+
+def outcome(reference: object, reply: str) -> str:
+    of, said = question(str(reference)), sample(reply)
+    return conclude(of, search(of, said), partial(decide, of)).outcome
+
+
+@bounded
+@given(st.integers(2, 10**6), *map(st.sampled_from, (REASONING, BEFORE, BOXES, BEHIND, TAKING_BACK)))
+def test_a_reader_takes_the_boxed_value_unless_it_is_taken_back(
+    value: int, reasoning: str, before: str, box: str, behind: str, taking_back: str
+) -> None:
+    words = {"value": value, "other": value + 7}
+    reply = (reasoning + before + box).format(**words)
+    assert outcome(value, reply + behind) == "correct"
+    assert outcome(value + 1, reply + behind) == "wrong"
+    assert outcome(value, reply + taking_back.format(**words)) in ("undecided", "wrong")
+
+
+@bounded
+@given(st.integers(1, 500), st.sampled_from(WORKING), st.sampled_from(LAST))
+def test_a_last_sentence_that_repeats_the_last_calculation_states_its_value(half: int, work: str, last: str) -> None:
+    words = {"value": 2 * half, "half": half}
+    reply = last.format(line=work.format(**words), **words)
+    assert outcome(2 * half, reply) == "correct"
+    assert outcome(2 * half + 1, reply) == "wrong"
+    assert outcome(2 * half, f"{reply} That is {half} more than Bob.") != "correct"
+
+
+PREFIXES = {"G": 9, "M": 6, "k": 3, "m": -3, "μ": -6, "n": -9, "p": -12}
+SYMBOLS = ["m", "s", "A", "V", "W", "J", "N", "Ω", r"\Omega", "eV", "g", "L", "Hz", "Pa", "F", "T", "C", "mol", "mol/L"]
+
+
+@bounded
+@given(st.integers(1, 999), st.sampled_from([*PREFIXES.items()]), st.sampled_from(SYMBOLS))
+def test_a_prefix_and_its_power_of_ten_are_one_unit(n: int, prefix: tuple[str, int], unit: str) -> None:
+    with_prefix, plain = f"{n} {prefix[0]}{unit}", f"{Decimal(n).scaleb(prefix[1]):f} {unit}"
+    assert outcome(with_prefix, rf"\boxed{{{plain}}}") == outcome(plain, rf"\boxed{{{with_prefix}}}") == "correct"
+    assert outcome(f"{n + 1} {prefix[0]}{unit}", rf"\boxed{{{plain}}}") != "correct"

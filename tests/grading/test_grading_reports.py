@@ -72,9 +72,13 @@ def test_any_of_several_references_is_accepted() -> None:
         (
             r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5. Wait, I misread it. It is odd.",
             "undecided",
-            "without a doubt: “Wait, I misread it”",
+            "a box holds 0.5, but the text behind it takes it back: “Wait, I misread it”",
         ),
-        ("The answer is 0.5. Wait, \x1b[31m no.", "undecided", r"without a doubt: “Wait, \x1b[31m no”"),
+        (
+            "The answer is 0.5. Wait, \x1b[31m no.",
+            "undecided",
+            r"a label states 0.5, but the text behind it takes it back: “Wait, \x1b[31m no”",
+        ),
         (r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5.", "correct", "leaves it standing: “This is because 1 ÷ 2 = 0.5”"),
     ],
 )

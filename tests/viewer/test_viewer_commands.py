@@ -129,6 +129,7 @@ def test_filters_narrow_down(results: Path, words: list[str], samples: list[str]
     assert out.splitlines()[-1] == f"demo: {len(samples)} sample{'' if len(samples) == 1 else 's'}"
 
 
+NOT_STATED = "no box and no “the answer is” states it without a doubt"
 DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 
 
@@ -146,7 +147,10 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (DOUBT, f"found 1, but no box and no “the answer is” states it without a doubt: “{DOUBT[:-1]}”"),
+        (
+            DOUBT,
+            f"the last sentence holds 1, but {NOT_STATED}: “{DOUBT[:-1]}”",
+        ),
         ("\\boxed{1}\n\nWe divide. So we get 3.", "the text behind the answer 1 states another value: 3"),
         (r"\boxed{1米蓝}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{2}", None),

@@ -18,7 +18,7 @@ from harness.answers.grammar.characters import escape_prices
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.parser import WITH_UNIT
-from harness.answers.grammar.tree import Node, sym
+from harness.answers.grammar.tree import Node, num, sym
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import (
     is_words,
@@ -34,6 +34,7 @@ from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.assignments import names_several
 from harness.grading.compare.constants import same_with_constant
 from harness.grading.compare.equations import is_equation
+from harness.grading.compare.exact import exact
 from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.scalars import Comparison
@@ -290,6 +291,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
         return _undecided_words(reference)
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
+    answer_node = _said_twice(answer, answer_node)
     result = same(reference_node, answer_node, rules)
     if not result.equal:
         result = same_with_constant(reference_node, answer_node, rules) or result
@@ -307,6 +309,17 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _said_twice(text: str, node: Node) -> Node:
+    """Return the value of `2/5, or 40%`, which says one number twice; any other answer as it is. node: its tree."""
+    if node.op == "list" and len(node.args) == 2 and connectives(text) <= {"or", ","} and "or" in text:
+        first: Node
+        first, second = node.args
+        values = [exact(Node("div", (x.args[0], num(100))) if x.op == "pct" else x) for x in (first, second)]
+        if values[0] is not None and values[0] == values[1]:
+            return first
+    return node
 
 
 def _leaves_open(text: str, node: Node, other_text: str, other_node: Node) -> bool:

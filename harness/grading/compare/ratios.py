@@ -98,6 +98,8 @@ def _is_no_remainder(value: Node, modulus: Node) -> bool:
 def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     """Whether `7k + 3`, with one letter for any integer, is the class `3 (mod 7)`; None for any other pair."""
     residue_class, line = (reference, answer) if reference.op == "congruence" else (answer, reference)
+    if line.op == "rel" and line.args[1] == ("=",) and line.args[0][0].op == "sym":
+        line = line.args[0][1]  # n = 7k + 3
     letter = integer_letter(line)
     # A letter beside the class itself would be another unknown, not any integer.
     if letter is None or symbols(residue_class):

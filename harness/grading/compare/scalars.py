@@ -30,6 +30,7 @@ from harness.answers.grammar.tree import (
     INFINITY,
     LEFT_OPEN,
     PI,
+    E,
     Node,
     bound_letters,
     is_scalar,
@@ -66,7 +67,7 @@ _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 
 _STERLING = Unit((("sterling", 1),), Fraction(1))
 
-_NUMBER_AND_LETTERS = re.compile(r"-?[\d/.^·]+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[·/ ](?=[A-Za-z])|\Z))+)")
+_NUMBER_AND_LETTERS = re.compile(r"-?(?:\^-|[\d/.^·])+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[·/ ](?=[A-Za-z])|\Z))+)")
 """A product of a number and letters, as `show` writes it, without brackets: 5·m/s^2."""
 
 _MAX_SYMBOL_CHARS = 3
@@ -110,8 +111,24 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if result.equal is False and {("ln", 2), ("log", 2)} <= _functions(reference) ^ _functions(answer):
         return Comparison(None, "logarithm")  # some write log for ln
     if result.equal is False and _has_unexplained_letters(reference, answer):
-        return Comparison(None, "names")
+        result = Comparison(None, "names")
+    if not result.equal and any(_same_value(*pair, rules).equal for pair in _in_prefixed_units(reference, answer)):
+        return Comparison(True, "units")
     return result
+
+
+def _in_prefixed_units(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
+    """Return the pair of numbers in one unit if the letters behind both may be a unit with and without a prefix, 2 mA
+    and 0.002 A, as a list; empty for all others. If the numbers differ, the letters may be variables.
+    """
+    for first in _as_quantities(reference):
+        for second in _as_quantities(answer):
+            mine, theirs = unit_of(first.args[1]), unit_of(second.args[1])
+            if mine is None or theirs is None or mine == theirs or first.args[1][-1] != second.args[1][-1]:
+                continue
+            if mine.dimension == theirs.dimension:
+                return _in_one_unit(first, second)
+    return []
 
 
 def _functions(node: Node) -> set[tuple[str, int]]:
@@ -166,7 +183,14 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
             dimensions = {None if unit is None else unit.dimension for unit in units}
             if None not in dimensions and (len(dimensions) == 1 or dimensions <= {*_TEMPERATURES, _KELVIN}):
                 return first, second
-    return reference, answer
+    return _as_rate(reference), _as_rate(answer)
+
+
+def _as_rate(node: Node) -> Node:
+    """Return 120 km/h, whose km is a unit, as one quantity; any other node unchanged."""
+    if node.op == "quantity" or not any(here.op == "quantity" for here in walk(node)):
+        return node
+    return next((quantity for quantity in _as_quantities(node) if unit_of(quantity.args[1]) is not None), node)
 
 
 def _as_quantities(node: Node) -> list[Node]:
@@ -181,9 +205,10 @@ def _as_quantities(node: Node) -> list[Node]:
         return []
     value = node  # the number: each letter is replaced by 1, each unit is left out
     for here in walk(node):
-        if here.op in ("sym", "quantity"):
-            value = substitute(value, here, num(1) if here.op == "sym" else here.args[0])
-    return [Node("quantity", (value, letters[1])), Node("quantity", (value, letters[1].replace("·", "")))]
+        if here.op in ("sym", "quantity") or here == E:  # the e of eV
+            value = substitute(value, here, here.args[0] if here.op == "quantity" else num(1))
+    name = letters[1].replace("Omega", "ohm").replace("mu", "u")
+    return [Node("quantity", (value, name)), Node("quantity", (value, name.replace("·", "")))]
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:

@@ -126,6 +126,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         # Membership of another letter may be the same set under another name.
         if reference.op == answer.op and symbols(reference.args[0]) != symbols(answer.args[0]):
             return Comparison(None, "member")
+        if reference.op == answer.op and not (elements := same(reference.args[0], answer.args[0], rules)).equal:
+            return elements  # 8 ∈ S beside 9 ∈ S
         return same(_member_set(reference), _member_set(answer), rules)
     if "cases" in (reference.op, answer.op):
         return _same_cases(reference, answer, rules)
@@ -521,6 +523,8 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if answer_parts is not None:
         if any(label.op == "text" and qualifies(label.args[0]) for label in answer_parts.labels):
             return Comparison(None, "label")  # a bound or a condition, no name: 至少是 5, "if n is even": 5
+        if _contradicts_itself(answer):
+            return Comparison(None, "chain")
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     # The answer states what it computed: `a + b = 12` for "what is a + b".
@@ -528,6 +532,12 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0]):
         return same(reference, operands[-1], rules)
     return result
+
+
+def _contradicts_itself(equation: Node) -> bool:
+    """Whether an equation without ≈ calls an integer and another decimal equal, `8 = 8.5`."""
+    are_integers = {side.args[0].denominator == 1 for side in equation.args[0] if side.op == "num"}
+    return set(equation.args[1]) == {"="} and len(are_integers) > 1
 
 
 def _same_two_equations(

@@ -49,9 +49,9 @@ currency.
 """
 
 _OPERATOR_IN_TEXT = regex(
-    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d)[\s{$\\(]*\Z"
+    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z]))[\s{$\\(]*\Z|\d\Z"
 )
-"""An operator, a function or a digit before a value, which makes it a part of an expression."""
+"""An operator, a function or a digit directly before a value, which makes it a part of an expression."""
 
 _OPERATOR_BEFORE_FORMULA = regex(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
 """An operator before the dollar sign of a formula."""
@@ -94,6 +94,9 @@ _CONTINUES = regex(
 )
 """An operator, digit, letter, command or call directly behind a value, which makes it a part of an expression."""
 
+_EXCLAIMS = regex(r"\A!+(?=\s*(?:\Z|[A-Z\n]))")
+"""The end of an exclamation; inside a formula it is a factorial."""
+
 _COMPUTES = regex(r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b")
 """Words behind a value that compute with it."""
 
@@ -112,7 +115,7 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
         if _OPERATOR_IN_TEXT.search(line):
             return None
         before = _SIGN_IN_TEXT.search(line)
-        inside, outside = "", behind
+        inside, outside = "", _EXCLAIMS.sub("", behind)
     else:
         if _OPERATOR_BEFORE_FORMULA.search(text, max(lo, start - 20), start):
             return None

@@ -26,10 +26,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
+from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, opening_behind, unclosed_box, without_boxes
 from harness.answers.grammar.characters import has_only_prices
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
+from harness.core.inert import visible
 from harness.core.patterns import regex
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.beside import beside_box, unit_behind
@@ -37,7 +38,25 @@ from harness.grading.find.guards import correction, guards_box, is_guarded_in_pr
 from harness.grading.find.labels import in_json, is_doubted, labels
 from harness.grading.find.sentence import concluded, is_refused, statement_end
 from harness.grading.find.several import join_boxes, parts_of, with_box_before
-from harness.grading.find.values import COMMAND, FORMULA, NUMBER, UNSTATED, WORD, Extraction, Method, sentence_around
+from harness.grading.find.values import (
+    COMMAND,
+    FORMULA,
+    NUMBER,
+    STOP,
+    UNSTATED,
+    WORD,
+    Extraction,
+    Method,
+    sentence_around,
+)
+
+_HOLDERS = {"box": "a box holds", "boxes": "boxes hold", "phrase": "a label states", "letter": "the reply chooses"}
+"""Method of an answer that is left open → the words for where it stands."""
+
+_TAKEN_BACK = "the text behind it takes it back"
+_NOT_STATED = "no box and no “the answer is” states it without a doubt"
+_MAX_QUOTED_CHARS = 160
+"""Longest words of a reply that a reason quotes, in characters."""
 
 _MAX_BEHIND_CHARS = 6_000
 """A text behind an answer is read up to this many characters at its end."""
@@ -94,6 +113,9 @@ _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 _MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*")
 """Marks between a label and its answer."""
 
+_QUOTES = ('"', "“", "”")
+"""Quotation marks around a labelled answer."""
+
 _REMARK = regex(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
@@ -113,6 +135,9 @@ _ASIDE_BEFORE = regex(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|
 
 _EMPTY = regex(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
+
+_OPTION_TEXT = regex(r"[)）\]】]?(?<=[)）\]】])\s+\w++(?![,.!…:—])")
+"""The bracket behind a letter and the first word of its option: (C) Wait for the bus."""
 
 _CODE_OPENING = regex(r"```[A-Za-z]*\s*\n\s*|`")
 """The beginning of a code block, or of code in a line."""
@@ -147,6 +172,9 @@ _FORMULA_BEFORE = regex(
     r"(?:[-+*/^()√π·×÷]|\s(?=[-+*/×÷·]\s)|(?<=[-+*/×÷·])\s|(?<![A-Za-z])[a-z](?![A-Za-z])|\d){0,60}(?<=[√^+*/×÷·(-])\s?\Z"
 )
 """The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
+
+_BEFORE_COMMA = regex(r"(?<![\d.,])[-−]?\d{1,9},\Z")
+"""The digits before a comma without a space behind it, which may be a decimal comma."""
 
 _ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
 """A word before a rounded value."""
@@ -228,7 +256,13 @@ def extract_from(
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
-        return None if is_broken(text, box, lo, end) else _of_box(text, box, boxes, lo, hi, kind, parts, last)
+        if is_broken(text, box, lo, end):
+            return None
+        answer = _of_box(text, box, boxes, lo, hi, kind, parts, last)
+        if (opening := opening_behind(text, box, end)) is not None:
+            around = sentence_around(text, opening, opening, box.outer_end, hi)
+            return _opened(answer, text, *around, "a later box is left open")
+        return answer
     # No box holds anything. Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
@@ -286,15 +320,21 @@ def _of_box(
     value: str | None = whole.content
     if whole is box and kind in ("integer", "number", "expression"):
         value = beside_box(text, box, lo, hi)
-    if value is None or not states or guards_box(text, whole.outer_start, box.outer_end, lo, hi):
-        return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi))
+    why = "it is a part of a larger expression" if value is None else "" if states else "other boxes may hold the rest"
+    if not why and guards_box(text, whole.outer_start, box.outer_end, lo, hi):
+        why = "the words beside it leave it open"
+    if value is None or why:
+        return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi), why)
     answer = answer if value == answer.answer else answer._replace(answer=value)
     return _with_text_behind(answer, text, box.outer_end, hi, kind, last)
 
 
-def _opened(answer: Extraction, text: str, begin: int, finish: int) -> Extraction:
-    """Return `answer` as one that is undecided, because the words text[begin:finish] leave it open."""
-    return answer._replace(method=UNSTATED, opened_by=" ".join(text[begin:finish].split()))
+def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) -> Extraction:
+    """Return `answer` as one that is undecided, because of the words text[begin:finish]. why: what they do to it."""
+    holder = _HOLDERS.get(answer.method, "the last sentence holds")
+    quote = visible(" ".join(text[begin:finish].split()), _MAX_QUOTED_CHARS)
+    words = f"{holder} {visible(answer.answer, _MAX_QUOTED_CHARS)}, but {why}: “{quote}”"
+    return answer._replace(method=UNSTATED, opened_by=answer.opened_by or words)
 
 
 def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
@@ -311,7 +351,7 @@ def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: st
         corrected = _after_label(text, taken_back[0], hi, kind) if kind != "choice" else None
         if corrected is not None and corrected.method != UNSTATED:
             return corrected
-        return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi))
+        return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)
     if kind == "choice":
         stated = _choice_in_prose(text[lo:hi], last, only_stated=True)
     else:
@@ -373,10 +413,15 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extr
     from harness.grading.find.choice import choice_in_prose, stated_choice
 
     letter = stated_choice(text, last) if only_stated else choice_in_prose(text, last)
-    taken_back = None if letter is None else correction(text, letter.end, len(text))
-    if letter is None or taken_back is None:
+    if letter is None:
+        return None
+    begin = letter.end
+    if (option := _OPTION_TEXT.match(text, begin)) is not None:
+        stop = STOP.search(text, option.end())
+        begin = len(text) if stop is None else stop.start()
+    if (taken_back := correction(text, begin, len(text))) is None:
         return letter
-    return _opened(letter, text, *sentence_around(text, *taken_back, 0, len(text)))
+    return _opened(letter, text, *sentence_around(text, *taken_back, 0, len(text)), _TAKEN_BACK)
 
 
 def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
@@ -388,9 +433,9 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     if label is None or answer is None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
-        return _opened(answer, text, *sentence_around(text, label.start, answer.end, lo, hi))
+        return _opened(answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "its sentence doubts it")
     if (taken_back := correction(text, answer.end, hi)) is not None:
-        return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi))
+        return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)
     behind = _concluded(text, answer.end, hi) if kind not in ("choice", "text") else None
     return answer if behind is None else answer._replace(behind=(behind.answer,))
 
@@ -412,6 +457,8 @@ def _labelled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
     special = _SPECIAL.search(text, start, end)
     end = special.start() if special else end
     sentence = _REMARK.sub("", text[start:end].strip().strip("*_`").rstrip(".。 ").strip())
+    if text[start - 1 : start] in _QUOTES and sentence[-1:] in _QUOTES:
+        sentence = sentence[:-1]
     formulas = list(FORMULA.finditer(sentence))
     if formulas and len(sentence) - sum(len(match.group()) for match in formulas) > 3:
         return _beside_words(text, start, end, sentence, formulas[-1])
@@ -493,7 +540,9 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
         return extraction
     finish = statement_end(tail, extraction.start, extraction.end)
     if finish is None:
-        return _opened(extraction, tail, *sentence_around(tail, extraction.start, extraction.end, 0, len(tail)))
+        return _opened(
+            extraction, tail, *sentence_around(tail, extraction.start, extraction.end, 0, len(tail)), _NOT_STATED
+        )
     if extraction.method == "formula":
         return extraction
     return extraction._replace(answer=tail[extraction.start : finish], end=finish)
@@ -588,6 +637,8 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     last = numbers[-1]
     joins_parts = joins_parts or _NAME_BEFORE.search(tail, max(0, last.start() - 8), last.start()) is not None
     start, end = (_first_of_chain(numbers, tail) if joins_parts else last).start(), last.end()
+    if "," not in last.group() and (whole := _BEFORE_COMMA.search(tail, max(0, start - 12), start)) is not None:
+        start = whole.start()  # 4,5 may be 4.5
     if (formula := _FORMULA_BEFORE.search(tail, max(0, start - 60), start)) is not None:
         start = formula.start()
     if (rounded := _ABOUT.search(tail, max(0, start - 20), start)) is not None:

@@ -33,38 +33,23 @@ _OTHERS = (
     r"|believe|claim)|(?:expected|reference|official)\s+(?:answer|result)"
 )
 _CORRECTING = (
-    r"wait|oops|hmm+|hold\s+on|hang\s+on|sorry|apolog\w+|corrections?|corrected|mistakes?|mistaken|errors?"
-    r"|typo|nope|ugh"
-    r"|miscalculat\w+|miscount\w*|misread|overlooked|forgot(?:ten)?|missed|scratch\s+that|strike\s+that|never\s+mind"
-    r"|take\s+(?:that|it)\s+back|retract|disregard|(?:ignore|forget|replace|change)\s+(?:that|this|it|the\s+above)"
-    r"|doubt\w*|unsure|not\s+(?:so\s+|entirely\s+)?sure|instead|actually(?=,)|on\s+second\s+thought|rethink"
-    r"|rather|more\s+precisely"
-    r"|re-?(?:consider|check|comput|calculat|evaluat|examin|do\b|try|view)\w*|(?:try|think)\s+again"
-    r"|start\s+over|slip|attempt|strictly|extraneous|no\s+solution|close,\s+but|almost|actual\s+value"
-    r"|make\s+(?:it|that)|take\s+two"
-    r"|(?:should|must|ought\s+to|would)\s+(?:have\s+been|be|have\s+added)|revised?|updated?|edit|guess"
-    r"|premature|hasty|flawed"
-    r"|contradict\w*|also\s+possible|i\s+mea?nt?|my\s+bad|we\s+(?:still\s+)?(?:must|need\s+to|have\s+to)|remains\s+to"
-    r"|(?:only|just)\s+(?:an?\s+|part|half)|the\s+(?:real|true|new)\s+(?:answer|value|result)|off\s+by"
-    r"|too\s+(?:large|small|big|low|high)"
-)
-# "That is wrong", "this step cannot work": what is spoken of, and the judgement.
-_SUBJECT = (
-    r"(?:that|this|it|which|above|answer|result|reasoning|value|calculation|computation|step|argument"
-    r"|something|check|verification|earlier|previous|i)"
-)
-_JUDGED = (
-    r"wrong\w*|incorrect|invalid|impossible|fails?|not\s+(?:right|correct|quite|true|valid|work|match)"
-    r"|cannot|can['’]t|off|isn['’]t|doesn['’]t|does\s+not"
+    r"wait|actually|hmm+|oops|no(?=\s*[,.;:!—–-]|\s+wait)|nope|sorry|apologies|i\s+apologi[sz]e|corrections?|corrected|hold\s+on|hang\s+on"
+    r"|scratch\s+that|on\s+(?:second\s+thought|review|reflection)|looking\s+back|unfortunately|close,\s+but|take\s+two|attempt\s+2"
+    r"|(?:please\s+)?(?:disregard|ignore|change\s+(?:it|that|this))|my\s+(?:mistake|bad|error)|the\s+(?:true|real|actual)\s+\w+\s+is|(?:i(?:['’]m|\s+am)\s+)?not\s+(?:\w+\s+)?(?:sure|quite|right)"
+    r"|(?:i|we)\s+(?:made\s+an?\s+(?:\w+\s+)?(?:mistake|error|slip)|was\s+wrong|mis(?:read|c\w+)|forgot|missed|rushed|used\s+the\s+wrong"
+    r"|(?:need\s+to|must|should)\s+re\w+|found\s+an?\s+(?:mistake|error))"
+    r"|(?:let\s+me|let['’]s)\s+(?:re-?(?:consider|do|comput|calculat|think|check)\w*|correct|fix|try\s+again)"
+    r"|(?:that|this|it|(?:the|my)\s+(?:above\s+|true\s+|real\s+)?(?:answer|result|value|calculation|step))(?:['’]s)?\s+(?:\w+\s+){0,2}?"
+    r"(?:wrong|incorrect|invalid|premature|off|not\s+(?:right|correct|quite)|can(?:no|['’])t(?:\s+be)?|should\s+(?:be|have\s+been)"
+    r"|does\s+not\s+(?:satisfy|work|hold|fit)|has\s+an?\s+(?:error|mistake))"
 )
 _CHINESE_GUARDS = (
     r"不是|不对|不能|不会|并非|不等于|错|可能(?!性)|也许|大概|如果|若|假设"
     r"|除非|设|猜|吗|是否|至少|至多|不超过|超过|不到|大于|小于|不足|约"
 )
 _CHINESE_CORRECTIONS = (
-    r"等等|等一下|稍等|不太?对|(?<!是)不是|(?<!没)(?<!没有)错|抱歉|对不起|更正|纠正|修正|重新[想考审看]|再想|应为|应该[是为]|改[为成]|其实是|实际上是|漏[了算掉]|遗漏"
-    r"|忘[了记]|失误|矛盾"
-    r"|不符|不成立|不确定|可能(?!性)|也许|存疑|有问题|搞|作废|订正|准确地说|应当?是|才[对是]|还有一种|没有?考虑|猜|为准|要改|再加上|算快|舍去"
+    r"[^。！？\n，,；：:]{0,5}?(?:等等|等一下|稍等|不太?对|(?<!没有)(?<!没)(?:[算搞弄写看]错|错了)|(?<!话)(?<!法)是错误|抱歉|对不起|更正|纠正|修正|订正"
+    r"|再想|应为|应改|应该[是为]|作废|舍去|矛盾|不符|不成立|改为|为准|不可能|准确地说|没有考虑|才[对是]|重新[想考审])"
 )
 
 CONSEQUENCE = regex(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
@@ -95,9 +80,10 @@ _CHARS_BEFORE_BOX, _CHARS_BEHIND_BOX = 60, 80
 """How much text before and behind a box is searched for words that touch it, in characters."""
 
 _CORRECTS = regex(
-    rf"(?i)\b(?:{_CORRECTING})\b|\b{_SUBJECT}\b[^.\n]{{0,30}}?\b(?:{_JUDGED})\b|(?:\A|[\n.!?]\s{{0,4}})(?:no"
-    rf"|not|well,\s+no)\b|{_CHINESE_CORRECTIONS}"
+    r"(?i)(?:\A\W{0,20}|[.!?。！？\n]['\"’”)\]}$\\*_]{0,4}\s\W{0,8}|[。！？])(?:(?:but|oh|and|so|well|ah|however|although)[,\s]\s*)?"
+    rf"(?P<words>(?:{_CORRECTING})\b)|(?:\A|[。！？\n，,；：:、}}])(?P<chinese>{_CHINESE_CORRECTIONS})"
 )
+"""A sentence that begins with a correction, or one directly behind the answer."""
 
 
 def is_guarded_in_prose(head: str, behind: str) -> bool:
@@ -127,6 +113,6 @@ def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
 
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:
-    """Return where text[lo:hi], which stands behind an answer, first has a word that takes back; None without one."""
-    match = _CORRECTS.search(text, lo, hi)
-    return None if match is None else match.span()
+    """Return where a sentence of text[lo:hi], behind an answer, begins with words that take back; None without one."""
+    match = _CORRECTS.search(text[lo:hi])
+    return None if match is None else (lo + match.start(match.lastgroup or 0), lo + match.end())

@@ -1,24 +1,30 @@
 """Where the reasoning ends and the answer begins, for servers that leave both in one text.
 
 The final part is what follows the last closed reasoning block; only the final part is searched for an answer. If a
-block is opened and never closed, the model was still thinking when it ended, and there is no final part.
+block is opened and never closed, the model was still thinking when it ended, and there is no final part. A mark in
+code, or in a sentence that speaks of it, opens and closes nothing: "The tag <think> is not needed."
 """
 
 from __future__ import annotations
 
 import re
-from itertools import groupby
-from operator import itemgetter
 
-_CLOSERS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "</seed:think>", "[/THINK]", "◁/think▷")
-_OPENERS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<seed:think>", "[THINK]", "◁think▷")
-"""`_CLOSERS`, `_OPENERS`: marks of models around their reasoning."""
+from harness.core.patterns import regex
 
-_CLOSERS_BY_SIGN, _OPENERS_BY_SIGN = (
-    [(sign, tuple(same_sign)) for sign, same_sign in groupby(marks, key=itemgetter(0))]
-    for marks in (_CLOSERS, _OPENERS)
-)
-"""Pairs (first character, marks that begin with it): a text without the character is not searched for the marks."""
+_MARK_NAMES = r"(?:think(?:ing)?>|thought>|reasoning>|seed:think>|THINK\]|think▷)"
+_MARK = regex(rf"[`<\[◁](?:(?<=`)(?:``.*?```|[^`\n]+`)|(?P<slash>/?){_MARK_NAMES})", re.DOTALL)
+"""A mark of a model around its reasoning, with a slash if it closes; or code, whose marks are none."""
+
+_CLOSER = regex(rf"[<\[◁]/{_MARK_NAMES}")
+
+_NAMES = ("think", "THINK", "thought>", "reasoning>")
+"""A text without these has no mark."""
+
+_GOES_ON = regex(r"[ \t]+[a-z]|[ \t]*[,.;:!?…)\]\"'’”»]")
+"""The words behind a mark that a sentence speaks of."""
+
+_MAX_BEFORE_CHARS = 80
+"""The words before a mark are read in this many characters of its line."""
 
 _END_OF_THOUGHT = "<|end_of_thought|>"
 _BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
@@ -28,31 +34,44 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 """The end of a message of OpenAI's harmony format."""
 
 
-def final_part(text: str) -> tuple[int, int] | None:
+def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
     """Return (start, end) of the text behind the reasoning, in characters; None if the reasoning never ended.
 
-    Each search ends at the closing mark that was found last, so that a long text is not scanned again and again.
+    is_apart: the server sent the reasoning in a field of its own, so that the text is the answer.
     """
-    start = 0
-    # Closing marks alone count: many chat templates put the opening mark into the prompt.
-    for sign, closers in _CLOSERS_BY_SIGN:
-        if text.rfind(sign, start) >= 0:
-            for closer in closers:
-                closing = text.rfind(closer, start)
-                if closing >= 0:
-                    start = closing + len(closer)
+    if is_apart:
+        return 0, len(text)
+    start, is_open, spoken_line = 0, False, -1  # where the line begins whose sentence last spoke of an opening mark
+    # Plain text searches, which are faster than a pattern: this runs for each response.
+    for mark in _MARK.finditer(text) if any(name in text for name in _NAMES) else ():
+        if mark["slash"] is None:
+            if is_open and (closers := [*_CLOSER.finditer(mark.group())]):  # the code was never closed
+                start, is_open = mark.start() + closers[-1].end(), False
+            continue
+        line = text.rfind("\n", max(start, mark.start() - _MAX_BEFORE_CHARS), mark.start()) + 1
+        before = text[max(line, mark.start() - _MAX_BEFORE_CHARS) : mark.start()]
+        goes_on = _GOES_ON.match(text, mark.end()) is not None
+        if not mark["slash"]:
+            spoken = goes_on and before.strip() != ""
+            is_open, spoken_line = is_open or not spoken, line if spoken else spoken_line
+        # Closing marks alone count: many chat templates put the opening mark into the prompt.
+        elif is_open or not (line == spoken_line or (goes_on and _is_spoken(before))):
+            start, is_open = mark.end(), False
     if text.rfind("|", start) >= 0:
         closing = text.rfind(_END_OF_THOUGHT, start)
         if closing >= 0:
             start = closing + len(_END_OF_THOUGHT)
         if text.rfind(_CHANNEL, start) >= 0:
             return _harmony(text, start)
-        if text.rfind(_BEGIN_OF_THOUGHT, start) >= 0:
-            return None
-    for sign, openers in _OPENERS_BY_SIGN:
-        if text.rfind(sign, start) >= 0 and any(text.rfind(opener, start) >= 0 for opener in openers):
-            return None
-    return start, len(text)
+        is_open = is_open or text.rfind(_BEGIN_OF_THOUGHT, start) >= 0
+    return None if is_open else (start, len(text))
+
+
+def _is_spoken(before: str) -> bool:
+    """Whether the words before a mark on its line lead to it: a word and a space, or an opening quote."""
+    words = before.rstrip(" \t")
+    last = words[-1:] or "\n"
+    return last in "\"'“‘«(*" or (words != before and (last.isalnum() or last in ",;:–—-_"))
 
 
 def _harmony(text: str, start: int) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
     V · V units                                   the sentence is the value
     … is V · … = V · … we get V                   a verb or a sign that states stands before the value
     So he runs 9 * 60 = 540 metres                a connective opens the sentence, and its last value ends it
+    9 * 60 = 540. He runs 540 metres              it is the result of the calculation that ends just before
 
 Behind the value only nouns may follow, and no word of the sentence may be a guard (`find.guards`).
 """
@@ -16,7 +17,7 @@ from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
 from harness.core.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_in_prose
-from harness.grading.find.values import FORMULA, NUMBER, last_match, sentence_around
+from harness.grading.find.values import FORMULA, MAX_SENTENCE_CHARS, NUMBER, last_match, sentence_around
 
 _OPENS_CONCLUSION = regex(
     r"(?i)(?:[\s*_#>]|\d+\.\s)*(?:so|therefore|thus|hence|then|finally|consequently|altogether|overall"
@@ -41,6 +42,9 @@ _REASON = regex(
     r"|\s(?:that|which)\s(?:meet|satisf|fulfil)"
 )
 """Where the words behind a value go on to a reason or a condition, which are not read."""
+
+_RESULT = regex(r"[=≈]\s{0,3}[$€£\\]{0,3}(?P<value>-?\d[\d.,]*+)(?:>>[$€£]?\d[\d.,]*+)?[^\d=≈+*/×÷^]{0,40}\Z")
+"""A calculation that ends with its result, and perhaps with a unit, directly before a sentence."""
 
 _IN_REASON = regex(r"(?i)\S\s++(?:because|since)\b[^,，=≈]*+\Z")
 """A value behind it is a reason, and not what its sentence states."""
@@ -71,6 +75,8 @@ _CLOSING = regex(
 _PASSED = names("such them in of per total all each the a an left for altogether")
 """Function words that may stand behind a value beside nouns: "5 of them", "12 in total"."""
 
+_PASSED_BEHIND_RESULT = names("at on every for his her their its by during")
+
 _UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
@@ -84,9 +90,10 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     head, tail = text[begin:start], _REASON.split(text[end:finish])[0]  # the words before the value and behind it
     if text[finish : finish + 1] in ("?", "？") or _CLOSING.fullmatch(text, finish + 1) is None:
         return None
-    if is_guarded_in_prose(head, tail) or not (_IS_ANSWER.match(tail) or _is_noun(tail)):
-        return None
     before = _BEFORE_NUMBER.search(head)
+    repeats = _repeats(text, begin, start, end, before)
+    if is_guarded_in_prose(head, tail) or not (_IS_ANSWER.match(tail) or _is_noun(tail, repeats=repeats)):
+        return None
     consequence = CONSEQUENCE.split(head)[-1]
     if _IN_REASON.search(consequence) is not None:
         return None
@@ -94,9 +101,21 @@ def statement_end(text: str, start: int, end: int) -> int | None:
         before is None or before[1].lower() not in _NOT_BEFORE
     )
     is_alone = not head.strip(" \t*_#>$(\\[`")
-    if leads or is_alone or _STATES.search(head) or _IS_ANSWER.match(tail):
+    if leads or is_alone or _STATES.search(head) or _IS_ANSWER.match(tail) or repeats:
         return _end_of_unit(text, end, finish)
     return None
+
+
+def _repeats(text: str, begin: int, start: int, end: int, before: re.Match[str] | None) -> bool:
+    """Whether the value text[start:end] repeats the result of the calculation before its sentence, text[begin:].
+
+    before: the word before the value.
+    """
+    result = _RESULT.search(text, max(0, begin - MAX_SENTENCE_CHARS), begin)
+    if result is None or (before is not None and before[1].lower() in _NOT_BEFORE):
+        return False
+    digits = [re.sub(r"[$€£,\\]|\.\Z", "", value.strip()) for value in (result["value"], text[start:end])]
+    return digits[0] == digits[1]
 
 
 def _end_of_unit(text: str, start: int, finish: int) -> int:
@@ -112,12 +131,15 @@ def _end_of_unit(text: str, start: int, finish: int) -> int:
     return next((end for end in ends if unit_of(text[start:end]) is not None), start)
 
 
-def _is_noun(tail: str) -> bool:
-    """Whether the words behind a value are units or nouns: no word of `FUNCTION_WORDS` but those of `_PASSED`."""
+def _is_noun(tail: str, *, repeats: bool) -> bool:
+    """Whether the words behind a value are units or nouns: no word of `FUNCTION_WORDS` but those of `_PASSED`; behind
+    the result of a calculation, which it repeats, also those of `_PASSED_BEHIND_RESULT`.
+    """
     if _BEHIND.fullmatch(tail) is None:
         return False
     words = re.findall(r"[a-z']+", tail.lower())
-    return not any(word in FUNCTION_WORDS and word not in _PASSED for word in words)
+    passed = _PASSED | _PASSED_BEHIND_RESULT if repeats else _PASSED
+    return not any(word in FUNCTION_WORDS and word not in passed for word in words)
 
 
 _REFUSED_BEFORE = regex(

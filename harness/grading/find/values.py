@@ -26,10 +26,10 @@ class Extraction(NamedTuple):
     """The answer as it stands in a reply: its characters, where they begin and end, and the form that gave it;
     `NOTHING` for a reply that gives none.
 
-    opened_by: the words that leave it open; empty if none do. behind: values that the text behind it states as an
-    answer, or all values of the reply if no sentence states this one; each must get the same verdict. other_boxes: the
-    contents of the boxes beside it, the last first; empty if none can change the verdict. steps: the search in words;
-    empty unless requested.
+    opened_by: in words, safe to print, what leaves it open; empty if nothing does. behind: values that the text behind
+    it states as an answer, or all values of the reply if no sentence states this one; each must get the same verdict.
+    other_boxes: the contents of the boxes beside it, the last first; empty if none can change the verdict. steps: the
+    search in words; empty unless requested.
     """
 
     answer: str

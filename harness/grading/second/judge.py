@@ -44,7 +44,7 @@ def text_for_judge(sample: Sample, *, whole: bool = False) -> str | None:
 
     The judge sees the end if `answer_for_judge` is None, and whole replies if its prompt shows them.
     """
-    part = final_part(sample.text) if sample.text else None
+    part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
     if part is None or sample.text is None:
         return None
     return shown_reply(sample.text) if whole else shown_ending(sample.text[slice(*part)]) or None

@@ -81,10 +81,12 @@ def second_verdicts(
     *,
     python: str = isolated.PYTHON,
     deadline_s: float = DEADLINE_SECONDS,
+    verdicts: dict[Key, bool | None] | None = None,
 ) -> dict[Key, bool | None]:
     """Return the verdict of the second grader on each sample, by key; None if it could not tell or was too slow.
 
-    A sample without a final part is wrong, without asking the grader.
+    A sample without a final part is wrong, without asking the grader. verdicts: a mapping that gets each verdict as it
+    comes, for a caller that is interrupted.
 
     library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: seconds for one
     answer. Raises `UsageError` if there is no such grader, or if the interpreter cannot import it.
@@ -93,11 +95,11 @@ def second_verdicts(
         raise UsageError(
             f"unknown second grader; expected one of {', '.join(SECOND_GRADERS)}", field="also", value=library
         )
-    verdicts: dict[Key, bool | None] = {}
+    verdicts = {} if verdicts is None else verdicts
     of_text: dict[tuple[str, str], bool | None] = {}
     with _Child(python, SECOND_GRADERS[library]) as child:
         for sample in samples:
-            part = final_part(sample.text) if sample.text else None
+            part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
             text = "" if part is None or sample.text is None else sample.text[slice(*part)]
             pair = (sample.question_id, text)
             if pair not in of_text:
