@@ -79,6 +79,21 @@ class Careful:
         """Whether the failure says nothing but of its own request."""
         return failure is not None and failure.kind in ("too_long", "runaway")
 
+    @staticmethod
+    def last_words(kinds: set[str], *, is_down: bool) -> set[str]:
+        """What the last line must say of samples missing for these causes; what of it is left out, it may not say.
+
+        is_down: nothing has been answered, or nothing is any more.
+        """
+        words = set()
+        if kinds - {"too_long", "rejected", "refused", "runaway", "internal"}:
+            words.add("once the server answers" if is_down else "command again to request them")
+        if kinds & {"rejected", "refused"} and not is_down:
+            words.add("would be refused again")
+        if "too_long" in kinds:
+            words.add("smaller max_tokens")
+        return words
+
     def may_give_up(self, task: Task, kind: str) -> str:
         """Why the sample should not have been given up by this kind of failure; empty if it may."""
         mine = [end for end in self._ends if end.task == task and end.failure is not None]

@@ -27,6 +27,7 @@ from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import HarnessError
 from harness.core.records import Sample, Seam, Timing, Usage
+from harness.generation.dispatch.causes import advice
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network import thread
@@ -53,6 +54,14 @@ LONGEST_WAIT_S = 60.0
 
 LATE_S = 0.01
 """Seconds by which the session may wake late."""
+
+LAST_WORDS = (
+    "once the server answers",
+    "command again to request them",
+    "would be refused again",
+    "smaller max_tokens",
+)
+"""What the last line of a run may say."""
 
 NEVER = float("inf")
 
@@ -140,7 +149,7 @@ class Session:
         """The network thread must look at the dispatcher by this second."""
         self.broken: Exception | None = None
         self.paused, self.orders = False, Orders()
-        self.killed = self.doubled = False
+        self.killed = self.doubled = self.gave_up = False
         self.trust = Trust(lambda: world.now)
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.present = {e.base_url for e in world.settings.endpoints}
@@ -386,6 +395,7 @@ class Session:
         self._say(f"log {event} {facts}")
         if event == "stopped":
             self.stops = True
+            self.gave_up |= facts["reason"].startswith("no request has been answered")
             self.rules.stopped(facts["reason"])
 
     # ---- time
@@ -540,8 +550,14 @@ class Session:
         if forgotten and not why:
             raise Broken("causes", f"{name(forgotten[0])} is neither stored nor among the causes, and nothing says why")
         n_owed = facts.total - facts.done
-        if sum(cause.count for cause in dispatcher.causes.listed(n_owed, why)) != n_owed:
-            raise Broken("causes", f"{n_owed} are owed, the causes are {dispatcher.causes.listed(n_owed, why)}")
+        causes = dispatcher.causes.listed(n_owed, why)
+        if sum(cause.count for cause in causes) != n_owed:
+            raise Broken("causes", f"{n_owed} are owed, the causes are {causes}")
+        is_down = not world.disk.stored or self.gave_up
+        right = self.rules.careful.last_words({cause.kind for cause in causes}, is_down=is_down)
+        last = advice(causes, answering=dispatcher.answering)
+        if dispatcher.ending.error is None and right != {words for words in LAST_WORDS if words in last}:
+            raise Broken("last line", f"it says {last!r} and should say {right}")
 
     def _say(self, what: str) -> None:
         if self.world.trace is not None:

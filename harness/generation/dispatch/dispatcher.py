@@ -87,6 +87,7 @@ class Dispatcher:
         self._concurrency = settings.concurrency
         self.paused = False
         """Whether the user wants no request to be sent."""
+        self._gave_up = False  # The session ended because no endpoint answered.
         self._flights: dict[Task, Flight] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
@@ -158,6 +159,7 @@ class Dispatcher:
                 self.fail(ServerError(away))
             # Nobody is asked during a pause, so silence is no sign.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
+                self._gave_up = True
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server started, and is base_url right?"))
                 else:
@@ -433,8 +435,8 @@ class Dispatcher:
 
     @property
     def answering(self) -> bool:
-        """Whether samples of the run were answered, and not every endpoint is set aside."""
-        return any(self.done.values()) and self._lanes.patience_left is None
+        """Whether samples of the run were answered, and the session has not given up its endpoints."""
+        return any(self.done.values()) and not self._gave_up
 
     @property
     def n_cut(self) -> int:

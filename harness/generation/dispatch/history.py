@@ -44,17 +44,25 @@ class _End(NamedTuple):
 class History(msgspec.Struct, eq=False):
     """The history of one endpoint in a session.
 
-    n_sent: requests so far; a request's number is `n_sent` after it was sent. answers: replies by benchmark. recent:
-    the last requests that ended. refused: questions that were refused, by benchmark if only its requests may be
-    concerned. first_failed: the first failure of each question since any endpoint answered it; the owner removes it.
+    n_sent: requests so far; a request's number is `n_sent` after it was sent. in_flight: requests by question. answers:
+    replies by benchmark. recent: the last requests that ended. refused: questions that were refused, by benchmark if
+    only its requests may be concerned. first_failed: the first failure of each question since any endpoint answered it;
+    the owner removes it.
     """
 
     n_sent: int = 0
     n_ended: int = 0
+    in_flight: Counter[Question] = msgspec.field(default_factory=Counter)
     answers: Counter[str] = msgspec.field(default_factory=Counter)
     recent: deque[_End] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT))
     refused: dict[str | None, set[Question]] = msgspec.field(default_factory=dict)
     first_failed: dict[Question, _End] = msgspec.field(default_factory=dict)
+
+    def over(self, question: Question) -> None:
+        """Note that a request for `question` is no longer in flight."""
+        self.in_flight[question] -= 1
+        if not self.in_flight[question]:
+            del self.in_flight[question]
 
     def has_answered(self, benchmark: str | None) -> bool:
         """Whether any request was answered; benchmark: any of this one."""

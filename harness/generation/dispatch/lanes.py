@@ -143,16 +143,19 @@ class Lanes:
         """
         work.requests += 1
         lane.history.n_sent += 1
+        lane.history.in_flight[work.task[:2]] += 1
         return Flight(work, lane, self._clock(), work.requests, lane.pace.sent(), lane.history.n_sent, Arriving())
 
     def cancelled(self, flight: Flight) -> None:
         """Note that we ended a request ourselves, which says nothing about the endpoint."""
+        flight.lane.history.over(flight.task[:2])
         flight.lane.pace.ended(flight.refusals)
 
     def answered_by(self, flight: Flight, *, is_reply: bool = True) -> None:
         """Note that the endpoint answered. is_reply: False: it refused this one request."""
         lane = flight.lane
         lane.pace.answered(flight.refusals)
+        lane.history.over(flight.task[:2])
         if is_reply:
             for each in self._lanes:  # a question that was answered anywhere is sound
                 each.history.first_failed.pop(flight.task[:2], None)
@@ -180,14 +183,15 @@ class Lanes:
             lane.try_owed = False
         if failure.retry_after is not None:
             self._pause(lane, now, failure.retry_after)
-        if failure.kind == "rate_limited":
+        if failure.kind == "rate_limited" and counts:
             # Waiting did not help: an endpoint that refuses for ever counts as down.
-            counts = counts and self.has_waited(flight, failure)
+            counts = self.has_waited(flight, failure)
             lane.pace.refused(flight.refusals)
         else:
             counts = counts or lane.set_aside
             lane.pace.ended(flight.refusals)
         lane.failures_in_row += counts
+        lane.history.over(flight.task[:2])
         # Requests that were in flight when the lane was set aside fail together; they do not lengthen its pause.
         is_news = flight.sent_at >= lane.down_at
         threshold = max(SET_ASIDE_AFTER, lane.share // 4)
@@ -242,12 +246,12 @@ class Lanes:
 
     @staticmethod
     def has_waited(flight: Flight, failure: RequestFailed) -> bool:
-        """Whether a request that got a 429 was sent after a wait with nothing else in flight, or its sample has been
-        refused often.
+        """Whether a request that got a 429 was sent after a wait with no other question in flight, or its sample has
+        been refused often.
         """
         if flight.work.refusals % HOPELESS_REFUSALS == HOPELESS_REFUSALS - 1:
             return True
-        is_alone = flight.lane.in_flight == 1  # this request counts until `failed` takes it off
+        is_alone = len(flight.lane.history.in_flight) == 1  # this request counts until `failed` takes it off
         return is_alone and (failure.retry_after is not None or flight.refusals >= HOPELESS_REFUSALS)
 
     # ---- hope
