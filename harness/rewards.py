@@ -285,7 +285,9 @@ def _question(reference: Any, key: str) -> Question | None:
 def _answer_in(reference: Any) -> Any:
     """The answer in a reference as trainers pass it. Raises `UsageError` for a worked solution that states none."""
     if isinstance(reference, Mapping) and "ground_truth" in reference:
-        reference = reference["ground_truth"]
+        return _answer_in(reference["ground_truth"])
+    if hasattr(reference, "tolist"):
+        return _answer_in(reference.tolist())
     if isinstance(reference, str) and reference.startswith('["'):  # a list as JSON, as in Skywork's data
         with contextlib.suppress(codec.DecodeError):
             reference = codec.decode(reference)

@@ -101,7 +101,8 @@ FORMS: dict[str, Any] = {
     "TRL with GSM8K": SOLUTION + "\n#### 1,072", "open-r1 with NuminaMath": SOLUTION + r" Hence $\boxed{1072}$.",
     "R1-V": "<answer> 1072 </answer>", "Minerva": "Final Answer: The final answer is $1072$. I hope it is correct.",
     "answer": r"$1072$", "verl, one": "1072", "verl, of Parquet": np.array(["1072"], dtype=object),
-    "verl, its column": {"style": "rule", "ground_truth": "1072"}, "Skywork": '["1072"]', "tuple": ("1072",),
+    "verl, its column": {"style": "rule", "ground_truth": np.array(["1072"])},
+    "Skywork": '["1072"]', "tuple": ("1072",),
     "numpy": np.int64(1072), "numpy, no axis": np.array(1072.0), "numpy, nested": np.array([["1072"]]),
     "decimal": Decimal("1072.0"), "fraction": Fraction(2144, 2),
 }  # fmt: skip
