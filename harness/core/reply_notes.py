@@ -23,13 +23,6 @@ ALL_REASONING = "its text is empty and its reasoning is not, though it ended by 
 CUMULATIVE = "each event repeated the text before it; the last one was taken"
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 
-TOO_FEW_STATED = "its usage states fewer tokens than came as events"
-"""The run's counts give this note; see `states_too_few`."""
-
-MAX_EVENTS_PER_STATED = 1.25
-MIN_EVENTS_ABOVE_STATED = 16
-"""A usage states too few tokens if the events are more by this factor and by this many; a token may come in two."""
-
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that came after a reply was complete."""
 
@@ -37,17 +30,7 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 """The notes of replies whose finish reason did not end their text, so that one cut off behind it may lack a part."""
 
 DOUBTFUL = AFTER_THE_END | {
-    AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED, FILTERED, UNKNOWN_END,
+    AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, FILTERED, UNKNOWN_END,
     ALL_REASONING, CUMULATIVE,
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
-
-
-def states_too_few(stated: int | None, events: int | None) -> bool:
-    """Whether a reply brought many more token events than its usage states tokens, so that the usage is false.
-
-    The opposite is no sign: one event may bring several tokens, and a server may hide its reasoning.
-    """
-    if stated is None or events is None:
-        return False
-    return events > MAX_EVENTS_PER_STATED * stated and events >= stated + MIN_EVENTS_ABOVE_STATED

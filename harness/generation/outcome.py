@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from harness.core import contradictions
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import ALL_REASONING
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
@@ -93,6 +94,8 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         yield f"{early.sentence}."
     elif truncated > MANY_TRUNCATED:
         yield truncated_in_words(tally.truncated, tally.finished)
+    if said := contradictions.sentence(tally.notes, tally.finished):
+        yield f"{said}."
     n_cut = dispatcher.n_cut - tally.continued
     n_streams = n_cut + tally.finished
     if n_cut > MANY_CUT * n_streams:

@@ -39,6 +39,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core import contradictions
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -150,26 +151,31 @@ MAX_NOTES = 20
 
 class _EndedSession(msgspec.Struct, frozen=True):
     event: str
+    finished: int = 0
     notes: dict[str, int] = {}
 
 
 def reply_doubts(folder: RunFolder) -> list[str]:
-    """A sentence for each kind of doubt about the run's replies, the most frequent first.
+    """What the server's numbers contradict, in a sentence; then one for each kind of doubt, the most frequent first.
 
     After these, a sentence for each log that cannot be read, such as a link. The log does not tell one benchmark of a
     run from another. A session that was killed has left no counts.
     """
-    counts, unread = Counter[str](), list[str]()
+    counts, n_replies, unread = Counter[str](), 0, list[str]()
 
     def unknown(path: Path, error: OSError) -> None:
         unread.append(f"doubts about replies are not known from {quoted(path.name)}: {error.strerror or error}")
 
     for session in log_events(folder.logs(), _EndedSession, "session_ended", unread=unknown):
         counts.update(session.notes)
+        n_replies += session.finished
     doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
-    return [
-        f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]
-    ] + unread[:MAX_NOTES]
+    numbers = contradictions.sentence(counts, n_replies)
+    return (
+        [*filter(None, [numbers])]
+        + [f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]]
+        + unread[:MAX_NOTES]
+    )
 
 
 # ---- copies

@@ -20,6 +20,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
 from harness.client.protocol.usage import MAX_STATED_TOKENS
 from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret
 from tests.budget import examples
@@ -284,6 +285,7 @@ def test_a_reply_of_every_server_is_its_text_and_its_reasoning_in_any_pieces(rec
     got = reply(recording.body)
     assert (got.text or "", got.reasoning or "") == (recording.text, recording.reasoning)
     assert got.usage.completion_tokens == recording.tokens
+    assert contradictions(got.claims(max_tokens=None)) == []
     body = recording.body
     assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(got)
     for end in range(len(recording.name), len(body), 101):

@@ -405,8 +405,8 @@ def steps(small: RunFolder, sample: str) -> list[str]:
 def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_shows_it(small: RunFolder) -> None:
     with FakeServer(ruling_by({"making": True, "burning": False})) as server:
         (score,) = judge_run(small, serve(server)).scores
-    doubt = "the judge's own run: 2 replies of this run: its usage states fewer tokens than came as events"
-    assert doubt in [warning.text for warning in score.warnings]
+    doubt = "the judge's own run: the server's numbers contradict each other, its texts or the request: of 2"
+    assert any(doubt in warning.text for warning in score.warnings)
     for sample, verdict, quoted in (
         ("q1:0", "correct", "making sugar from light} **VERDICT: CORRECT**"),
         ("q1:1", "wrong", "burning sugar at night} **VERDICT: INCORRECT**"),

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from harness.client.address.endpoint import without_repeats
+from harness.core.contradictions import Claims
 from harness.core.records import Timing, Usage
 from harness.core.secret import HIDDEN, Secret
 
@@ -30,7 +31,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete reply: the server sent a finish reason.
 
     text, reasoning: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as the
-    server stated them. notes: oddities for the log, e.g. "no [DONE]".
+    server stated them. stated, stated_total: token counts as the server stated them, of which `usage` lacks those that
+    cannot be true. notes: oddities for the log, e.g. "no [DONE]".
     """
 
     text: str | None
@@ -42,7 +44,22 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     request_id: str | None = None
     provider: str | None = None
+    stated: Usage = Usage()
+    stated_total: int | None = None
     notes: tuple[str, ...] = ()
+
+    def claims(self, max_tokens: int | None) -> Claims:
+        """What the reply states and is, to look for contradictions. max_tokens: as sent; None: not sent."""
+        return Claims(
+            usage=self.stated,
+            total=self.stated_total,
+            finish_reason=self.finish_reason,
+            n_bytes=sum(len(text.encode("utf-8", "surrogatepass")) for text in (self.text, self.reasoning) if text),
+            has_reasoning=bool(self.reasoning),
+            n_events=self.timing.events or 0,
+            has_other=not {"tool call", "refusal"}.isdisjoint(self.notes),
+            max_tokens=max_tokens,
+        )
 
 
 def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:

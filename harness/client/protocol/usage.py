@@ -21,10 +21,10 @@ def stated_usage(usage: dict[str, Any]) -> Usage:
     if type(prompt_details) is dict and "cached_tokens" in prompt_details:
         cached = prompt_details["cached_tokens"]
     return Usage(
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        reasoning_tokens=_count(reasoning),
-        cached_tokens=_count(cached),
+        prompt_tokens=stated_count(usage.get("prompt_tokens")),
+        completion_tokens=stated_count(usage.get("completion_tokens")),
+        reasoning_tokens=stated_count(reasoning),
+        cached_tokens=stated_count(cached),
     )
 
 
@@ -45,5 +45,6 @@ def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
     )
 
 
-def _count(value: object) -> int | None:
+def stated_count(value: object) -> int | None:
+    """`value`, if it is a count of tokens that can be believed; else None."""
     return value if type(value) is int and 0 <= value <= MAX_STATED_TOKENS else None

@@ -29,12 +29,12 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
-from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
@@ -106,6 +106,7 @@ class Dispatcher:
         self._failed: dict[str, tuple[int, str, float]] = {}
         self.causes = Causes()
         self.cut_lengths = CutLengths()
+        self._prompt_tokens: dict[tuple[object, ...], int] = {}
         self.model_name = ModelName(plan.server_model)
         self.ending = Ending()
         self._billing = Billing(settings, plan)
@@ -275,12 +276,23 @@ class Dispatcher:
         tally.spent = tally.spent.plus(billed)
         for note in reply.notes:
             tally.note(note)
+        if not sample.salvaged_at:  # the usage of a continuation is of its own part
+            for kind in self._contradictions(sample, reply, max_tokens):
+                tally.note(kind)
         stated, events = sample.usage.completion_tokens, sample.timing.events
-        # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
-        tally.note(TOO_FEW_STATED, int(states_too_few(stated, events)))
         # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
         if sample.truncated:
             self.cut_lengths.observe(cut_tokens(stated, events), max_tokens)
+
+    def _contradictions(self, sample: Sample, reply: Reply, max_tokens: int | None) -> Iterator[str]:
+        """The kinds of contradictions that a reply shows, by itself or beside those before it."""
+        yield from contradictions(reply.claims(max_tokens))
+        if (prompt := reply.stated.prompt_tokens) is not None:
+            key = sample.endpoint, sample.provider, sample.benchmark, sample.question_id
+            if abs(self._prompt_tokens.setdefault(key, prompt) - prompt) > SLACK_TOKENS:
+                yield PROMPT_VARIES
+        if reply.stated.completion_tokens is None:
+            yield UNSTATED
 
     def _write(self, task: Task, sample: Sample) -> bool:
         """Store the sample of `task`; returns whether it is stored."""

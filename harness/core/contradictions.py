@@ -1,0 +1,140 @@
+"""What a server states of a reply, held against each other, against the reply's text and against the request.
+
+A contradiction changes no sample and no grade. A session counts the replies of each kind; the end of `run` and the
+score have one sentence of those that more than one in a thousand replies show. `CHECKS` is the table of those that one
+reply shows by itself; a session also compares replies (`PROMPT_VARIES`, `UNSTATED`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from harness.core.finish_words import ending
+from harness.core.nouns import count_noun
+from harness.core.records import Usage
+
+SLACK_TOKENS = 16
+"""Tokens by which sound counts may differ: special tokens are counted or not. Shorter replies are not at a limit."""
+
+MAX_TOKEN_BYTES = 32
+"""Largest number of bytes of a token, on the mean over a text of `LONG_BYTES` or more."""
+
+USUAL_TOKEN_BYTES = 12
+"""A usage that gives its tokens at most this many bytes of text, on the mean, counts the whole text."""
+
+LONG_BYTES = 1024
+
+MAX_EVENTS_PER_STATED = 1.25
+"""More events than tokens, by this factor and by `SLACK_TOKENS`: a token may come in two."""
+
+MIN_SHARE = 0.001
+"""Contradictions are reported if more than this fraction of the replies show one of their kind."""
+
+
+class Claims(NamedTuple):
+    """What a reply states and what it is.
+
+    usage, total: as stated, before counts that cannot be true are dropped. n_bytes: of its text and reasoning in UTF-8.
+    has_reasoning: whether the reasoning came. n_events: events with text. has_other: whether it holds a tool call or a
+    refusal, whose text is not read. max_tokens: as sent; None: not sent.
+    """
+
+    usage: Usage
+    total: int | None
+    finish_reason: str
+    n_bytes: int
+    has_reasoning: bool
+    n_events: int
+    has_other: bool
+    max_tokens: int | None
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that the usage states, or that came as events, whichever are more."""
+        return max(self.usage.completion_tokens or 0, self.n_events)
+
+
+def _ends_at_limit(of: Claims) -> bool:
+    limit, tokens = of.max_tokens or 0, of.usage.completion_tokens or of.n_events
+    return ending(of.finish_reason) == "end" and SLACK_TOKENS <= limit <= tokens <= limit + SLACK_TOKENS
+
+
+def _exceeds_limit(of: Claims) -> bool:
+    return of.max_tokens is not None and (of.usage.completion_tokens or 0) > of.max_tokens + SLACK_TOKENS
+
+
+def _is_cut_early(of: Claims) -> bool:
+    is_known = of.tokens > 0 and of.n_bytes <= USUAL_TOKEN_BYTES * of.tokens
+    return ending(of.finish_reason) == "cut" and is_known and 2 * of.tokens < (of.max_tokens or 0)
+
+
+def _exceeds_text(of: Claims) -> bool:
+    hidden = 0 if of.has_reasoning else of.usage.reasoning_tokens or 0
+    return not of.has_other and (of.usage.completion_tokens or 0) - hidden > of.n_bytes + 2 * SLACK_TOKENS
+
+
+def _states_too_few(of: Claims) -> bool:
+    stated = of.usage.completion_tokens
+    if not stated:
+        return False
+    more_events = of.n_events > MAX_EVENTS_PER_STATED * stated and of.n_events >= stated + SLACK_TOKENS
+    return more_events or of.n_bytes > max(LONG_BYTES, MAX_TOKEN_BYTES * stated)
+
+
+def _states_zero(of: Claims) -> bool:
+    return of.usage.completion_tokens == 0 and of.n_bytes > 0
+
+
+def _reasoning_exceeds(of: Claims) -> bool:
+    reasoning, completion = of.usage.reasoning_tokens or 0, of.usage.completion_tokens
+    # xAI counts the reasoning beside the completion, and adds it to the total.
+    is_beside = of.total is not None and of.total >= (of.usage.prompt_tokens or 0) + (completion or 0) + reasoning
+    return completion is not None and reasoning > completion and not is_beside
+
+
+def _total_is_less(of: Claims) -> bool:
+    return of.total is not None and of.total < (of.usage.prompt_tokens or 0) + (of.usage.completion_tokens or 0)
+
+
+def _calls_nothing(of: Claims) -> bool:
+    return of.finish_reason.lower() in ("tool_calls", "function_call", "tool_use") and not of.has_other
+
+
+ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"
+CUT_EARLY = "are cut by max_tokens, with less than half of it"
+TOO_FEW_STATED = "state fewer tokens than came"
+CHECKS: dict[str, Callable[[Claims], bool]] = {
+    ENDS_AT_LIMIT: _ends_at_limit,
+    "state more tokens than max_tokens": _exceeds_limit,
+    CUT_EARLY: _is_cut_early,
+    "state more tokens than their text can hold (a hidden reasoning, or other requests counted, too)": _exceeds_text,
+    TOO_FEW_STATED: _states_too_few,
+    "state 0 tokens of a text": _states_zero,
+    "state more tokens of reasoning than tokens": _reasoning_exceeds,
+    "state a total below the sum of its parts": _total_is_less,
+    "end with a tool call and hold none": _calls_nothing,
+}
+"""By the words that follow "N replies": whether one reply shows the contradiction."""
+
+PROMPT_VARIES = "state another length of a prompt than an equal prompt had before"
+UNSTATED = "state no usage, though others do"
+
+KINDS = (*CHECKS, PROMPT_VARIES, UNSTATED)
+
+
+def sentence(notes: Mapping[str, int], n_replies: int) -> str:
+    """The warning about the contradictions among `notes` (note → number of replies); "" if there are few."""
+    counts = {kind: notes.get(kind, 0) for kind in KINDS}
+    if counts[UNSTATED] >= n_replies:  # a server without a usage
+        counts[UNSTATED] = 0
+    shown = [f"{n:,} {kind}" for kind, n in counts.items() if n > MIN_SHARE * n_replies]
+    if not shown:
+        return ""
+    of_replies = f"of {count_noun(n_replies, 'reply', 'replies')} {'; '.join(shown)}"
+    return f"the server's numbers contradict each other, its texts or the request: {of_replies}"
+
+
+def contradictions(claims: Claims) -> list[str]:
+    """The kinds of contradictions that a reply shows by itself."""
+    return [kind for kind, shows in CHECKS.items() if shows(claims)]
