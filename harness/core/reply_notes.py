@@ -31,6 +31,6 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, FILTERED, UNKNOWN_END,
-    ALL_REASONING, CUMULATIVE,
+    ALL_REASONING, CUMULATIVE, "its usage states fewer tokens than came as events",  # in earlier logs
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
