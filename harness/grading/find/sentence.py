@@ -112,7 +112,7 @@ def _repeats(text: str, begin: int, start: int, end: int, before: re.Match[str] 
     before: the word before the value.
     """
     result = _RESULT.search(text, max(0, begin - MAX_SENTENCE_CHARS), begin)
-    if result is None or (before is not None and before[1].lower() in _NOT_BEFORE):
+    if result is None or " may " in text[begin:start] or (before is not None and before[1].lower() in _NOT_BEFORE):
         return False
     digits = [re.sub(r"[$€£,\\]|\.\Z", "", value.strip()) for value in (result["value"], text[start:end])]
     return digits[0] == digits[1]
