@@ -298,6 +298,8 @@ class Session:
         asked.continues = task in disk.begun and self.trust.may_continue(url, disk.begun[task])
         if asked.continues and world.part_fails is not None and isinstance(end, Reply):
             seconds, end = ROUND_TRIP_S, world.part_fails
+        if isinstance(end, RequestFailed) and end.kind not in CONTINUABLE:
+            asked.continues = False  # the real sampler asks whole then, and this is how that ends
         flights[task] = _Request(asked, one, seconds, end)
         if len(flights) > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
@@ -317,7 +319,7 @@ class Session:
         self._say(f"end {name(task)}: {end!r}")
         asked = flight.flight
         is_part = asked.continues and isinstance(end, RequestFailed) and end.sent and not end.n_events
-        if is_part := is_part and end.kind in CONTINUABLE:
+        if is_part:
             self.world.disk.begun[task] += self.trust.failed(task, asked.endpoint.base_url)
         elif isinstance(end, Reply) or (isinstance(end, RequestFailed) and end.n_events):
             self.trust.began(asked.endpoint.base_url, asked.sent_at, whole=not asked.continues)
