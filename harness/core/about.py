@@ -139,13 +139,15 @@ def _folder(own: str, xdg: str, below_home: str) -> Path:
 
 def _is_usable(folder: Path) -> bool:
     """Whether this user can read the folder, or could make it."""
-    return _is_open(folder) and (folder.is_dir() or os.access(_existing(folder), os.W_OK))
+    return _is_open(folder) and (
+        folder.is_dir() or (_existing(folder).is_dir() and os.access(_existing(folder), os.W_OK))
+    )
 
 
 def _is_open(folder: Path) -> bool:
     """Whether this user can read the folder, or the one in which it would be made."""
     try:
-        return os.access(_existing(folder), os.R_OK | os.X_OK)
+        return not _existing(folder).is_dir() or os.access(_existing(folder), os.R_OK | os.X_OK)
     except PermissionError:
         return False
 
