@@ -69,7 +69,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
         elif field == "api_key":
             raise UsageError(
                 f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
-                "name the variable with api_key_env, or --server-key-env"
+                "name the variable with api_key_env"
             )
         elif is_routed and name.startswith("--router-"):
             raise UsageError(f"{name}: a router is started here with settings of its own; leave this option of it out")

@@ -33,7 +33,7 @@ from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
-from harness.core.errors import ServerError, UsageError, as_keyword, near_names
+from harness.core.errors import ServerError, UsageError, as_keyword, misspelt
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.money import prices_in
@@ -410,7 +410,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     for name in options.drop:
         if name not in DROPPABLE:
             raise UsageError(
-                f"expected one of {', '.join(DROPPABLE)}.{near_names(name, DROPPABLE)}",
+                f"expected one of {', '.join(DROPPABLE)}.{misspelt(name, DROPPABLE)}",
                 field="drop",
                 value=name if name in sampling_fields() else "…",  # another text may be a key
             )

@@ -30,7 +30,7 @@ from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import channel, plugins
 from harness.core.about import state_folder
-from harness.core.errors import UNSET, ServerError, UsageError, near_names
+from harness.core.errors import UNSET, ServerError, UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.core.records import NOTHING_TOLD, ServerFacts
@@ -515,13 +515,13 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
         words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
         engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
     if engine not in ENGINES:
-        near = near_names(engine, ENGINES)
+        near = misspelt(engine, ENGINES)
         if engine == "sglang_router":  # a former engine
             near = " SGLang's router is sglang with the server's option dp_mode=router."
         raise UsageError(f"unknown engine; there are {', '.join(ENGINES)}.{near}", field="serve", value=engine)
     known = options_of(ServerSpec)
     if unknown := [name for name in fields if name not in known]:
-        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], known)}")
+        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelt(unknown[0], known)}")
     spec = ServerSpec(engine=engine, model=model, **fields)
     engines.check(spec)
     return spec

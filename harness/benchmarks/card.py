@@ -29,7 +29,7 @@ from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS
 from harness.core import codec, plugins
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, misspelt, near_names
 from harness.core.inert import quoted
 from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
@@ -62,7 +62,7 @@ def _as_rules(value: Any) -> Any:
         raise ValueError("must be `name: value` lines")
     for key in value:
         if key not in GradeRules.__struct_fields__:
-            raise ValueError(f"unknown rule {key!r}.{near_names(str(key), GradeRules.__struct_fields__)}")
+            raise ValueError(f"unknown rule {key!r}.{misspelt(str(key), GradeRules.__struct_fields__)}")
     try:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:

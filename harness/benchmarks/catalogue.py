@@ -74,7 +74,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
     """The error for what is the name of no card, by what else it may be: a file, a suite, or a misspelt name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
     if path.is_file():
-        return UsageError(f"{shown} is a file: give it with --data")
+        return UsageError(f"{shown} is a file: give it with `data`")
     if tables.is_named_as_data(path):
         return UsageError(f"there is no file {shown}")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
@@ -84,6 +84,9 @@ def _unknown_error(name_or_path: str) -> UsageError:
             f"give one of the suite's: {listed}"
         )
     listing = names()
+    parts = re.split(r"[\s;|+]+", name_or_path.strip())
+    if len(parts) > 1 and {fold_name(part.partition(":")[0]) for part in parts} <= {*map(fold_name, listing)}:
+        return UsageError(f"{shown!r}: several benchmarks are separated by commas: {visible(','.join(parts), 200)}")
     near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
     if not near and any(sign in name_or_path for sign in (os.sep, "/")):
         return UsageError(f"there is no file {shown}, and no benchmark of this name")

@@ -23,9 +23,9 @@ from click.core import ParameterSource
 from harness.asking.options.headings import ORDER
 from harness.asking.options.judge import JUDGE_KEYS, ONE_VOTE, JudgeOptions
 from harness.asking.verbs import options_class
-from harness.cli.help import Flag, Helping, SeedType
+from harness.cli.help import Flag, Helping, NumberType, SeedType
 from harness.cli.json_output import schema_flag
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, misspelt
 from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
@@ -127,7 +127,7 @@ def _type(option: Option) -> Any:
         return click.Choice(option.choices)
     if option.kind is SEED:
         return SeedType()
-    plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, bool: click.BOOL, Path: click.Path()}
+    plain: dict[Any, Any] = {int: NumberType(int), float: NumberType(float), bool: click.BOOL, Path: click.Path()}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return plain.get(option.item_type, click.STRING)
 
@@ -213,7 +213,7 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
         names = [flag.removeprefix("--") for parameter in fields.params for flag in parameter.opts]
         key = error.option_name.lstrip("-")
         raise UsageError(
-            f"no server has an option {visible(key, 80)}.{near_names(key, names)}", field="serve_option"
+            f"no server has an option {visible(key, 80)}.{misspelt(key, names)}", field="serve_option"
         ) from None
     except click.UsageError as error:
         raise UsageError(visible(error.format_message().replace("--", ""), 400), field="serve_option") from None
@@ -250,6 +250,7 @@ def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the flag of a judge
 
 
+_BARE_ADDRESS = re.compile(r"@.*[:?]|@[^/]*\w\.\w[^/]*/")
 _JUDGE_FIELD = re.compile(r",\s*(?=\w+=)")
 
 
@@ -296,6 +297,9 @@ def _addressed(typed: str) -> dict[str, Any]:
     if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
+    # A revision has no colon and no query. The text is not repeated: it may hold a key.
+    if _BARE_ADDRESS.search(typed):
+        raise UsageError("an address begins with http:// or https://: MODEL@http://HOST:PORT", field="judge")
     if at and model:
         from harness.asking.servers import address_of_running  # a judge is seldom named so
 

@@ -16,7 +16,8 @@ import click
 
 from harness.asking.verbs import options_class, refuse_flag
 from harness.cli.other_words import ELSEWHERE
-from harness.core.errors import UsageError, near_names
+from harness.cli.spelling import typed_in
+from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 
 OTHER_HEADING = "Other options"
@@ -88,6 +89,16 @@ class Helping(click.Command):
             formatter.write_paragraph()
             formatter.write_text(f"{hidden} more options: {ctx.command_path} --help-all")
             formatter.write_paragraph()
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """The context of the words that were typed; errors spell options as they are typed (`spelling`)."""
+        with typed_in(self):
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command; its messages spell options as they are typed (`spelling`)."""
+        with typed_in(self):
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; an unknown option is refused with the command that has it, or with near names."""
@@ -245,9 +256,13 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     meant = dashed.removeprefix("--").replace("-", "_")
     if all(parameter.name != meant for parameter in command.params):
         meant = _elsewhere(dashed, ctx)
-    if meant:
-        return f"No such option: {name}. {_meaning(meant, command, ctx)}"
-    return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
+    meaning = _meaning(meant, command) if meant else ""
+    if not meaning and (near := misspelt(name, (flag for flag in flags if flag.startswith("--")))):
+        return f"No such option: {name}.{near}"
+    # A sentence that names no option of an engine's command is about runs.
+    if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not _FLAG.search(_CODE.sub("", meaning)):
+        meaning = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
+    return f"No such option: {name}. {meaning or f'`{ctx.command_path} --help` lists those that there are.'}"
 
 
 def _elsewhere(flag: str, ctx: click.Context) -> str:
@@ -270,17 +285,23 @@ def _server_flag(flag: str) -> str:
     return f"{switched}=false" if switched != key and switches.get(switched) else ""
 
 
-def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
-    """A sentence on what an option of another tool is called in this command.
+def _meaning(meant: str, command: click.Command) -> str:
+    """A sentence on what an option of another tool is called in this command; empty if the command has no such option.
 
     meant: parameter names joined by "/", of which the command has one at most; or the whole sentence.
     """
     if " " in meant:
-        return meant
+        flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        return meant if flags.issuperset(_FLAG.findall(_CODE.sub("", meant))) else ""
     parameters = {parameter.name for parameter in command.params}
+    scope, _, meant = meant.rpartition(":")
+    if scope and parameters.isdisjoint(["base_url", "server_port"]):
+        return ""
     # Of a command that starts a server for itself; `harness serve` has the parameter itself, and the loop finds it.
     if meant.startswith("server_") and meant not in parameters and "serve_option" in parameters:
-        return f"That is {SERVE_OPTION} {meant.removeprefix('server_').replace('_', '-')}=VALUE here."
+        from server_launchers.spec import flag_of
+
+        return f"That is {SERVE_OPTION} {flag_of(meant.removeprefix('server_')).removeprefix('--')}=VALUE here."
     for parameter in command.params:
         if parameter.name not in meant.split("/"):
             continue
@@ -289,7 +310,11 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
         if meant.startswith("server_"):  # of `harness serve`: the only command that takes an engine's words behind --
             return f"That is {parameter.opts[-1]} here; the engine's own flags stand behind ` -- `, as they are."
         return f"That is {parameter.opts[-1]} here."
-    return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
+    return ""
+
+
+_CODE, _FLAG = re.compile(r"`[^`]*`"), re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+"""A whole command in a sentence, and a flag."""
 
 
 class HelpingGroup(click.Group):
@@ -313,11 +338,26 @@ class HelpingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names. Raises `click.UsageError` that lists the commands."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            hint = near_names(args[0], self.commands)
+            hint = misspelt(args[0], self.commands)
             if args[0] and not hint and "show" in self.commands:
                 hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
             ctx.fail(f"no command {args[0]!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
         return super().resolve_command(ctx, args)
+
+
+class NumberType(click.types.StringParamType):
+    """A number. kind: int or float."""
+
+    def __init__(self, kind: type[int] | type[float]) -> None:
+        self.kind, self.name = kind, {int: "integer", float: "float"}[kind]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number that a text spells in digits; a unit, such as k, % or s, is refused."""
+        try:
+            return self.kind(value)
+        except ValueError:
+            expected = "a whole number in digits, such as 32768" if self.kind is int else "a number, such as 0.6"
+            self.fail(f"{value!r}: expected {expected}.", param, ctx)
 
 
 class SeedType(click.types.StringParamType):

@@ -22,7 +22,7 @@ import click
 from harness.asking.verbs import GROUPS, VERBS
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
-from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, near_names, stopped_by
+from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelt, stopped_by
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from server_launchers import isolated
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
 
             if args[0] in COMMANDS:
                 ctx.fail(f"`harness {args[0]}` is no command: {COMMANDS[args[0]]}.")
-            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], VERBS)}")
+            ctx.fail(f"no command {args[0]!r}.{misspelt(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

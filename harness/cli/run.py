@@ -16,6 +16,7 @@ from harness.cli.flags import judge_of, read_variables, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
 from harness.cli.printed.ends import SampleCounts, SessionEnd
+from harness.cli.spelling import as_typed
 from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -88,7 +89,7 @@ def _print_end(ran: Ran, options: RunCommand) -> int:
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
-        click.echo(f"harness: target missed: {sampled.missed}", err=True)
+        click.echo(as_typed(f"harness: target missed: {sampled.missed}"), err=True)
     _say_score(ran.folder, options)
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
@@ -157,7 +158,7 @@ def _print_outcome(ran: Ran, options: RunCommand) -> int:
     outcome = ran.sampled.outcome
     _summary(outcome, ran.prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {cause}", err=True)
+        click.echo(as_typed(f"harness: {cause}"), err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"

@@ -15,7 +15,7 @@ from harness.cli.flags import server_flags
 from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_flags, say
 from harness.core import plugins
-from harness.core.errors import near_names
+from harness.core.errors import misspelt
 from harness.core.inert import visible
 from server_launchers import shown
 from server_launchers.engines import table as engines
@@ -90,7 +90,7 @@ class ServeGroup(HelpingGroup):
                     f"{args[0]!r} is a model of the embedded server: name the engine before it, as in "
                     f"`harness serve {engines.EMBEDDED} {args[0]}`"
                 )
-            near = near_names(args[0], self.commands)
+            near = misspelt(args[0], self.commands)
             if args[0] == "sglang_router":
                 ctx.fail("`harness serve sglang_router` is no command: `harness serve sglang MODEL --dp-mode router`")
             ctx.fail(f"no engine or action {args[0]!r}; there are {', '.join(self.commands)}.{near}")

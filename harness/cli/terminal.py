@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from harness.cli.spelling import as_typed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.secret import command_words, without_typed_secrets
@@ -49,7 +50,7 @@ def note(text: str) -> None:
     """Print progress in words on standard error, unless the command runs with --quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
-        click.echo(text, err=True)
+        click.echo(as_typed(text), err=True)
 
 
 def passing(text: str) -> None:
@@ -70,7 +71,7 @@ def passing(text: str) -> None:
 
 def warn(sentence: str) -> None:
     """Print a warning on standard error, without the keys that were typed."""
-    click.echo(f"harness: warning: {without_typed_secrets(sentence, sys.argv[1:])}", err=True)
+    click.echo(f"harness: warning: {without_typed_secrets(as_typed(sentence), sys.argv[1:])}", err=True)
 
 
 def count_repeated(warned: Counter[str]) -> None:

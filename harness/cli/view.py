@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -27,9 +28,13 @@ def carry_out(options: ViewCommand) -> None:
     click.echo(server.address)
     n = len(library.runs)
     click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
-    if not options.no_open and _has_screen():
-        click.launch(server.address)
-    with contextlib.suppress(KeyboardInterrupt):
+    # Everybody on the machine can read a browser's command line: the address stands in a page that is ours to read.
+    with tempfile.TemporaryDirectory(prefix="harness-view-") as folder, contextlib.suppress(KeyboardInterrupt):
+        if not options.no_open and _has_screen():
+            page = Path(folder, "open.html")
+            page.touch(mode=0o600)
+            page.write_text(f'<meta http-equiv="refresh" content="0; url={server.address}">')
+            click.launch(page.as_uri())
         server.run()
 
 

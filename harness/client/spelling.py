@@ -22,7 +22,7 @@ _OWNED = {
     "model": "use `model`",
     "messages": "the benchmark's card makes the prompt",
     "prompt": "the benchmark's card makes the prompt",
-    "stream": "use `drop` (--drop stream)",
+    "stream": "use `drop=stream`",
     "seed": "use `seed`",
     "n": "each sample is a request of its own; use `samples`",
 }

@@ -114,7 +114,7 @@ class OtherModel(StoreError):
     def __init__(self, difference: str) -> None:
         super().__init__(
             f"{difference}Ask the former server, or use another run folder; "
-            f"accept_server_change (--accept-server-change) mixes them all the same and records it."
+            f"accept_server_change mixes them all the same and records it."
         )
         self.difference = difference.strip()
 
@@ -163,9 +163,10 @@ MAX_NEAR = 3
 
 
 def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
-    """The end of a message about a misspelt name: ` Did you mean a, b?`, or empty if no name is near.
+    """The end of a message about an unknown name of a thing, such as a model: ` Did you mean a, b?`, or empty.
 
-    aliases: alias → the name that is shown in its place.
+    Near are names that hold all letters and digits of the typed one in a row, else those that look alike. aliases:
+    alias → the name that is shown in its place.
     """
     shown = {candidate: candidate for candidate in sorted(names)} | dict(aliases or {})
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
@@ -176,4 +177,55 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     ratios = [difflib.SequenceMatcher(None, candidate, name.casefold()).ratio() for candidate in near]
     # A name that is much less alike than the nearest one is not what was meant.
     likely = [folded[candidate] for candidate, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
-    return f" Did you mean {', '.join([*dict.fromkeys(likely)][:MAX_NEAR])}?" if likely else ""
+    if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
+        likely = [named for candidate, named in folded.items() if letters in _letters(candidate)]
+    return _did_you_mean(likely)
+
+
+MIN_HELD_LETTERS = 3
+"""Fewer letters than these stand in too many names."""
+
+
+def misspelt(word: str, words: Iterable[str]) -> str:
+    """The end of a message about an unknown word of a fixed vocabulary, such as an option: ` Did you mean a, b?`.
+
+    Only a slip of typing counts: one character more or less, two that changed places, or another one in a word of at
+    least `MIN_SUBSTITUTED` characters. Words that merely look alike often mean something else: then it is empty.
+    """
+    return _did_you_mean([known for known in sorted(words) if _is_slip(_dashes(word), _dashes(known))])
+
+
+MIN_SUBSTITUTED = 6
+"""Shorter words become other words by a changed character: stop, step; host, port."""
+
+
+def _is_slip(typed: str, word: str) -> bool:
+    """Whether one slip of typing, or none, lies between the words. Two characters are too few to tell."""
+    if min(len(typed), len(word)) < 2 or len(typed) + len(word) < 5:
+        return False
+    if abs(len(typed) - len(word)) == 1:
+        longer, shorter = sorted((typed, word), key=len, reverse=True)
+        return any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
+    if len(typed) != len(word):
+        return False
+    differing = [i for i, (one, other) in enumerate(zip(typed, word, strict=True)) if one != other]
+    if len(differing) == 2:
+        i, j = differing
+        return j == i + 1 and typed[i] == word[j] and typed[j] == word[i]
+    return not differing or (len(differing) == 1 and len(word) >= MIN_SUBSTITUTED)
+
+
+def _dashes(word: str) -> str:
+    """The word without differences of case, and of underscores and dashes."""
+    return word.lstrip("-").replace("_", "-").casefold()
+
+
+def _letters(name: str) -> str:
+    """The letters and digits of a name."""
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _did_you_mean(names: Iterable[str]) -> str:
+    """The end of a message that suggests the first of these names; empty without any."""
+    listed = ", ".join([*dict.fromkeys(names)][:MAX_NEAR])
+    return f" Did you mean {listed}?" if listed else ""

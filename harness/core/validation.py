@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, misspelt
 from harness.core.inert import quoted, visible
 from harness.core.secret import seal_secrets, secrets_in
 
@@ -125,7 +125,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
         key = str(keys[-1])
-        near = "" if key in names else near_names(key, names)  # a key of another place is not misspelt
+        near = "" if key in names else misspelt(key, names)  # a key of another place is not misspelt
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")
@@ -137,7 +137,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     if first["type"] == "string_type" and isinstance(first["input"], bool):
         sentence += " (YAML reads yes, no, on and off as true and false: quote the word)"
     if may_show and first["type"] in ("literal_error", "enum"):
-        near = near_names(str(first["input"]), re.findall(r"'([^']*)'", complaint))
+        near = misspelt(str(first["input"]), re.findall(r"'([^']*)'", complaint))
         sentence += f".{near}" if near else ""
     return Problem(keys, field, complaint, sentence)
 

@@ -171,11 +171,11 @@ def refuse_test_data(
         if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model that learns from its questions can no longer be tested by them. "
-                f"Export a run of a training set (limo, or your own), or add i_know=True (--i-know) to export it "
+                f"Export a run of a training set (limo, or your own), or add `i_know=True` to export it "
                 "nevertheless"
             )
         if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"the authors of {name} ask that no question of it be shown in public, and {to} contains them; to "
-                f"export them for your own eyes only, add i_know=True (--i-know)"
+                f"export them for your own eyes only, add `i_know=True`"
             )

@@ -171,7 +171,7 @@ def ask(
     thread.start()
     with channel.waiting(
         f"the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, at most {SECONDS:.0f} s "
-        "(fingerprint=False (--no-fingerprint) leaves it out)"
+        "(`fingerprint=False` leaves it out)"
     ):
         # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
         thread.join(SECONDS + 5)

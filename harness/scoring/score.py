@@ -393,7 +393,8 @@ def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: int | None)
         yield ScoreWarning("missing", text)
     elif score.n_missing:
         of = f"{score.rounds} of {planned} rounds, those that are complete for all questions"
-        yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}")
+        how = "the run's command asks for the rest, longest questions first; with a budget, it asks round by round"
+        yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}")
     yield from warned("verifier", score.verifier_errors)
     yield from warned("undecided", _undecided_warnings(score, kinds))
     for near, count in score.near_misses.items():

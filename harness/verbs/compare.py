@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from harness.asking.options.deciding import CompareOptions, VerifyOptions
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.looks import look_warnings, owed_samples
@@ -232,12 +232,14 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
     """Why no published score stands beside the run, and what to do. published: the user's place of scores, if any."""
     names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
     where = "the table of published scores" if published is None else visible(str(published), 200)
-    held = [*dict.fromkeys(score.benchmark for score in load_published(published))]
+    scores = load_published(published)
+    held = [*dict.fromkeys(score.benchmark for score in scores)]
+    near = near_names(model, {score.model for score in scores if score.benchmark in run.benchmarks})
     if not run.benchmarks.keys().isdisjoint(held):
         own = ", or `published` for scores of your own" if published is None else ""
         return (
             f"{where} holds no published score of {visible(model, 100)} on {names}: give `model` "
-            f"if the model is published under another name{own}"
+            f"if the model is published under another name{own}.{near}".removesuffix(".")
         )
     advice = "give `published` for scores of your own"
     if published is not None:

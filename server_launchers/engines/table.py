@@ -117,7 +117,7 @@ def check(spec: ServerSpec) -> None:
         )
     if spec.router_python is not None and spec.dp_mode != "router":
         raise UsageError(
-            "no router is started: give --dp-mode router, or leave the router's interpreter out", field="router_python"
+            "no router is started: give `dp_mode=router`, or leave the router's interpreter out", field="router_python"
         )
 
 

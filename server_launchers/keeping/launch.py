@@ -147,7 +147,7 @@ def launch(
     """
     if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
         raise LaunchError(
-            f"the environment variable {spec.api_key_env} (--server-key-env) is not set or empty: set it to the key"
+            f"the environment variable {spec.api_key_env} (api_key_env) is not set or empty: set it to the key"
         )
     facts = table.inspect(spec)
     _check_router(spec, facts)
@@ -395,7 +395,7 @@ def _refuse_silent(spec: ServerSpec, log: Path, lines: Sequence[str], silent: fl
     if silent > spec.start_timeout:
         answers = isinstance(problem, NoCompletion)
         silence = "has answered without a completion" if answers else "is not ready and its log did not advance"
-        limit = f"for {spec.start_timeout:g} s (--start-timeout)"
+        limit = f"for {spec.start_timeout:g} s (start_timeout)"
         raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(log)}")
 
 

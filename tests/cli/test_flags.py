@@ -25,6 +25,7 @@ from harness.asking.verbs import VERBS, all_options, options_class, refusal
 from harness.cli.flags import command_of, described_server, judge_of, options_typed
 from harness.cli.main import cli
 from harness.cli.other_words import ELSEWHERE
+from harness.cli.spelling import as_typed, typed_in
 from harness.core.errors import ServerError, UsageError
 from harness.core.options import Option, Options, options_of
 
@@ -95,7 +96,7 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
     spec = spec_without_download(engine="llama_cpp", model="m", threads=fields["threads"], context=fields["context"])
     assert (spec.threads, spec.context, fields["eager"]) == (3, 2048, True)
     for wrong, says in {
-        "tpp=2": r"no server has an option tpp\. Did you mean tp, pp\?",
+        "tpp=2": r"no server has an option tpp\. Did you mean pp, tp\?",
         "tp=x": "Invalid value for 'tp'",
         "tp": "expected KEY=VALUE",
     }.items():
@@ -110,6 +111,7 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
         ("org/m@main@unix:///s", "org/m@main", ("unix:///s",)),
         ("org/m@main", "org/m@main", ()),
         ("org/m", "org/m", ()),
+        ("org/m@refs/pr/1", "org/m@refs/pr/1", ()),
     ],
 )
 def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
@@ -119,13 +121,22 @@ def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, a
         assert (judge.model, judge.base_url, judge.scope) == (model, address, scope)
 
 
+@pytest.mark.parametrize(
+    "tail", ["h:8000/v1", "me:sk-1@h", "me:sk-1@h:8000/v1", "h.org/v1?key=sk-1", "h?key=sk-1", "h.org/sk-1", "[::1]:80"]
+)
+def test_an_address_of_a_judge_without_a_scheme_is_refused_and_not_repeated(tail: str) -> None:
+    with pytest.raises(UsageError, match="an address begins with http://") as refused:
+        judge_of(f"org/m@{tail},scope=all")
+    assert tail not in str(refused.value)
+
+
 def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path))
     monkeypatch.delenv(servers.URL_VARIABLE, raising=False)
     judge = judge_of("m@noserver")
-    for who, flag in ((judge, "--judge MODEL@URL"), (RunOptions(model="m"), "--base-url URL")):
+    for who, flag in ((judge, "--judge MODEL@URL"), (RunOptions(model="m"), "base_url")):
         assert who is not None
         with pytest.raises(ServerError, match=f"no server is known: give .*{flag}"):
             servers.find(who)
@@ -186,7 +197,9 @@ def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) 
         with pytest.raises(UsageError) as error:
             PYTHON[verb](**{name: "x"})
         typed = FLAGS[name][2:].replace("-", "_")
-        assert done.exception.sentence == error.value.sentence.replace(name, typed, 1)
+        with typed_in(command_of(verb)):
+            assert done.exception.sentence == as_typed(error.value.sentence.replace(name, typed, 1), typed)
+        assert done.exception.sentence.startswith(f"{FLAGS[name]}: ")
         assert error.value.sentence.startswith(f"{name}: ")
 
 

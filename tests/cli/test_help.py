@@ -91,7 +91,15 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["serve", "vllm", "m", "--uvx", "vllm"], "An environment is made by hand: `uv venv ENV"),
         (["run", "--input_file", "x"], "That is --data here."),
         (["run", "--tp", "8"], "For the server that --serve starts, write --serve-option tp=VALUE."),
-        (["run", "--host", "http://127.0.0.1"], "That is --base-url here."),
+        (["run", "--host", "http://127.0.0.1"], "is one option: --base-url http://HOST:PORT."),
+        (["run", "--context-length", "8"], "That is --serve-option max-model-len=VALUE here."),
+        (["run", "--attention", "x"], "A sparse attention and its budget belong to its server"),
+        (["run", "--config", "x"], "are a sweep: `harness sweep FILE`."),
+        (["run", "--save-path", "x"], "That is --out here."),
+        (["audit", "r", "--n-samples", "8"], "`cli audit --help` lists those that there are."),
+        (["score", "r", "--cache_path", "x"], "Grades stand in the run's folder"),
+        (["serve", "vllm", "--swap-space", "60"], "stands behind ` -- `: `cli serve vllm MODEL -- --swap-space`."),
+        (["serve", "vllm", "--block-size", "60"], "stands behind ` -- `: "),
         (["run", "--no-prefix-caching"], "write --serve-option prefix-caching=false."),
         (["serve", "vllm", "m", "--tensor-parallel-size", "8"], "That is --tp here; the engine's own flags stand"),
         (["run", "--max_tokens", "8"], "give a benchmark"),
@@ -108,7 +116,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
             "port: it is part of the address: --base-url",
         ),  # A command's own sentence comes first.
         (["score", "r", "--output", "x.json"], "`harness score RUN --json > FILE`; --out names the run"),
-        (["score", "r", "--k", "1,8"], "is not a valid integer. Repeat --k for each value."),
+        (["score", "r", "--k", "1,8"], "expected a whole number in digits, such as 32768. Repeat --k for each value."),
         (["run", "--data", "x.csv", "question_key=q"], "write --question-key VALUE"),
         (["score", "k=" + "3" * 300], "write --k VALUE"),
         (["plan", "demo", "--other-samples", "3"], "a plan is for two new runs of one size"),
@@ -119,7 +127,10 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["run", "--extra-body", '{"chat_template_kwargs": 1}'], "extra_body: chat_template_kwargs: expected a JSON"),
         (["merge", "r", "--json"], "json: `harness merge` does not take it; `harness run`, "),
         (["run", "--from", "x"], "from: `harness run` does not take it; `harness score` does"),
-        (["grade", "--responce", "x", "y"], "--responce. If it is"),
+        (["grade", "--responce", "x", "y"], "lists those that there are. If it is"),
+        (["run", "--limit", "10%"], "'10%': expected a whole number in digits, such as 32768."),
+        (["run", "--max-tokens", "32k"], "'32k': expected a whole number in digits"),
+        (["run", "--timeout", "5m"], "'5m': expected a number, such as 0.6"),
         (["race", "--tasks", "x"], "Usage: cli race [OPTIONS] [BENCHMARK]\n"),
     ],
 )
@@ -154,14 +165,14 @@ def test_each_option_of_the_five_projects_is_ours_or_is_answered_with_ours() -> 
     for flag in {*FIVE_PROJECTS.split()} - {name.lstrip("-").replace("-", "_") for name in ours}:
         told = [CliRunner().invoke(cli, [*words, f"--{flag}", "1"]) for words in (["run"], ["score", "run"])]
         said = "".join(f"{done.output}{done.exception}" for done in told)
-        if not re.search(r"No such option: \S+\. (?!Did you mean|This command)|: it is part of", said):
+        if not re.search(r"No such option: \S+\. (?!Did you mean|`cli)|: it is part of", said):
             silent.append(flag)
     assert silent == []
 
 
 def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
     meant = {parameter.name for _, command in commands() for parameter in command.params}
-    words = [word for words in ELSEWHERE.values() if " " not in words for word in words.split("/")]
+    words = [word for words in ELSEWHERE.values() if " " not in words for word in words.split(":")[-1].split("/")]
     assert [word for word in words if word not in meant] == []
     run = {flag.lstrip("-") for one in dict(commands())["run"].params for flag in one.opts}
     # The run's own flags come first; other commands lack them.
@@ -243,4 +254,4 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     monkeypatch.setattr("harness.verbs.audit._audit", lambda *_: None)
     monkeypatch.setattr("harness.verbs.audit_file.write", refuse)
     audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
-    assert (audited.code, "Name another path by `out`" in audited.err) == (3, True), audited.err
+    assert (audited.code, "Name another path by --out" in audited.err) == (3, True), audited.err

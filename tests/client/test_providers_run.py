@@ -54,7 +54,7 @@ def test_what_a_provider_refuses_ends_the_run_in_its_words_with_the_way_out(run:
         done = run(*GROQ, "--base-url", server.base_url)
     assert done.code == 2
     assert "'top_p' does not support 0.95 with this model" in done.err
-    assert "(leave out with `drop` (--drop top_p), or give another value)" in done.err
+    assert "(leave out with --drop top_p, or give another value)" in done.err
 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
@@ -77,19 +77,19 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
         (("--base-url", "http://127.0.0.1:1", "--drop", "temprature"), "Did you mean temperature"),
         (("--provider", "deepseek", "--model", "m"), "set DEEPSEEK_API_KEY"),
         (("--base-url", "https://api.deepseek.com", "--model", "m"), "set DEEPSEEK_API_KEY"),
-        (("--provider", "azure", "--model", "m"), "base_url"),
+        (("--provider", "azure", "--model", "m"), "--base-url"),
         (("--provider", "deepsek", "--model", "m"), "Did you mean deepseek"),
         (("--base-url", "x", "--model", "m"), "expected an address"),
         (("--base-url", "https://api.deepseek.com", "--base-url", "https://api.groq.com"), "several providers"),
-        ((*GROQ, "URL", "--rpm", "nan"), "rpm=nan: expected a finite number"),
-        ((*GROQ, "URL", "--thinking", "high"), "thinking='high': groq cannot express it"),
+        ((*GROQ, "URL", "--rpm", "nan"), "--rpm nan: expected a finite number"),
+        ((*GROQ, "URL", "--thinking", "high"), "--thinking high: groq cannot express it"),
         (
             (*GROQ, "URL", "--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'),
             "both set reasoning_effort",
         ),
         ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "api=chat"),
         ((*GROQ, "URL", "--prices", "1,-1"), "expected two prices of 0 or more"),
-        ((*GROQ, "URL", "--budget-usd", "1"), "it needs `prices`"),
+        ((*GROQ, "URL", "--budget-usd", "1"), "it needs --prices"),
         ((*GROQ, "URL", "--prices", "nowhere.yaml"), "such as 0.5,2; no file of prices is read"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_refused_key_names_no_other_variable(tmp_path: Path, harness: Command)
         refused = harness(*words, "--api-key-env", "PROVIDER_KEY", extra={"PROVIDER_KEY": "sk-wrong"})
     assert refused.code == 2
     assert "the key was not accepted: put the right one, without quotes, into the variable that it" in refused.err
-    assert "(see api_key_env)" in refused.err
+    assert "(see --api-key-env)" in refused.err
     assert "OPENAI_API_KEY" not in refused.err
     assert "sk-wrong" not in refused.err
 
@@ -91,7 +91,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
     assert re.search(
         r"target missed: the sampling error is \d\.\d\d points after 10 samples a question; the target is 1", done.err
     )
-    assert "`samples` would have to be about" in done.err
+    assert "--samples would have to be about" in done.err
     assert "complete" not in done.err
     assert keys_on_disk(tmp_path) == expected_keys(8, 10)
 
@@ -99,8 +99,8 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("--samples", "4"), "plans 4 samples: give `samples` 8, or more"),
-        ((), "plans 1 sample: give `samples` 8, or more"),
+        (("--samples", "4"), "plans 4 samples: give --samples 8, or more"),
+        ((), "plans 1 sample: give --samples 8, or more"),
         (("sums:7",), "plans 7 samples: give sums:8, or more"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
         done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
         assert (done.code, server.requests) == (2, [])
         expected = (
-            f"target_error='30': the sampling error is judged from 8 samples of each question on, and sums {advice}"
+            f"--target-error 30: the sampling error is judged from 8 samples of each question on, and sums {advice}"
         )
         assert expected in " ".join(done.err.split())
         enough = harness(*run_words(data, "--base-url", server.base_url, "--samples", "8", "--target-error", "30"))
@@ -140,15 +140,15 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        *((value, "target_error") for value in ("0", "70", "small", "nan")),
-        ("0.01", "target_error=0.01: it is a fraction, and points are asked for: type 1 for 1 point"),
+        *((value, "--target-error") for value in ("0", "70", "small", "nan")),
+        ("0.01", "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"),
     ],
 )
 def test_a_target_that_is_no_number_of_points_is_refused(
     tmp_path: Path, harness: Command, value: str, message: str
 ) -> None:
     done = harness(*run_words(sums(tmp_path, 1), "--target-error", value))
-    assert (done.code, message in done.err.replace("-", "_")) == (2, True)
+    assert (done.code, message in done.err) == (2, True)
 
 
 def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:

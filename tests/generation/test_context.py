@@ -48,10 +48,10 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     assert "context is 32768" in message
     assert "Raise the server's context" in message
     assert "the longest prompt (100 to 365 tokens)" in message
-    # The advice is what --fit-context sends, so that it is not refused in its turn.
+    # The advice is what fit_context sends, so that it is not refused in its turn.
     fitted = fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=True)
     assert f"give max_tokens={fitted}" in message
-    assert "--fit-context" in message
+    assert "fit_context" in message
     assert "\n" not in message
 
 
@@ -101,7 +101,7 @@ def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_k
     with server_with(32768) as server:
         done = harness(tmp_path, *own_questions(tmp_path, server.base_url))
         assert done.code == 0, done.err
-        line = "sums: max_tokens is lowered from its default 32768 to 30720: the server's context is 32768."
+        line = "sums: --max-tokens is lowered from its default 32768 to 30720: the server's context is 32768."
         assert done.err.count(line) == 1
     record = Manifest.load(RunFolder(tmp_path / "run")).benchmarks["sums"]
     assert (record.identity["sampling"]["max_tokens"], record.identity["fitted_max_tokens"]) == (32768, 30720)
@@ -121,7 +121,7 @@ def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: P
         words = own_questions(tmp_path, server.base_url, "--dry-run")
         fitted, given = (harness(tmp_path, *words, *more) for more in ((), ("--max-tokens", "32768")))
     assert fitted.code == 0, fitted.err
-    assert "max_tokens 30720: the model card gives a reply 32,768" in fitted.err
+    assert "--max-tokens 30720: the model card gives a reply 32,768" in fitted.err
     assert "leaves no room" not in fitted.err
     assert "leaves no room" in given.err
 

@@ -58,7 +58,7 @@ def test_any_other_program_is_none(line: str) -> None:
 
 def test_a_key_in_the_open_is_refused() -> None:
     for line in (f"{VLLM} --api-key sk-0123", f"{SGLANG} --api-key=sk-0123"):
-        with pytest.raises(UsageError, match="or --server-key-env") as refused:
+        with pytest.raises(UsageError, match="with api_key_env") as refused:
             pasted.read(shlex.split(line))
         assert "sk-0123" not in str(refused.value)
 

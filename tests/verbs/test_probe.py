@@ -120,7 +120,7 @@ def test_the_embedded_server_is_sound(embedded_server: RunningServer) -> None:
 def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
     with FakeServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
-    assert "(HTTP 404); base_url usually ends in /v1" in done.err
+    assert "(HTTP 404); URL usually ends in /v1" in done.err
 
 
 # ---- a reference
@@ -333,9 +333,9 @@ def test_a_reference_server_gets_no_key_of_the_probed_one(tmp_path: Path, words:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--api-key-env", "UNSET"), "api_key_env: the environment variable UNSET is not set or empty"),
+        (("--api-key-env", "UNSET"), "--api-key-env: the environment variable UNSET is not set or empty"),
         (("--reference-api-key-env", "THEIRS"), "a reference gets its own provider's key"),
-        (("--api-key-env", "key-typed"), "api_key_env: the environment variable of that name is not set or empty"),
+        (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is not set or empty"),
     ],
 )
 def test_a_named_variable_that_is_not_set_is_refused_before_a_check(
@@ -483,4 +483,4 @@ def test_a_probe_that_is_stopped_has_told_its_findings(tmp_path: Path, check: st
         ends.set()
         _, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert (run.returncode, "probe: length: sound" in err) == (130, True), err
-    assert "stopped by SIGINT; `checks` takes the names of the checks that are left" in err
+    assert "stopped by SIGINT; --checks takes the names of the checks that are left" in err

@@ -165,7 +165,7 @@ def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("names", "more", "words_of_refusal"),
     [
-        (["a temperature", "b"], [], "candidates='a temperature': expected KEY=VALUE"),
+        (["a temperature", "b"], [], "--candidate 'a temperature': expected KEY=VALUE"),
         (["", "b"], [], "found no name"),
         (["a", "b budget_tokens=2000"], [], "all candidates together"),
         (["a", "b prices=1,2"], ["--budget-usd", "1"], "has no prices"),

@@ -205,7 +205,7 @@ M = D + "models: [m]\n"
         (D + "except: [{modls: m}]\n", 2, "except.0.modls: expected 'models', 'servers', "),
         (D + "slots: 2\n", 2, "unknown key 'slots'. Now one server runs after the other: let each use all devices"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
-        (D + "run: {stream: false}\n", 2, "unknown key 'run.stream'. Now whole replies are requested by drop=stream"),
+        (D + "run: {stream: false}\n", 2, "unknown key 'run.stream'. Now whole replies are requested by `drop=stream`"),
         (D + "models: [{model: m, chat_template_kwargs: {}}]\n", 2, "Now it is a field of the body: give extra_body"),
         (D + "prompts: [3]\n", 2, "prompts.0: expected a text or a mapping, found 3"),
     ],
@@ -240,13 +240,12 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
     for flag, rest in (
         ("--target-error 0", "expected a number greater than 0"),
         ("--temperature -1", "expected a number greater than or equal to 0"),
-        ("--target-error 1 --shard 1/2", "it does not work with `shard`, since"),
+        ("--target-error 1 --shard 1/2", "it does not work with --shard, since"),
         ("--judge j,max_tokens=0", "expected a number greater than or equal to 1"),
     ):
         refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err
-        name, _, words = refused.removeprefix("harness: ").partition(": ")
-        assert flag.replace("-", "_").partition(name.partition("=")[0])[1]
-        assert rest in words
+        assert refused.startswith(f"harness: {flag.split()[0]}")
+        assert rest in refused
 
 
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
@@ -260,7 +259,7 @@ def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(t
     of_run = harness(tmp_path, "run", "s.yaml")
     assert (of_run.code, "s.yaml is a sweep's file: give it to `harness sweep`" in of_run.err) == (2, True)
     # Wrong twin: `harness run` has the flag.
-    assert "answer_key=NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
+    assert "--answer-key NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
     named = text.replace("samples: 2", "samples: 2, answer_key: loesung")
     (tmp_path / "s.yaml").write_text(named)
     assert harness(tmp_path, "sweep", "s.yaml", "--dry-run").code == 0

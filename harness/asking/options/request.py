@@ -27,7 +27,7 @@ BODY = JSON._replace(parse=_body)
 """
 
 _IN_THE_BODY = """it is a field of the body: give extra_body '{"chat_template_kwargs": {…}}'"""
-_WHOLE = "whole replies are requested by drop=stream (--drop stream)"
+_WHOLE = "whole replies are requested by `drop=stream`"
 FORMER = {"chat_template_kwargs": _IN_THE_BODY, "stream": _WHOLE, "no_stream": _WHOLE}
 """Former option of a request → the sentence that refuses it."""
 

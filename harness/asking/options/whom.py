@@ -56,7 +56,7 @@ class WhichServer(Options):
     flag: the words of a command line that give an address.
     """
 
-    flag: ClassVar[str] = "--base-url URL"
+    flag: ClassVar[str] = "base_url"
 
     model: Annotated[str | None, Option(under=WHOM)] = None
     """Model name as the server lists it. Default: the only one it lists."""

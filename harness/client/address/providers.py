@@ -282,7 +282,7 @@ class Provider(Part):
                 )
         if self.seed.field in parameters and self.seed.support != "supported":
             does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
-            again = "a sample that is asked again comes out differently; seed=None (--seed none) sends none"
+            again = "a sample that is asked again comes out differently; `seed=None` sends none"
             warnings.append(f"{self.name} {does}: {again}")
         return warnings
 

@@ -28,7 +28,7 @@ MIN_QUESTIONS = 3
 ANSWERS_IN_REASONING = (
     "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
     "Mend its reasoning parser, or let `harness score` read the reasoning too: "
-    "answer_from_reasoning=True (--answer-from-reasoning)"
+    "`answer_from_reasoning=True`"
 )
 """What replies have that are noted as `ALL_REASONING`, and what to do."""
 
@@ -82,7 +82,7 @@ class Canary:
 
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
-        anyway = "To continue anyway, give canary=False (--no-canary); stored samples stay."
+        anyway = "To continue anyway, give `canary=False`; stored samples stay."
         if self._empty == self._n:
             return f"{BEGINNING} are all empty. Look at the server's chat template and reasoning parser. {anyway}"
         if self._all_reasoning == self._n:

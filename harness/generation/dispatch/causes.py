@@ -27,7 +27,7 @@ class Cause:
 _AGAIN = "give the same command again to request them"
 _ONCE = "give the same command again once the server answers"
 _REFUSED = "the server answers others and refuses these, so the same command would be refused again"
-_TOO_LONG = "a longer context takes them, or a smaller max_tokens; accept_missing (--accept-missing) does without them"
+_TOO_LONG = "a longer context takes them, or a smaller max_tokens; accept_missing does without them"
 _BUG = "log.jsonl in the run folder has the error, for a report"
 
 ADVICE: Mapping[str, tuple[str, str]] = {

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from harness.asking.options.request import FORMER
 from harness.asking.options.run import RunOptions
 from harness.core import yaml_file
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.options import options_of
@@ -114,7 +114,7 @@ class Policy(Part):
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run. out: its folder; each name of a folder draws anew. Raises `UsageError`."""
         if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
-            why = f"no option of `harness run`.{near_names(unknown[0], options_of(RunOptions))}"
+            why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
             raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
         run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
         if "data" in run:  # A file of questions is one benchmark, named after the file.

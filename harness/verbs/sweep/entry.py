@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, misspelt
 from harness.verbs.sweep import schema
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
@@ -122,7 +122,7 @@ def _check_placeholders(fields: Any, where: str) -> None:
     """Raise `UsageError` for a misspelt word in braces, or one of a former `values`, in any text of a server."""
     if isinstance(fields, str):
         if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
-            near = near_names(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
+            near = misspelt(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
             raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
     elif isinstance(fields, Mapping | list):
         for inner in fields.values() if isinstance(fields, Mapping) else fields:

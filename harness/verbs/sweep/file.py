@@ -16,7 +16,7 @@ from harness.asking.options.judge import ONE_VOTE
 from harness.asking.options.request import FORMER
 from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, misspelt, near_names
 from harness.core.inert import visible
 from harness.core.validation import first_of, located, problem_of
 from harness.runs.layout import run_around
@@ -136,7 +136,7 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     keys = first["loc"]
     beside = _keys_beside(keys)
     sentence = problem_of(first, beside).sentence
-    if first["type"] == "extra_forbidden" and not near_names(str(keys[-1]), beside):
+    if first["type"] == "extra_forbidden" and not misspelt(str(keys[-1]), beside):
         sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), beside)}"
     return f"{where_of(keys)}: {sentence}"
 

@@ -1,0 +1,77 @@
+"""Each door spells options as its user types them: flags on a command line, keywords in Python.
+
+For: harness.cli.spelling.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from harness.asking.options.run import RunOptions
+from harness.asking.verbs import all_options, options_class
+from harness.cli.flags import command_of
+from harness.cli.main import cli
+from harness.cli.spelling import as_typed, typed_in
+from harness.core.errors import HarnessError
+from harness.core.options import options_of
+from tests.cli.test_flags import least
+
+WRONG = ("-1", "x y", "{")
+"""Values that options of most types refuse."""
+CASES = {
+    (verb, name)
+    for verb, declared in all_options().items()
+    for name, option in options_of(declared).items()
+    if not option.argument and option.type is not bool and (verb == "run" or name not in options_of(RunOptions))
+}
+
+
+def refusals(verb: str, name: str) -> list[str]:
+    """What a command says to wrong values of its option; no server is asked for."""
+    flag = next(one for one in command_of(verb).params if one.name == name).opts[-1]
+    served = ["--base-url", "http://127.0.0.1:9"] if verb == "run" else []
+    said = []
+    for value in WRONG:
+        done = CliRunner().invoke(cli, [verb, *least(verb), *served, flag, value])
+        error = done.exception
+        said.append(error.sentence if isinstance(error, HarnessError) else done.output.partition("Error: ")[2])
+    return [sentence for sentence in said if sentence]
+
+
+@pytest.mark.parametrize(("verb", "name"), sorted(CASES), ids=[" ".join(case) for case in sorted(CASES)])
+def test_a_refusal_on_a_command_line_spells_options_as_they_are_typed(verb: str, name: str) -> None:
+    keywords = {option for option in options_of(options_class(verb)) if "_" in option}
+    for sentence in refusals(verb, name):
+        plain = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]* [^`]*`", "", sentence)
+        assert keywords.isdisjoint(re.findall(r"[a-z]+(?:_[a-z]+)+", plain)), sentence
+        assert not re.match(rf"{name}\b[=:]", plain), sentence
+
+
+@pytest.mark.parametrize(
+    ("verb", "sentence", "typed"),
+    [
+        ("run", "give budget_usd at least 3, as `max_tokens`", "give --budget-usd at least 3, as --max-tokens"),
+        ("run", "`canary=False` or `seed=None`: name `model`", "--no-canary or --seed none: name --model"),
+        ("run", "name one with base_url, or `drop=stream`", "name one with --base-url, or --drop stream"),
+        ("plan", "give detect=2, or margin=2.5; a model", "give --detect 2, or --margin 2.5; a model"),
+        ("export", "add `i_know=True` to `to`", "add --i-know to --to"),
+        ("score", "with `sources`, `answer_key='x'`", "with SOURCE..., --answer-key x"),
+        # Wrong twins: another's words, a file's keys, a request's field of a command without the option, a label.
+        *(
+            ("run", same, same)
+            for same in (
+                "it said 'max_tokens too large' and \"top_p\"", "`harness score --k 8 max_tokens`",
+                "s.yaml:3: max_tokens=0",
+                "cell temperature=0.6", "field `finish_reason`", "/tmp/max_tokens/x", "extra: {\"top_k\": 1}",
+            )
+        ),
+        ("view", "with max_tokens 16", "with max_tokens 16"),
+    ],
+)  # fmt: skip
+def test_options_are_spelt_for_the_command_that_runs(verb: str, sentence: str, typed: str) -> None:
+    with typed_in(command_of(verb)):
+        assert as_typed(sentence) == typed
+    assert as_typed(sentence) == sentence  # in Python
