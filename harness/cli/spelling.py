@@ -41,10 +41,11 @@ _OF_FILE = re.compile(r"\S+\.(?:ya?ml|json|jsonl|csv)(?::\d+)?: ")
 _OPTION = re.compile(
     # What stays comes first: texts in quotes, and code of more than a name.
     r"""(?P<kept>(?<!\w)(?:'[^'\n]*'|"[^"\n]*")(?!\w)|`[^`\n]*[^\w`=,.'-][^`\n]*`)"""
-    r"|(?P<tick>`?)(?<![\w./{-])(?P<name>[a-z]+(?:_[a-z]+)*)(?:=(?P<value>'[^'\n]*'|\[[^]\n]*\]|[\w.-]+))?(?P=tick)(?![\w/}.=-]\w|=)"
+    r"|(?P<tick>`?)(?<![\w./{,-])(?P<name>[a-z]+(?:_[a-z]+)*)(?:=(?P<value>'[^'\n]*'|\[[^]\n]*\]|[\w.-]+))?(?P=tick)(?![\w/}.=-]\w|=)"
 )
 
 
+_FLAG_BEFORE = re.compile(r"--[a-z-]+[ =]\Z")
 _TWICE = re.compile(r"(--[a-z][a-z-]*) \((\1(?![a-z-])[^()]*)\)")
 """A flag beside itself, where a message spells an option both ways."""
 _BEFORE_ADVICE = ("give ", "as ", "or ", "with ", "by ", "add ", "set ", "use ")
@@ -61,7 +62,8 @@ def as_typed(sentence: str, field: str | None = None) -> str:
 
     def spelt(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
-        if name is None:
+        # A word behind a flag is its value.
+        if name is None or _FLAG_BEFORE.search(sentence[: match.start()]):
             return match[0]
         is_first = field == name and match.start() == 0
         advised = value is not None and sentence[: match.start()].endswith(_BEFORE_ADVICE)
