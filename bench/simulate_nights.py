@@ -50,7 +50,8 @@ START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 class Cell:
     """One situation. Points and numbers of samples; baseline: of each question, 0 for a floor. change: of the accuracy
     from a night on; creep: every night. with_policy: whether the change comes with a new floor and model. undecided:
-    whether 8 % of the samples are left undecided, that are right or wrong in truth.
+    whether 8 % of the samples are left undecided, that are right or wrong in truth. concentration: of the questions'
+    chances. threshold: of a public CI, which fails a run of one sample a question below it.
     """
 
     name: str
@@ -67,6 +68,25 @@ class Cell:
     deaf: bool = False
     undecided: str = ""
     benchmarks: int = 1
+    concentration: float = 1.0
+    threshold: float = 0.0
+
+
+THREADS = (
+    # Repository and pull request, questions, threshold, mean and sd of its runs in points, loss of the gate.
+    ("sgl-project/sglang 20304", 200, 93.5, 94.43, 0.52, 2.5),
+    ("sgl-project/sglang 35477", 500, 92.0, 91.60, 0.70, 2.0),
+    ("lightseekorg/tokenspeed 278", 198, 70.0, 74.0, 3.0, 7.5),
+)
+"""Thresholds of public CIs. They failed sound runs: 17 of 120, 9 of 10, about 11 %."""
+
+
+def thread(name: str, n: int, threshold: float, mean: float, sd: float, loss: float) -> Cell:
+    """The history of a thread: a gate of at most 8 rounds in place of the threshold, with the mean as its floor."""
+    share = min(0.9, sd * sd * n / mean / (100 - mean))
+    return Cell(
+        name, n, 8, mean, loss, deviation=0.0, change=-loss, concentration=share / (1 - share), threshold=threshold
+    )  # fmt: skip
 
 
 def cells() -> list[Cell]:
@@ -75,7 +95,6 @@ def cells() -> list[Cell]:
     return [
         usual,
         replace(usual, name="step 5", loss=5, change=-5),
-        Cell("step 2", 1319, 4, 94.5, loss=2, change=-2),
         Cell("step 10", 30, 32, 80.0, loss=10, change=-10),
         replace(usual, name="creep", change=0.0, creep=-0.25),
         replace(usual, name="new floor", change=5.0, with_policy=True),
@@ -86,8 +105,10 @@ def cells() -> list[Cell]:
         ),
         replace(usual, name="ignores seeds", deaf=True, loss=10.0, change=-10.0),
         *(replace(usual, name=f"undecided {truth}", undecided=truth) for truth in ("right", "wrong")),
-        *(replace(usual, name=f"baseline of {n}", baseline=n, loss=6.0, change=-6.0) for n in (2, 4, 8)),
+        *(replace(usual, name=f"baseline of {n}", baseline=n, loss=10.0, change=-10.0) for n in (2, 4, 8)),
         *(replace(usual, name=f"{n} benchmarks", benchmarks=n) for n in (3, 8)),
+        Cell("step 2", 1319, 4, 94.5, loss=2, change=-2),
+        *(thread(*each) for each in THREADS),
     ]  # fmt: skip
 
 
@@ -107,7 +128,8 @@ class Repository:
         """A new repository of the cell."""
         accuracy = cell.accuracy / 100
         names = [f"b{number}" for number in range(cell.benchmarks)]
-        drawn = {name: rng.beta(accuracy, 1 - accuracy, (1, cell.questions)) for name in names}
+        shape = cell.concentration * accuracy, cell.concentration * (1 - accuracy)
+        drawn = {name: rng.beta(*shape, (1, cell.questions)) for name in names}
         chances = {name: gate.moved(each, np.array([accuracy]))[0] for name, each in drawn.items()}
         own = cls(cell, rng, folder, chances)
         if cell.baseline:
@@ -227,7 +249,8 @@ class Drawn:
 class Played:
     """What a repository came to. alarms, passes, rounds: of its sound nights. found, alone: whether the change fails
     the gate that night, with the history and without; passed, passed_alone: whether the sound twin passes. promised:
-    the power that `--dry-run` states that night; NaN if it was not asked.
+    the power that `--dry-run` states that night; NaN if it was not asked. later: whether the first night fails on which
+    a creeping loss is the policy's. threshold: nights that a fixed threshold fails.
     """
 
     luck: float
@@ -240,6 +263,7 @@ class Played:
     passed_alone: float = math.nan
     promised: float = math.nan
     later: float = math.nan
+    threshold: float = math.nan
 
 
 def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played:
@@ -265,9 +289,12 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                 result.passed, result.passed_alone = (codes[name, 0.0] == "pass" for name in ("gate", "alone"))
                 if ask:
                     policy = policies.read(own.folder / "gate.yaml")
-                    result.promised = running._expected_of(
-                        policy, "b0", cell.questions, own.baselines.get("b0"), written.read_history(policy)
-                    ).forecast.power
+                    # Without the forecast of time and money, for which runs are read.
+                    unread = {"open_scored": str, "run_forecast": lambda *_: None, "read_runs": lambda _: [None]}
+                    with mock.patch.multiple(running, **unread):
+                        result.promised = running._expected_of(
+                            policy, "b0", cell.questions, own.baselines.get("b0"), written.read_history(policy)
+                        ).forecast.power
                 shift += cell.change
                 if cell.with_policy:
                     own.model = "new"
@@ -281,6 +308,9 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
             if is_sound:
                 sound.append(gated)
         result.later = float(later[0]) if later else math.nan
+        if cell.threshold:
+            once = rng.binomial(1, own.chances["b0"], (n_nights, cell.questions)).mean(axis=-1)
+            result.threshold = float((100 * once <= cell.threshold + 1e-9).mean())
         result.alarms = float(np.mean([each.verdict == "fail" for each in sound]))
         result.passes = float(np.mean([each.verdict == "pass" for each in sound]))
         result.rounds = float(np.mean([check.rounds for each in sound for check in each.checks]))
@@ -302,6 +332,7 @@ def summary(cell: Cell, played: Sequence[Played]) -> bool:
         for (value, error), digits in (
             (alarms, 2), (worst, 1), (mean("passes"), 1), (mean("rounds"), 2), (mean("passed"), 0),
             (mean("passed_alone"), 0), (found, 0), (mean("alone"), 0), (promised, 0), (mean("later"), 0),
+            (mean("threshold"), 0),
         )
     ]  # fmt: skip
     texts[3] = f"{mean('rounds')[0]:.2f}"
@@ -312,7 +343,7 @@ def summary(cell: Cell, played: Sequence[Played]) -> bool:
 
 HEADS = (
     "cell", "alarms %", "unlucky", "pass %", "rounds", "sound twin passes", "alone", "found %", "alone", "promised",
-    "creep found",
+    "creep found", "threshold fails %",
 )  # fmt: skip
 
 

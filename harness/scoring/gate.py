@@ -18,10 +18,10 @@ Science 16:101).
 **An unlucky reference** errs by the same amount every night. So the level of "fail" is also at least half of its mean
 over the tenth of references that err most: these alarm at most twice as often as is allowed.
 
-**Deviation of runs.** b has a prior, log-normal about the policy's value; each difference d of two successive nights
-with sampling variances u, v moves it: d is normal with the variance 2b² + u + v or, in one night of ten, anything (Box
-and Tiao 1968, Biometrika 55:119). So neither a step up nor a slow change is taken for deviation (von Neumann 1941, Ann.
-Math. Stat. 12:367; the differences overlap, so each counts two thirds). A level is its mean over the posterior.
+**Deviation of runs.** b has a prior: its logarithm is like Student's about the policy's value. Each night moves it: the
+accuracy is normal about a level that drifts (Kalman 1960, J. Basic Eng. 82:35), with the variance of the level, of
+sampling and b² or, in one night of thirty, anything (Box and Tiao 1968, Biometrika 55:119), where the level begins
+anew. So neither a step up nor a slow change is taken for deviation. A level of a test is its mean over the posterior.
 
 **f** comes from the samples themselves where questions have two or more. In the first round it comes from the baseline,
 raised by a tenth, and is not below the distance of the samples from the baseline's rates.
@@ -47,17 +47,17 @@ from numpy.typing import NDArray
 from harness.scoring.race import MAX_LOOKS, boundaries, planned_looks
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
-STATED_FACTOR = math.log(1.4)
-"""The policy's deviation of runs is right within a factor of 1.4 in two of three gates: deviation of its logarithm."""
+STATED_FACTOR = math.log(1.5)
+"""The policy's deviation of runs is right within a factor of 1.5 in two of three gates: deviation of its logarithm."""
 
-STATED_FREEDOM = 3.0
+STATED_FREEDOM = 2.5
 """Degrees of freedom of the logarithm's distribution, Student's: few policies are wrong by much, but some are."""
 
-ODD_SHARE, ODD_RANGE = 0.1, 0.2
+ODD_SHARE, ODD_RANGE = 0.03, 0.3
 """Fraction of nights that stand out from the night before, and the range of accuracies over which they lie."""
 
-OVERLAP = 2 / 3
-"""Weight of one of the overlapping differences of successive nights."""
+DRIFT = 0.002
+"""By how much the level of sound nights may move from one to the next, standard deviation."""
 
 SHARE_MARGIN = 1.1
 """Factor by which the share f of a baseline is raised before it stands for that of a candidate."""
@@ -105,18 +105,24 @@ def learnt_deviation(accuracies: Sequence[float], sampling: Sequence[float], sta
     accuracies: of each former night, in order. sampling: the variance of each one's sampling error. stated: the
     policy's deviation, a fraction.
     """
-    variances = _DEVIATIONS**2
+    variances, odd = _DEVIATIONS**2, math.log(ODD_SHARE / ODD_RANGE)
     apart = np.log(_DEVIATIONS / max(stated, _DEVIATIONS[0])) / STATED_FACTOR
     weight = -(STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
-    steps, own = np.diff(np.asarray(accuracies, dtype=float)), np.asarray(sampling, dtype=float)
-    spread = 2 * variances[:, None] + own[1:] + own[:-1]
-    usual = np.log((1 - ODD_SHARE) / np.sqrt(2 * np.pi * spread)) - steps**2 / spread / 2
-    odd = math.log(ODD_SHARE / ODD_RANGE)
-    weight += OVERLAP * np.logaddexp(usual, odd).sum(axis=-1)
+    # For each deviation: the level of the nights so far, its variance, and by how much a night is no odd one.
+    level, doubt, usual = np.zeros_like(variances), np.zeros_like(variances), []
+    for number, (accuracy, variance) in enumerate(zip(accuracies, sampling, strict=True)):
+        own, doubt, gain = variances + variance, doubt + DRIFT**2, np.ones_like(variances)
+        if number:
+            total = doubt + own
+            density = np.log((1 - ODD_SHARE) / np.sqrt(2 * np.pi * total)) - (accuracy - level) ** 2 / total / 2
+            weight += np.logaddexp(density, odd)
+            usual.append(density - odd)
+            gain = np.where(density > odd, doubt / total, 1.0)
+        level, doubt = level + gain * (accuracy - level), gain * own
     weights = np.exp(weight - weight.max())
     weights /= weights.sum()
-    stands_out = (1 / (1 + np.exp(usual - odd)) * weights[:, None]).sum(axis=0) > 1 / 2
-    flags = (False, *stands_out.tolist()) if len(accuracies) else ()
+    flags = tuple(float(weights @ (1 / (1 + np.exp(each)))) > 1 / 2 for each in usual)
+    flags = (False, *flags)[: len(accuracies)]
     sd = math.exp(float(np.log(_DEVIATIONS) @ weights))
     return Deviations(variances, weights, sd, len(flags) - sum(flags), flags)
 

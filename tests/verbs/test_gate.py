@@ -440,9 +440,19 @@ def test_a_level_rises_with_the_accuracy_and_with_the_deviation_of_runs(below: b
     assert (many[far] >= few[far]).all()
 
 
-def test_few_former_runs_leave_the_stated_deviation_and_five_are_uncertain() -> None:
-    runs = [0.80, 0.82, 0.79, 0.81, 0.80]
-    assert gate.learnt_deviation(runs[:1], [0.0], 0.005).sd == pytest.approx(0.005, rel=0.05)
+def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
+    rng, sampling = np.random.default_rng(2), [0.003**2] * 30
+    noise = rng.standard_normal(30)
+    steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
+    stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
+    stated, steady_sd, wide_sd, *others = (
+        gate.learnt_deviation(nights, sampling[: len(nights)], 0.008)
+        for nights in ([], steady, wide, stepped, creeping)
+    )
+    assert stated.sd == pytest.approx(0.008, rel=0.2)
+    assert steady_sd.sd < 0.006 < 0.015 < wide_sd.sd
+    assert all(other.sd < 1.5 * steady_sd.sd for other in others)
+    assert (others[0].odd.index(True), sum(others[0].odd), others[0].known) == (20, 1, 29)
 
 
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:
