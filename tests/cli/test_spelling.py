@@ -6,6 +6,7 @@ For: harness.cli.spelling.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -42,7 +43,10 @@ def refusals(verb: str, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("verb", "name"), sorted(CASES), ids=[" ".join(case) for case in sorted(CASES)])
-def test_a_refusal_on_a_command_line_spells_options_as_they_are_typed(verb: str, name: str) -> None:
+def test_a_refusal_on_a_command_line_spells_options_as_they_are_typed(
+    verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a path that is no mistake is written
     keywords = {option for option in options_of(options_class(verb)) if "_" in option}
     for sentence in refusals(verb, name):
         plain = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]* [^`]*`", "", sentence)
