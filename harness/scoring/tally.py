@@ -8,6 +8,8 @@ and sample index; a `QuestionTally` holds its part of the array. Three cases:
 | none | all |
 | up to `MAX_MISSING_SHARE`, or no round is complete | all that are there ("partial") |
 | more | the complete rounds only: one sample of every question each |
+
+Long: the rows' layout, their counting and what reads them change together.
 """
 
 from __future__ import annotations
