@@ -107,7 +107,7 @@ def cells() -> list[Cell]:
         *(replace(usual, name=f"undecided {truth}", undecided=truth) for truth in ("right", "wrong")),
         *(replace(usual, name=f"baseline of {n}", baseline=n, loss=10.0, change=-10.0) for n in (2, 4, 8)),
         *(replace(usual, name=f"{n} benchmarks", benchmarks=n) for n in (3, 8)),
-        Cell("step 2", 1319, 4, 94.5, loss=2, change=-2),
+        Cell("example", 1319, 4, 94.5, loss=3, change=-3),
         *(thread(*each) for each in THREADS),
     ]  # fmt: skip
 

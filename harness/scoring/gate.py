@@ -16,7 +16,7 @@ or the normal one if that is larger: few wrong samples have a long tail (Brown, 
 Science 16:101).
 
 **An unlucky reference** errs by the same amount every night. So the level of "fail" is also at least half of its mean
-over the tenth of references that err most: these alarm at most twice as often as is allowed.
+over the tenth of references that err most, at the estimate of b: these alarm at most twice as often as is allowed.
 
 **Deviation of runs.** b has a prior: its logarithm is like Student's about the policy's value. Each night moves it: the
 accuracy is normal about a level that drifts (Kalman 1960, J. Basic Eng. 82:35), with the variance of the level, of
@@ -47,10 +47,10 @@ from numpy.typing import NDArray
 from harness.scoring.race import MAX_LOOKS, boundaries, planned_looks
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
-STATED_FACTOR = math.log(1.5)
-"""The policy's deviation of runs is right within a factor of 1.5 in two of three gates: deviation of its logarithm."""
+STATED_FACTOR = math.log(1.4)
+"""The policy's deviation of runs is right within a factor of 1.4 in two of three gates: deviation of its logarithm."""
 
-STATED_FREEDOM = 2.5
+STATED_FREEDOM = 3.0
 """Degrees of freedom of the logarithm's distribution, Student's: few policies are wrong by much, but some are."""
 
 ODD_SHARE, ODD_RANGE = 0.03, 0.3
@@ -207,23 +207,23 @@ def level(
     sign = 1 if below else -1
     # An accuracy stands for half a sample around it.
     seen = np.clip(accuracy + sign * 0.5 / np.asarray(total), 1e-9, 1 - 1e-9)
-    coin = truth * (1 - truth)
-    own = np.asarray(share * coin / np.asarray(total))[..., None] + deviations.variances / runs
-    its = np.asarray(share * coin / reference.samples + reference.variance)[..., None]
-    its = its + deviations.variances * reference.runs
+    coin = np.asarray(truth * (1 - truth))
+    own_sampling = np.asarray(share * coin / np.asarray(total))
+    its_sampling = np.asarray(share * coin / reference.samples + reference.variance)
+    variance = (own_sampling + its_sampling)[..., None] + deviations.variances * (1 / runs + reference.runs)
     difference = sign * (truth - seen)
     deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
     signed_root = np.where(difference > 0, 1.0, -1.0) * np.sqrt(np.maximum(deviance, 0.0))
     gap = np.minimum(signed_root, difference)[..., None]
-    chance = np.asarray((_upper_tail(gap / np.sqrt(own + its)) * deviations.weights).sum(axis=-1))
+    chance = np.asarray((_upper_tail(gap / np.sqrt(variance)) * deviations.weights).sum(axis=-1))
     if not below:
         return chance
-    error = np.sqrt(its)[..., None] * _UNLUCKY
     # Behind a reference that is too high lies a lower truth, of which samples err by another amount.
-    lower = np.clip(np.asarray(truth)[..., None, None] - error, 1e-6, 1.0)
-    own = own[..., None] * np.maximum(1.0, lower * (1 - lower) / np.asarray(coin)[..., None, None])
-    unlucky = _upper_tail((gap[..., None] - error) / np.sqrt(own))
-    return np.asarray(np.maximum(chance, (unlucky @ _UNLUCKY_WEIGHTS * deviations.weights).sum(axis=-1) / 2))
+    error = np.sqrt(its_sampling + deviations.sd**2 * reference.runs)[..., None] * _UNLUCKY
+    lower = np.clip(np.asarray(truth)[..., None] - error, 1e-6, 1.0)
+    own = (own_sampling + deviations.sd**2 / runs)[..., None] * np.maximum(1.0, lower * (1 - lower) / coin[..., None])
+    unlucky = _upper_tail((gap - error) / np.sqrt(own)) @ _UNLUCKY_WEIGHTS
+    return np.asarray(np.maximum(chance, unlucky / 2))
 
 
 def _upper_tail(z: Array) -> Array:
