@@ -173,10 +173,10 @@ class Repository:
         return gated
 
 
-class Drawn:
+class Drawn(running.Session):
     """The sampler of one night, which draws in place of asking."""
 
-    halt: Halt | None = None
+    halt = None
 
     def __init__(
         self, repository: Repository, folder: Path, shift: float, now: datetime, rng: np.random.Generator | None = None

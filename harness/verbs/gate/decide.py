@@ -96,10 +96,10 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     sampled: str = ""
     forgotten: bool = False
 
-
-def is_open(gated: Gated) -> bool:
-    """Whether more samples may change the decision, so that the same command goes on."""
-    return any(check.is_open for check in gated.checks)
+    @property
+    def is_open(self) -> bool:
+        """Whether more samples may change the decision, so that the same command goes on."""
+        return any(check.is_open for check in self.checks)
 
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
@@ -394,13 +394,8 @@ def limit_of(single: float, total: float, reference: gate.Reference, sd: float, 
     }
     first, *others = sorted(parts, key=lambda name: -parts[name])
     rest = ", ".join(f"{name} {in_percent(parts[name])}" for name in others if parts[name])
-    mend = {
-        "runs differ": "more samples do not help; several runs or a larger loss do",
-        "sampling": "more max_samples or a larger loss help",
-        "the baseline": "more samples of the baseline or a larger loss help",
-        "the floor": "a floor of more samples or a larger loss helps",
-    }
-    return f"the largest error is: {first} by {in_percent(parts[first])} points ({rest}): {mend[first]}"
+    mend = {"runs differ": "several runs", "sampling": "more max_samples"}.get(first, f"more samples of {first}")
+    return f"the largest error is: {first} by {in_percent(parts[first])} points ({rest}): {mend} or a larger loss help"
 
 
 def _in_words(

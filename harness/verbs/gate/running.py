@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any
 
 from harness.asking.options.probing import DROPPABLE, ProbeOptions
 from harness.asking.prepare import Prepared, prepare, questions_of
@@ -38,7 +38,6 @@ from harness.verbs.gate.decide import (
     decide,
     deviation_of,
     in_order,
-    is_open,
     limit_of,
     nights_of,
     reference_key,
@@ -125,79 +124,13 @@ def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> No
             counted_questions(replace(run, is_sampling=False), run.benchmarks[name])
 
 
-class Sampler(Protocol):
+class Session:
     """Samples the benchmarks of a gate into its run folder. ids: of each benchmark's questions, in the order in which
     looks take them. halt: why no sample may be taken; None if they may.
     """
 
-    @property
-    def ids(self) -> Mapping[str, Sequence[str]]: ...
-
-    @property
-    def halt(self) -> Halt | None: ...
-
-    def runs(self) -> list[ScoredRun]:
-        """The scored run; empty before the first sample."""
-        ...
-
-    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
-        """Sample each benchmark up to a look. Returns why it ended early, if it did."""
-        ...
-
-
-Opener = Callable[[Policy, Path, Mapping[str, ScoredRun]], AbstractContextManager[Sampler]]
-"""Opens the sampler of a policy, a run folder and the baselines."""
-
-
-def run_gate(
-    policy: Policy, out: Path, opener: Opener, on_look: OnLook = lambda _gated: None, today: date | None = None
-) -> Gated:
-    """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
-
-    The same call continues. Raises `UsageError` for a folder whose gate is decided, or was begun with another policy or
-    baseline, and what `prepare` and `generate` raise; a rule that stops the sampling, such as a budget, makes the
-    gate's state "stopped".
-    """
-    _refuse_decided(out)
-    baselines, history = read_baselines(policy), read_history(policy)
-    day = today or datetime.now(UTC).date()
-    with opener(policy, out, baselines) as sampler:
-        n_questions = {name: len(each) for name, each in sampler.ids.items()}
-        halt, before = sampler.halt, None
-        if halt is None:
-            runs = sampler.runs()
-            plan = _plan_of(policy, n_questions, baselines)
-            look_plan.settle(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
-        while True:
-            runs = sampler.runs()
-            label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
-            gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
-            on_look(gated)
-            looks = _next_looks(gated, n_questions)
-            if not looks and runs and before is None:
-                # All samples are there: a session without any refuses other settings and another model.
-                looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
-            # Samples that make no look more, such as of questions that are now others, never will.
-            if halt is not None or not looks or looks == before:
-                return gated
-            first, before = before is None, looks
-            halt = sampler.sample(looks, first=first)
-
-
-def _refuse_decided(out: Path) -> None:
-    """Raise `UsageError` if the gate of this folder is decided: a folder holds the decision of one state."""
-    gated = written_in(out)
-    if gated is not None and not is_open(gated):
-        raise UsageError(
-            f"{visible(str(out), 200)} holds a gate that is decided ({gated.verdict}, sampled {gated.sampled}), and is "
-            "not decided twice: name another folder, or none, for a new gate; with the folder as RUN the gate decides "
-            "on its samples",
-            field="out",
-        )
-
-
-class _Session:
-    """The sampler of a prepared run."""
+    ids: Mapping[str, Sequence[str]]
+    halt: Halt | None
 
     def __init__(self, policy: Policy, prepared: Prepared, baselines: Mapping[str, ScoredRun], watcher: Watcher | None):
         self._prepared, self._policy, self._watcher = prepared, policy, watcher
@@ -226,15 +159,63 @@ class _Session:
         return None
 
 
+Opener = Callable[[Policy, Path, Mapping[str, ScoredRun]], AbstractContextManager[Session]]
+"""Opens the session of a policy, a run folder and the baselines."""
+
+
 def with_watcher(watcher: Watcher | None) -> Opener:
-    """Opens samplers that ask the policy's server."""
+    """Opens sessions that ask the policy's server."""
 
     @contextmanager
-    def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Sampler]:
+    def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Session]:
         with prepare(policy.options(out), watcher, must_answer=True) as prepared:
-            yield _Session(policy, prepared, baselines, watcher)
+            yield Session(policy, prepared, baselines, watcher)
 
     return opened
+
+
+def run_gate(
+    policy: Policy, out: Path, opener: Opener, on_look: OnLook = lambda _gated: None, today: date | None = None
+) -> Gated:
+    """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
+
+    The same call continues. Raises `UsageError` for a folder whose gate is decided, or was begun with another policy or
+    baseline, and what `prepare` and `generate` raise; a rule that stops the sampling, such as a budget, makes the
+    gate's state "stopped".
+    """
+    _refuse_decided(out)
+    baselines, history = read_baselines(policy), read_history(policy)
+    day = today or datetime.now(UTC).date()
+    with opener(policy, out, baselines) as session:
+        n_questions = {name: len(each) for name, each in session.ids.items()}
+        halt, before, runs = session.halt, None, session.runs()
+        if halt is None:
+            plan = _plan_of(policy, n_questions, baselines)
+            look_plan.settle(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
+        while True:
+            label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
+            gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
+            on_look(gated)
+            looks = _next_looks(gated, n_questions)
+            if not looks and runs and before is None:
+                # All samples are there: a session without any refuses other settings and another model.
+                looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
+            # Samples that make no look more, such as of questions that are now others, never will.
+            if halt is not None or not looks or looks == before:
+                return gated
+            first, before = before is None, looks
+            halt, runs = session.sample(looks, first=first), session.runs()
+
+
+def _refuse_decided(out: Path) -> None:
+    """Raise `UsageError` if the gate of this folder is decided: a folder holds the decision of one state."""
+    if (gated := written_in(out)) is not None and not gated.is_open:
+        raise UsageError(
+            f"{visible(str(out), 200)} holds a gate that is decided ({gated.verdict}, sampled {gated.sampled}), and is "
+            "not decided twice: name another folder, or none, for a new gate; with the folder as RUN the gate decides "
+            "on its samples",
+            field="out",
+        )
 
 
 MAX_PAUSE = timedelta(hours=12)
@@ -249,11 +230,11 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
     parent, time = Path(RESULTS, f"gate-{policy.name}"), "%Y-%m-%dT%H%M%S"
     if commit:
         numbered = (parent / (commit if number == 1 else f"{commit}.{number}") for number in count(1))
-        return next(path for path in numbered if (gated := written_in(path)) is None or is_open(gated))
+        return next(path for path in numbered if (gated := written_in(path)) is None or gated.is_open)
     for path in sorted(parent.glob("????-??-??T*"), reverse=True)[:1]:
         with contextlib.suppress(ValueError):
             begun = datetime.strptime(path.name, time).replace(tzinfo=UTC)
-            if now - begun <= MAX_PAUSE and ((gated := written_in(path)) is None or is_open(gated)):
+            if now - begun <= MAX_PAUSE and ((gated := written_in(path)) is None or gated.is_open):
                 return path
     return parent / now.strftime(time)
 
