@@ -2,23 +2,16 @@
 reply.
 
     python bench/client.py [--repeats 3] [--only http,aiohttp-raw] [--cases paced,burst]
-                           [--vllm-function FILE] [--c-client PROGRAM]
 
 Each client runs in a process of its own against `bench/fake_server.py`, the clients taking turns, so that a busy
 machine disturbs all alike: the ratios count, not the microseconds. A reply whose text differs from the server's
 checksum makes the run fail. Linux only (epoll).
-
-FILE is vLLM's own request function, `vllm/benchmarks/lib/endpoint_request_func.py` of an installation or a wheel (it
-imports aiohttp, regex and tqdm only); also from the environment's HARNESS_BENCH_VLLM. PROGRAM is called with PORT MODEL
-REQUESTS IN_FLIGHT and prints a JSON object with `cpu` and `wall` (s) and `crc_ok` (replies that were right); also
-HARNESS_BENCH_C. `floor` is `bench/floor.py`, the least code in Python that reads every reply right.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import json
 import os
 import resource
@@ -35,8 +28,6 @@ from typing import Any
 import msgspec
 from rich.console import Console
 from rich.table import Table
-
-from bench import fake_server
 
 HERE = Path(__file__).parent
 CASES = {
@@ -62,15 +53,11 @@ SLOW = {"openai-sdk": 16, "httpx-raw": 16}
 HTTPX_STREAMS = 64
 """Largest number of streams for httpx: it searches its whole pool for each request."""
 
-PEERS = ("http", "floor", "aiohttp-raw", "openai-sdk", "httpx-raw")
-PROGRAMS = ("floor", "c")
-"""Clients that are programs of their own, called with PORT MODEL REQUESTS IN_FLIGHT."""
+PEERS = ("http", "aiohttp-raw", "openai-sdk", "httpx-raw")
 
 UNFIT = {
     "openai-sdk": ("many", "flood"),  # minutes of CPU
     "httpx-raw": ("many", "flood"),
-    "vllm": ("reasoning",),  # it drops reasoning
-    "c": ("reasoning",),  # it knows `reasoning_content` only
 }
 """Client → cases that it is left out of."""
 
@@ -159,39 +146,6 @@ async def httpx_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[
     return ask, client.aclose
 
 
-async def vllm(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """A client: vLLM's request function, from its file. It does not return the server's fingerprint, so the checksum of
-    the text takes its place.
-    """
-    import aiohttp
-
-    spec = importlib.util.spec_from_file_location("vllm_request_function", os.environ["HARNESS_BENCH_VLLM"])
-    assert spec is not None
-    assert spec.loader is not None
-    theirs = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = theirs
-    spec.loader.exec_module(theirs)
-    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
-    session = aiohttp.ClientSession(connector=connector, timeout=theirs.AIOHTTP_TIMEOUT)
-    n = int(dict(part.split("=") for part in model.split(",")[1:])["n"])
-
-    async def ask(seed: int) -> tuple[str, str | None, int | None]:
-        function_input = theirs.RequestFuncInput(
-            prompt="hi",
-            api_url=f"http://127.0.0.1:{port}/v1/chat/completions",
-            prompt_len=1,
-            output_len=1 << 20,
-            model=model,
-            extra_body={"seed": seed},
-        )
-        output = await theirs.async_request_openai_chat_completions(function_input, session)
-        sent = fake_server.reply(n, 0, seed % fake_server.VARIANTS)[-1]
-        fingerprint = sent[sent.index(b"crc-") :][:12].decode()
-        return output.generated_text, fingerprint if output.success else None, output.output_tokens
-
-    return ask, session.close
-
-
 async def openai_sdk(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """A client: the openai SDK, used as its documentation shows."""
     import openai
@@ -238,8 +192,6 @@ async def work(name: str, port: int, model: str, requests: int, in_flight: int) 
     elif name == "httpx-raw":
         ask, close = await httpx_raw(port, model)
         in_flight = min(in_flight, HTTPX_STREAMS)
-    elif name == "vllm":
-        ask, close = await vllm(port, model)
     else:
         ask, close = await ours(name, port, model)
     done = tokens = broken = 0
@@ -304,22 +256,15 @@ def main() -> int:
     """Run all clients on all cases in turn and print the table. Returns 1 if any reply was broken, else 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    clients = [*PEERS, "vllm", "c"]
-    parser.add_argument("--only", type=_some_of(clients), help=f"clients, by comma: {', '.join(clients)}")
+    parser.add_argument("--only", type=_some_of(PEERS), default=[*PEERS], help=f"clients, by comma: {', '.join(PEERS)}")
     parser.add_argument("--cases", type=_some_of(CASES), default=list(CASES))
-    parser.add_argument("--vllm-function", default=os.environ.get("HARNESS_BENCH_VLLM"))
-    parser.add_argument("--c-client", default=os.environ.get("HARNESS_BENCH_C"))
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         name, case, port = arguments.measure
         measure(name, case, int(port))
         return 0
-    given = [n for n, path in (("vllm", arguments.vllm_function), ("c", arguments.c_client)) if path]
-    peers = arguments.only or [*PEERS, *given]
-    cases = arguments.cases
-    if arguments.vllm_function:
-        os.environ["HARNESS_BENCH_VLLM"] = arguments.vllm_function
+    peers, cases = arguments.only, arguments.cases
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for _ in range(arguments.repeats):
         for case in cases:
@@ -328,12 +273,8 @@ def main() -> int:
                     continue
                 with fresh_server() as port:
                     command = [sys.executable, "-m", "bench.client", "--measure", name, case, port]
-                    if name in PROGRAMS:
-                        model, requests, in_flight, _ = CASES[case]
-                        program = [arguments.c_client] if name == "c" else [sys.executable, HERE / "floor.py"]
-                        command = [*program, port, model, str(requests), str(in_flight)]
                     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, preexec_fn=pin_client)
-                results.setdefault((case, name), []).append(result(name, case, json.loads(done.stdout)))
+                results.setdefault((case, name), []).append(json.loads(done.stdout))
     broken = show(results, cases, peers)
     return 1 if broken else 0
 
@@ -360,18 +301,9 @@ def pin_client() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
-    """What a client's process printed: its CPU seconds, its tokens and the number of broken replies."""
-    if name not in PROGRAMS:
-        return printed
-    model, requests, _, _ = CASES[case]
-    tokens = int(dict(part.split("=") for part in model.split(",")[1:])["n"]) * requests
-    return printed | {"done": requests, "tokens": tokens, "broken": requests - printed["crc_ok"]}
-
-
 def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str], peers: list[str]) -> int:
     """Print the table of medians; return how many replies were broken."""
-    references = [name for name in ("aiohttp-raw", "vllm", "openai-sdk", "floor", "c") if name in peers]
+    references = [name for name in ("aiohttp-raw", "openai-sdk") if name in peers]
     table = Table(title="CPU of the client: median of the repeats; ratios to others of the same repeat")
     for column in ("case", "client", "µs", "per", *(f"/ {name}" for name in references), "wall s", "broken"):
         table.add_column(column, justify="left" if column in ("case", "client", "per") else "right")
@@ -393,11 +325,6 @@ def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str],
             table.add_row(label, name, f"{median(costs[name]):.2f}", unit, *ratios, wall, str(bad))
     Console(width=max(Console().width, 120)).print(table)
     return broken
-
-
-def ratio(costs: list[float], others: list[float] | None) -> str:
-    """The median ratio to another client in the same repeat."""
-    return f"{median(a / b for a, b in zip(costs, others, strict=True)):.3g}" if others else "-"
 
 
 def cost(run: dict[str, Any], unit: str) -> float:
