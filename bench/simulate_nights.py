@@ -78,7 +78,7 @@ THREADS = (
     ("sgl-project/sglang 35477", 500, 92.0, 91.60, 0.70, 2.0),
     ("lightseekorg/tokenspeed 278", 198, 70.0, 74.0, 3.0, 7.5),
 )
-"""Thresholds of public CIs. They failed sound runs: 17 of 120, 9 of 10, about 11 %."""
+"""Thresholds of public CIs, and what they failed there of sound runs: 17 of 120, 9 of 10, about 11 %."""
 
 
 def thread(name: str, n: int, threshold: float, mean: float, sd: float, loss: float) -> Cell:

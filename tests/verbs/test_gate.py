@@ -325,6 +325,9 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
         (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 9}}")
         done = harness(tmp_path, "gate", "two.yaml", "both", "--out", "two")
         assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
+        (tmp_path / "one.yaml").write_text("benchmarks: {sums: {baseline: both, loss: 15}}")
+        one = harness(tmp_path, "gate", "one.yaml", "other")
+        assert (one.code, "counts 1 samples a question" in one.err) == (2, True), one.out + one.err
     assert not (tmp_path / "seen").exists()
     assert not (tmp_path / "hist").exists()
 

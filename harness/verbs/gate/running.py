@@ -79,8 +79,8 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             if reference.samples < 1.5 * len(compared):  # most questions have one sample
                 n = _samples_needed(policy, name, reference, len(compared), watched.max_samples)
                 raise UsageError(
-                    f"the baseline {watched.baseline} has {reference.samples / len(compared):.3g} independent samples "
-                    f"of each question of {name}, too few to know its own error: give it {n or 2}"
+                    f"{name} in the baseline {watched.baseline} counts {reference.samples / len(compared):.3g} samples "
+                    f"a question, copies as one, which is too few to know its own error: give it {n or 2}"
                     + ("" if n else "; no number of them finds this loss beside this run_deviation")
                 )
             baselines[name] = run
