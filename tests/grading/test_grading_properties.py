@@ -246,7 +246,7 @@ def test_a_last_sentence_that_repeats_the_last_calculation_states_its_value(half
     assert outcome(2 * half, f"{work.format(**words)}\nJames may run {2 * half} metres.") != "correct"
 
 
-PREFIXES = {"G": 9, "M": 6, "k": 3, "m": -3, "μ": -6, "n": -9, "p": -12}
+PREFIXES = {"G": 9, "M": 6, "k": 3, "m": -3, "μ": -6, r"\mu ": -6, "n": -9, "p": -12}
 SYMBOLS = ["m", "s", "A", "V", "W", "J", "N", "Ω", r"\Omega", "eV", "g", "L", "Hz", "Pa", "F", "T", "C", "mol", "mol/L"]
 
 

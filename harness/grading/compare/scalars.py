@@ -198,7 +198,7 @@ def _as_quantities(node: Node) -> list[Node]:
 
     Letters have two readings as a unit: 5·M·J is five times M·J, or 5 MJ.
     """
-    if node.op == "quantity":
+    if node.op == "quantity" and sym("mu") not in walk(node):  # 5 \mu mol
         return [node]
     letters = _NUMBER_AND_LETTERS.fullmatch(show(node).replace("(", "").replace(")", ""))
     if letters is None or letters[1] in ("d", "t"):  # variables before they are days and tonnes
@@ -208,7 +208,7 @@ def _as_quantities(node: Node) -> list[Node]:
         if here.op in ("sym", "quantity") or here == E:  # the e of eV
             value = substitute(value, here, here.args[0] if here.op == "quantity" else num(1))
     name = letters[1].replace("Omega", "ohm").replace("mu", "u")
-    return [Node("quantity", (value, name)), Node("quantity", (value, name.replace("·", "")))]
+    return [Node("quantity", (value, name)), Node("quantity", (value, name.replace("·", "").replace("u ", "u")))]
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:
