@@ -34,7 +34,8 @@ OTHERS: dict[str, set[str]] = {
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
-    "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text"},
+    # the package's metadata and code
+    "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text", "path.read_bytes"},
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package

@@ -45,9 +45,9 @@ def test_a_run_is_scored_and_reported_without_any_extension(core: Path, tmp_path
 def test_what_an_extension_would_do_is_refused_in_a_sentence(core: Path, tmp_path: Path) -> None:
     write_run(tmp_path / "run", varied())
     for line, sentence in (
-        ("export run --to trl", "to='trl': unknown format"),
-        ("score run --track wandb", "track='wandb': unknown tracker"),
-        ("score run --on ray", "on='ray': no extension for clusters is installed"),
+        ("export run --to trl", "--to trl: unknown format"),
+        ("score run --track wandb", "--track wandb: unknown tracker"),
+        ("score run --on ray", "--on ray: no extension for clusters is installed"),
     ):
         done = command(core, tmp_path, *line.split())
         assert (done.returncode, done.stderr.count("\n"), sentence in done.stderr) == (2, 1, True), done.stderr
