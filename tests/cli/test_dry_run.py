@@ -93,7 +93,7 @@ def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(
     words = ("run", "--data", "sums.jsonl", "--serve-option", "max-model-len=32768", *SERVE)
     done = harness(folder, *words, "--max-tokens", "32768")
     assert done.code != 0
-    assert "fit_context" in done.err
+    assert "--fit-context" in done.err
     by_default = harness(folder, *words)
     assert by_default.code == 0, by_default.err
 
