@@ -11,8 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness.core.errors import UsageError
-
 __version__ = "0.1.0"
 _DISTRIBUTION = "reasoning-harness"
 
@@ -111,6 +109,8 @@ def give_home() -> None:
     with contextlib.suppress(RuntimeError):
         if _is_usable(Path.home()):
             return
+    from harness.core.errors import UsageError
+
     with contextlib.suppress(UsageError):
         os.environ["HOME"] = str(_stand_in())
 
@@ -121,6 +121,8 @@ def _folder(own: str, xdg: str, below_home: str) -> Path:
 
     Raises `UsageError` where a variable names a folder that is closed to this user.
     """
+    from harness.core.errors import UsageError
+
     if own_folder := os.environ.get(own):
         variable, folder = own, Path(os.path.expanduser(own_folder)).absolute()  # noqa: PTH111 - raises nothing
     else:
@@ -162,6 +164,8 @@ def _stand_in() -> Path:
 
     Raises `UsageError` where it is not this user's alone: libraries are loaded from below it.
     """
+    from harness.core.errors import UsageError
+
     folder = Path(tempfile.gettempdir()) / f"reasoning-harness-{os.geteuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

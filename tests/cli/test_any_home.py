@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.core import about
+from harness.core.errors import UsageError
 from tests.pins.stage import alone
 from tests.system.command import harness
 
@@ -66,7 +67,7 @@ def test_what_a_home_would_hold_stands_in_a_folder_of_the_users_alone(home: str,
     assert about.hub_cache() == own / ".cache/huggingface/hub"
     assert own.stat().st_mode & 0o777 == 0o700
     own.chmod(0o777)
-    with pytest.raises(about.UsageError, match="HOME: "):
+    with pytest.raises(UsageError, match="HOME: "):
         about.state_folder()
 
 

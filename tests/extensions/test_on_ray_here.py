@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.asking.watching import Watcher
+from harness.core.about import build
 from harness.core.errors import HarnessError, InUse, UsageError
 from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
@@ -211,12 +212,12 @@ def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
         raise UsageError("too many", field="samples", value=3)
 
     for version, refusal, message in (
-        (harness.__version__, UsageError, "shard 1: samples=3: too many"),
+        (build(), UsageError, "shard 1: samples=3: too many"),
         ("0.0.1", HarnessError, r"the caller 0\.0\.1: install the same"),
     ):
         with pytest.raises(refusal, match=message):
             cluster._unpack(*cluster._task(refuse, version, str(Path.cwd()), ()), "shard 1")
-    assert cluster._task(lambda: sys.maxsize, harness.__version__, str(Path.cwd()), ()) == ("done", sys.maxsize)
+    assert cluster._task(lambda: sys.maxsize, build(), str(Path.cwd()), ()) == ("done", sys.maxsize)
 
 
 def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
