@@ -528,7 +528,7 @@ class SamplingSession:
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
         )  # fmt: skip
         if self._keeper is not None and (anew := self._keeper.anew):
-            n, tokens = count_noun(len(anew), "half-written answer"), sum(part.tokens for part in anew)
+            n, tokens = count_noun(len(anew), "half-written answer"), sum(anew)
             self.warn(
                 f"{n} ({count_noun(tokens, 'token')}) were given up, and the samples begun anew: the "
                 f"server answers whole requests and fails those that continue an answer ({self._keeper.refusal})."

@@ -84,7 +84,8 @@ class Patience:
     """When to ask again and when to give up. All but `attempts` are seconds.
 
     attempts: failed requests after which a sample is given up (refused connections and 429 do not count). start_up: the
-    session ends if no endpoint answers for this long before its first reply; outage: the same after the first reply.
+    session ends if no endpoint answers for this long before its first reply; outage: the same after the first reply, or
+    if one says itself that it is busy.
     first_wait, longest_wait: the exponential backoff between attempts, and between probes of an endpoint set aside.
     grace: time that requests in flight have to end after the first Ctrl-C; term_grace: after SIGTERM or SIGHUP.
     """

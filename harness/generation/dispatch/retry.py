@@ -72,6 +72,9 @@ _OF_THE_ACCOUNT = re.compile(
 AWAY = frozenset({503, 529})
 """Statuses by which a server says that it cannot serve now, also by an error inside a reply of status 200."""
 
+BUSY = AWAY | {429}
+"""Statuses by which a server says that it is there and will serve later."""
+
 GATEWAY = frozenset({502, 504, 520, 521, 522, 523})
 """Statuses by which a gateway says that no server is behind it. Inside a reply of status 200, one was: "broken"."""
 

@@ -106,8 +106,8 @@ class Keeper:
         self._clock = clock
         self._views: dict[Task, Callable[[], Partial | None]] = {}
         self._trust = Trust(clock)
-        self.anew: list[Partial] = []
-        """Parts that were given up since no continuation of them was answered; the samples were asked for whole."""
+        self.anew: list[int] = []
+        """Tokens of each part that was given up since no continuation of it was answered."""
         self.refusal = ""
         """The last failure of a continuation, in words."""
         self._due = clock() + KEEP_S
@@ -169,7 +169,7 @@ class Keeper:
         """Note that a reply has come or begun. If it continues nothing, an older part of its sample is of no use."""
         self._trust.began(flight.endpoint.base_url, flight.sent_at, whole=not flight.continues)
         if not flight.continues and (part := self.partials.pop(flight.task, None)) is not None:
-            self.anew.append(part)
+            self.anew.append(part.tokens)
             why = f"its continuations failed ({self.refusal})"
             self._on_event("written_anew", task=list(flight.task), tokens=part.tokens, reason=why)
 
