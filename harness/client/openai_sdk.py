@@ -18,10 +18,9 @@ import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of
-from harness.client.protocol.failures import failure_of_status, failure_to_connect
+from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
-from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
@@ -128,9 +127,7 @@ def is_refusal(response: Any) -> bool:
     """Whether the response has an error status. Raises `RequestFailed` if its body is a compressed one."""
     if response.status_code >= 300:
         return True
-    encoding = response.headers.get("content-encoding", "identity").lower()
-    if encoding != "identity":
-        raise RequestFailed("malformed", f"the reply is compressed ({quoted(encoding)}), which was not asked for")
+    refuse_compressed(response.headers)
     return False
 
 

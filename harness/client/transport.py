@@ -36,7 +36,7 @@ import msgspec
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of, request_head, request_headers
-from harness.client.protocol.failures import failure_of_status, failure_to_connect
+from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
@@ -67,8 +67,6 @@ NEXT_ADDRESS_S = 0.25
 
 _MAY_WAIT = b"}\n\n\r\n"
 """How a read of a chunked body ends that may wait: with a JSON event, then with its chunk."""
-
-_COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 
 _REQUEST_TIMEOUT = b"HTTP/1.1 408"
 """How proxies end an idle connection: unasked bytes that put no reply in doubt."""
@@ -220,9 +218,7 @@ class Request:
             self._error_body, self._error_due = bytearray(), time.monotonic() + ERROR_BODY_S
             self.look_at = 0.0
             return
-        encoding = headers.get("content-encoding", "").lower()
-        if encoding in _COMPRESSIONS:
-            raise self.parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
+        refuse_compressed(headers)
         self.parser.request_id = headers.get("x-request-id")
         self.lazy = self._response.chunked
 

@@ -89,12 +89,14 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         return
     if (n := tally.notes.get(ALL_REASONING, 0)) > MANY_ALL_REASONING * tally.finished:
         yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
-    truncated = tally.truncated / tally.finished
-    if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(tally.finished)) is not None:
-        yield f"{early.sentence}."
-    elif truncated > MANY_TRUNCATED:
-        yield truncated_in_words(tally.truncated, tally.finished)
-    if said := contradictions.sentence(tally.notes, tally.finished):
+    notes = {**tally.notes}
+    if tally.truncated > MANY_TRUNCATED * tally.finished:
+        if (early := dispatcher.cut_lengths.early(tally.finished)) is not None:
+            notes.pop(contradictions.CUT_EARLY, None)  # the same replies
+            yield f"{early.sentence}."
+        else:
+            yield truncated_in_words(tally.truncated, tally.finished)
+    if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
     n_cut = dispatcher.n_cut - tally.continued
     n_streams = n_cut + tally.finished

@@ -57,7 +57,7 @@ _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""
 
 
-class SamplingSession:
+class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     """Plans a session, opens its journals, keeps the manifest up to date, and makes the outcome; used by `generate`."""
 
     def __init__(
@@ -102,10 +102,7 @@ class SamplingSession:
         """What the requests before the first sample are billed for."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
-    def __enter__(self) -> SamplingSession:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Close the journals, and log the end of a session that is under way. Raises the first error of a journal,
         unless the block itself raised.
         """

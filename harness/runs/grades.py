@@ -100,7 +100,7 @@ class PartialGrades:
     def __enter__(self) -> PartialGrades:
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Close the file; add to a Ctrl-C the note on what the same command, given again, would reuse."""
         if self._file is not None:
             self._file.close()

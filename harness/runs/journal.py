@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from types import TracebackType
 
 from harness.core.errors import StoreError
 from harness.core.files import disk_error, sync_folder
@@ -33,7 +32,7 @@ SYNC_SECONDS = 1.0
 """Longest time, in seconds, before a written sample is synced to the disk."""
 
 
-class Journal:
+class Journal(contextlib.AbstractContextManager["Journal"]):
     """The open journal of one benchmark. Threads may share it. Use `Journal.open`."""
 
     def __init__(self, folder: BenchmarkFolder, file: LineFile, state: Survey) -> None:
@@ -126,12 +125,7 @@ class Journal:
                     # The last chance to see that another program touched the file after the last write.
                     self._check_unchanged()
 
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         try:
             self.close()
         except StoreError:

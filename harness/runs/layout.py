@@ -16,10 +16,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from harness.core import channel
@@ -64,6 +64,16 @@ SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""
 
 
+class _File:
+    """A file in the folder of a benchmark or a run: an attribute that gives its path."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: BenchmarkFolder | RunFolder, _owner: object) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class BenchmarkFolder:
     """The files of one benchmark within a run. name: the benchmark's name; path: its folder."""
@@ -71,41 +81,18 @@ class BenchmarkFolder:
     name: str
     path: Path
 
-    @property
-    def questions(self) -> Path:
-        return self.path / "questions.jsonl"
-
-    @property
-    def samples(self) -> Path:
-        return self.path / "samples.jsonl"
-
-    @property
-    def grades(self) -> Path:
-        return self.path / "grades.jsonl"
-
-    @property
-    def partial_grades(self) -> Path:
-        """The file of the grades that a grading has made so far; gone once it has written `grades`."""
-        return self.path / "grades.partial.jsonl"
-
-    @property
-    def fresh_grades(self) -> Path:
-        """As `partial_grades`, for a grading that reuses no earlier grade: while it is there, no other is reused."""
-        return self.path / "grades.fresh.jsonl"
-
-    @property
-    def scores(self) -> Path:
-        return self.path / "scores.json"
-
-    @property
-    def overrides(self) -> Path:
-        """The file of verdicts that a person corrected."""
-        return self.path / "overrides.jsonl"
-
-    @property
-    def opinions(self) -> Path:
-        """The file of opinions of second graders."""
-        return self.path / "opinions.jsonl"
+    questions = _File("questions.jsonl")
+    samples = _File("samples.jsonl")
+    grades = _File("grades.jsonl")
+    partial_grades = _File("grades.partial.jsonl")
+    """The file of the grades that a grading has made so far; gone once it has written `grades`."""
+    fresh_grades = _File("grades.fresh.jsonl")
+    """As `partial_grades`, for a grading that reuses no earlier grade: while it is there, no other is reused."""
+    scores = _File("scores.json")
+    overrides = _File("overrides.jsonl")
+    """The file of verdicts that a person corrected."""
+    opinions = _File("opinions.jsonl")
+    """The file of opinions of second graders."""
 
     def has_samples(self) -> bool:
         """Whether `samples` holds anything."""
@@ -257,13 +244,8 @@ class RunFolder:
         # A run may be named `<another run>.scored` by a person: that one has a manifest, outputs have none.
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
-    @property
-    def manifest(self) -> Path:
-        return self.path / MANIFEST
-
-    @property
-    def log(self) -> Path:
-        return self.path / "log.jsonl"
+    manifest = _File(MANIFEST)
+    log = _File("log.jsonl")
 
     def logs(self) -> list[Path]:
         """The log files here: first those of the folders that were joined into this one, sorted by name, then the log
@@ -273,23 +255,12 @@ class RunFolder:
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
         return [*sorted(self.path.glob("log.*.jsonl")), *own]
 
-    @property
-    def inflight(self) -> Path:
-        """The file of half-written answers."""
-        return self.path / "inflight.jsonl"
-
-    @property
-    def batches(self) -> Path:
-        """The file of batches sent to a provider."""
-        return self.path / "batches.jsonl"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / "run.lock"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
+    inflight = _File("inflight.jsonl")
+    """The file of half-written answers."""
+    batches = _File("batches.jsonl")
+    """The file of batches sent to a provider."""
+    lock = _File("run.lock")
+    report = _File("report.html")
 
     def benchmark(self, name: str) -> BenchmarkFolder:
         """The folder of the benchmark with this name."""
@@ -383,7 +354,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class RunLog:
+class RunLog(AbstractContextManager["RunLog"]):
     """Append-only events of a run, one per line. Threads and processes may share the file.
 
     A line is plain ASCII without control characters: foreign text in it cannot begin a line, act on a terminal, or
@@ -408,12 +379,7 @@ class RunLog:
         """Close the file; a second call does nothing."""
         self._file.close()
 
-    def __enter__(self) -> RunLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

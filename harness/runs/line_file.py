@@ -29,7 +29,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from harness.core import codec
@@ -153,7 +152,7 @@ TAIL_BYTES = 64 * 1024
 """Bytes of a torn tail that are searched at a time for the newline before it."""
 
 
-class LineFile:
+class LineFile(contextlib.AbstractContextManager["LineFile"]):
     """A file open for appending; created if missing. A context manager; threads may share it, and processes too.
 
     descriptor: the open file's number; -1 once it is closed. size: its bytes after the last append.
@@ -171,12 +170,7 @@ class LineFile:
         self.descriptor = open_for_writing(path, os.O_RDWR | os.O_APPEND)
         self.size = 0
 
-    def __enter__(self) -> LineFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def append(self, line: bytes) -> None:

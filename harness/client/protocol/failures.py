@@ -77,6 +77,7 @@ _NO_QUOTA_NOW = re.compile(
 _PACE = re.compile(
     r"rate.?limit(ed|s? (exceeded|reached|hit))|exceeded .{0,40}rate.?limit|too many requests", re.IGNORECASE
 )
+_COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 _OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGNORECASE)
 
 
@@ -255,6 +256,16 @@ def _decompress(body: bytes, content_encoding: str) -> bytes:
         return zlib.decompressobj(wbits=47).decompress(body, MAX_ERROR_BODY_BYTES)
     except zlib.error:
         return b"(an unreadable compressed body)"
+
+
+def refuse_compressed(headers: Mapping[str, str]) -> None:
+    """Raise `RequestFailed` for a reply that these headers call compressed; other encodings say nothing of its bytes.
+
+    headers: by names in lower case.
+    """
+    encoding = headers.get("content-encoding", "").strip().lower()
+    if encoding in _COMPRESSIONS:
+        raise RequestFailed("malformed", f"the reply is compressed ({encoding}), which was not asked for")
 
 
 def _plain(body: bytes) -> str:

@@ -130,8 +130,3 @@ class RequestFailed(Exception):
     def retryable(self) -> bool:
         """Whether sending the request again can succeed."""
         return self.kind in ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
-
-    @property
-    def stops_run(self) -> bool:
-        """Whether no other request of this run can succeed either, so that the run stops."""
-        return self.kind == "refused"

@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -135,9 +135,7 @@ class Signals:
                     self._before[signum] = signal.signal(signum, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Restore the former handlers, and raise `Interrupted` in place of `Signalled`."""
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
