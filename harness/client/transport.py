@@ -489,7 +489,7 @@ async def _look_up(host: str, port: int) -> _Addresses:
 
 
 class _Tunnel(asyncio.Protocol):
-    """A connection to a proxy until it has opened a tunnel. `_answer`: the status of the proxy's reply, in text."""
+    """A connection to a proxy until it has opened a tunnel. `_answer`: the proxy's reply in words: `HTTP 200`."""
 
     transport: asyncio.Transport
 
@@ -502,23 +502,24 @@ class _Tunnel(asyncio.Protocol):
         """Read the head of the proxy's reply to CONNECT; once it is whole, its status is the answer."""
         self._response.feed(data)
         if self._response.status or self._response.broken:
-            self._settle(self._response.broken or str(self._response.status))
+            # Not how it is broken: a proxy may repeat its own password, which no list of secrets holds.
+            self._settle("no HTTP" if self._response.broken else f"HTTP {self._response.status}")
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._settle("nothing")
 
-    def _settle(self, status: str) -> None:
+    def _settle(self, answer: str) -> None:
         if not self._answer.done():
-            self._answer.set_result(status)
+            self._answer.set_result(answer)
 
     async def ask(self, host: str, port: int, headers: Mapping[str, str]) -> None:
         """Ask for a tunnel to a host. Raises `RequestFailed` if the proxy refuses."""
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]
         self.transport.write("\r\n".join([*lines, "", ""]).encode())
-        if len(status := await self._answer) != 3 or status[0] != "2":
+        if not (answer := await self._answer).startswith("HTTP 2"):
             self.transport.close()
-            raise RequestFailed("refused", f"the proxy answered HTTP {quoted(status)}")
+            raise RequestFailed("refused", f"the proxy answered {answer}")
 
 
 def _proxy_authorization(proxy: str) -> dict[str, str]:

@@ -100,15 +100,9 @@ def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (event({"error": {"message": "EngineCore died", "type": "E", "code": 500}}), "server", "died"),
         (event({"error": "Unauthorized"}), "server", "Unauthorized"),
-        (event({"object": "error", "message": "aborted", "code": 503}), "server", "aborted"),
         (event({"detail": "worker gone"}), "server", "worker gone"),
-        (b'event: error\ndata: {"message": "boom"}\n\n', "server", "boom"),
         (b"event: error\ndata: plain words\n\n", "server", "plain words"),
-        (b'error: {"code": 500, "message": "old llama"}\n\n', "server", "old llama"),
-        (event({"error": {"message": "slow down", "code": 429}}), "rate_limited", "slow down"),
-        (event({"error": {"message": "slow down", "code": "429"}}), "rate_limited", "slow down"),
         (event({"error": {"message": "the maximum context length is 8", "code": 400}}), "too_long", "maximum context"),
     ],
 )
@@ -139,24 +133,6 @@ def test_text_and_reasoning_are_kept_apart_and_as_sent(
 ) -> None:
     got = reply(b"".join(event(delta(**fields)) for fields in deltas) + event(delta(finish="length")) + DONE)
     assert (got.text, got.reasoning) == (text, reasoning)
-
-
-def test_whole_json_bodies_are_read_in_any_pieces() -> None:
-    body = json.dumps(
-        {
-            "id": "r",
-            "model": "m",
-            "choices": [{"index": 0, "message": {"content": "42", "reasoning": "r∑"}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 1, "completion_tokens": 2},
-        },
-        ensure_ascii=False,
-    ).encode()
-    got = reply(b"\n" + body)
-    assert (got.text, got.reasoning, got.usage.completion_tokens) == ("42", "r∑", 2)
-    assert facts(parse(*(body[i : i + 1] for i in range(len(body))))) == facts(got)
-    for end in range(1, len(body)):
-        assert failure(body[:end], cut="reset").kind == "cut"
-    assert failure(b'[{"error": {"message": "no quota"}}]').message == "error in the stream: no quota"  # as Gemini's
 
 
 @pytest.mark.parametrize(
@@ -343,7 +319,8 @@ def test_a_stream_that_ends_inside_an_event_says_how() -> None:
 OF_DETAILS, OF_PROMPT = "completion_tokens_details", "prompt_tokens_details"
 COUNTS: list[tuple[Any, tuple[int | None, ...]]] = [
     (None, (None,) * 4), ({}, (None,) * 4), ("nonsense", (None,) * 4),
-    *[({"completion_tokens": n}, (None,) * 4) for n in (0, -1, 10**12, 3.0, True, "3")],
+    *[({"completion_tokens": n}, (None,) * 4) for n in (0, -1, MAX_STATED_TOKENS + 1, 3.0, True, "3")],
+    ({"completion_tokens": MAX_STATED_TOKENS}, (None, MAX_STATED_TOKENS, None, None)),
     ({"completion_tokens": 3}, (None, 3, None, None)), ({"prompt_tokens": 0}, (None,) * 4),
     ({"prompt_tokens": 9, "completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": 5}}, (9, 8, 5, None)),
     ({"completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": 8}}, (None, 8, 8, None)),
@@ -499,14 +476,6 @@ def test_a_sample_names_the_model_of_its_text_and_without_one_the_first() -> Non
         reply(role + event({name: value for name, value in text.items() if name != "model"}) + DONE).server_model
         == "an alias"
     )
-
-
-def test_the_largest_count_is_a_count_and_a_larger_one_is_unknown() -> None:
-    for n, stated in ((MAX_STATED_TOKENS, MAX_STATED_TOKENS), (MAX_STATED_TOKENS + 1, None)):
-        usage = {"usage": {"completion_tokens": n, "prompt_tokens": 1}}
-        for odd in ({}, {"id": 5}):  # an id that is no string makes an event of an odd form
-            value = delta(content="x", finish="stop") | usage | odd
-            assert reply(event(value) + DONE).usage.completion_tokens == stated
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ import trustme
 from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.facts.discovery import list_models
 from harness.core.errors import ServerError, UsageError
-from harness.testing import FakeServer, Request, Step, completion, models
-from tests.client.test_transports import KEY, MAKERS, asked_at, replied
+from harness.testing import CLOSE, FakeServer, Request, Step, completion, models
+from tests.client.test_transports import KEY, MAKERS, asked_at, failed, replied
 
 
 class Tunnel:
@@ -197,3 +197,10 @@ def test_a_proxy_that_is_gone_is_told_without_its_password(monkeypatch: pytest.M
     with pytest.raises(ServerError, match=f"{HOST}:443 through the proxy 127.0.0.1:{port}") as caught:
         list_models(Endpoint.parse(f"https://{HOST}"))
     assert "geheim" not in str(caught.value)
+
+
+def test_a_proxy_that_repeats_its_password_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeServer(lambda request: [f"{request.headers['proxy-authorization']}\r\n\r\n".encode(), CLOSE]) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://user:geheim@127.0.0.1:{proxy.port}")
+        failure = failed(asked_at(MAKERS["http"], f"https://{HOST}"))
+    assert (failure.kind, "Basic" in failure.message) == ("refused", False), failure

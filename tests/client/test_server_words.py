@@ -124,7 +124,8 @@ def drawn(chance: random.Random) -> Refusal:
         error[chance.choice(["code", "type", "status"][: 2 if meaning == "account" else 3])] = chance.choice(
             words.split()
         )
-    place = chance.choice(["status", "event", "named event", "after text", "body", "list", "choice", "batch"])
+    places = ["status", "event", "named event", "flat event", "error line", "after text", "body", "list", "choice"]
+    place = chance.choice([*places, "batch"])
     headers: dict[str, str] = {}
     wait = None
     if meaning in ("pace", "away", "unavailable", "chance") and chance.random() < 0.7:
@@ -151,8 +152,10 @@ def written(place: str, error: dict[str, Any], status: int, headers: dict[str, s
     if place in ("body", "list"):
         return [http(200, json.dumps([{"error": error}] if place == "list" else {"error": error}).encode())]
     stated = {"choices": [{"index": 0, "delta": {}, "error": error}]} if place == "choice" else {"error": error}
+    stated = {"object": "error", **error} if place == "flat event" else stated
     name = b"event: error\n" if place == "named event" else b""
-    return event_stream(*([delta("4")] if place == "after text" else []), name + event(stated), end=())
+    line = b"error: " + json.dumps(error).encode() + b"\n\n" if place == "error line" else name + event(stated)
+    return event_stream(*([delta("4")] if place == "after text" else []), line, end=())
 
 
 async def readings(seeds: range) -> list[tuple[Refusal, RequestFailed | None]]:

@@ -84,25 +84,6 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
         assert limits.may_start(1)
 
 
-def test_where_one_benchmark_has_no_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
-    limits = budget(None, 1000, budget_tokens=500)
-    (first,) = send(limits, 64)
-    finish(limits, first, 27)
-    assert len(send(limits, 64)) == 17
-
-
-def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
-    limits = budget(100, budget_usd=0.01, prices=Prices(10.0, 20.0))
-    sent = send(limits, 64)
-    assert len(sent) == 3, "a prompt of up to 100 tokens and a reply of 100 are 0.003 USD"
-    finish(limits, sent[0], 100, prompt=50)
-    assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
-    for task in sent[1:]:
-        finish(limits, task, None, prompt=None)
-    spent = "stopped by the budget: at most 0.0085 of 0.01 USD used"
-    assert limits.sentence() == f"{spent}, and the next sample could take 0.003"
-
-
 def test_a_written_part_that_is_sent_again_is_reserved_for_at_the_price_of_prompts() -> None:
     for mode, each in (("off", 0.003), ("exact", 0.004)):
         salvage = Salvage(mode=mode, engine="vllm")  # type: ignore[arg-type]

@@ -22,12 +22,11 @@ from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.errors import ServerError
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals
-from harness.generation.dispatch.budget import RateLimit
 from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
-from harness.generation.dispatch.retry import Fault, Sign, seconds_to_retry, sign_of
+from harness.generation.dispatch.retry import Sign, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
@@ -190,13 +189,6 @@ def test_each_failure_has_one_sign(kind: FailureKind, status: int | None, words:
     assert sign_of(RequestFailed(kind, words, status=status, sent=False)) == unsent
 
 
-def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
-    work = Work(Task("sums", "q0", 0))
-    faults: list[Fault] = ["endpoint", "chance", "endpoint"]
-    pauses = [seconds_to_retry(work, fault, Patience(attempts=1), random.Random(1).uniform) for fault in faults]
-    assert pauses == [0.0, None, None]
-
-
 @pytest.mark.parametrize(
     ("kinds", "answered", "unreachable"),
     [
@@ -214,19 +206,6 @@ def test_only_endpoints_that_were_never_reached_are_unreachable(
     for place, kind in enumerate(kinds):
         fail(lanes, clock, place, kind)
     assert lanes.unreachable is unreachable
-
-
-def test_while_one_probe_is_in_flight_the_session_does_not_give_up() -> None:
-    lanes, clock = two()
-    for place in range(2):
-        assert lanes.patience_left is None
-        fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
-    assert lanes.patience_left == PATIENCE.start_up
-    probe = sent(lanes, 0)
-    clock.now += PATIENCE.start_up + 1
-    assert lanes.gave_up() is None
-    lanes.failed(probe, RequestFailed("connect", "refused"))
-    assert str(lanes.gave_up()).startswith("no request has been answered for 31 s (http://server0:80/v1: refused; ")
 
 
 @pytest.mark.parametrize(("asked_s", "pause_s"), [(None, 0.1), (0.5, 0.55), (5.0, 5.5), (100.0, 101.0)])
@@ -479,15 +458,3 @@ def test_a_slot_that_wakes_because_nothing_is_in_flight_leaves_no_debt() -> None
     assert (pace.limit, pace.sent()) == (1, 1)
     pace.advance(5.3)
     assert pace.limit == 2, "5.1 seconds give a credit"
-
-
-@pytest.mark.parametrize(("per_minute", "wait_s"), [(None, 0.0), (30.0, 2.0), (60.0, 1.0), (120.0, 60 / 118)])
-def test_an_empty_bucket_holds_the_next_request_after_its_part_of_a_minute(
-    per_minute: float | None, wait_s: float
-) -> None:
-    rate = RateLimit(per_minute, lambda: 0.0)
-    n_sent = 0
-    while not rate.wait() and n_sent < 3:
-        rate.sent()
-        n_sent += 1
-    assert (n_sent, rate.wait()) == ({None: 3, 120.0: 2}.get(per_minute, 1), pytest.approx(wait_s))

@@ -140,26 +140,6 @@ def test_arrived_tokens_and_both_rates_are_those_of_the_streams() -> None:
 # -- step by step
 
 
-def test_who_waits_for_two_things_wakes_for_the_first() -> None:
-    play = Play(concurrency=2)
-    first, second = play.begin()
-    play.dispatcher.landed(first, RequestFailed("cut", "reset"))
-    play.dispatcher.landed(second, RequestFailed("rate_limited", "slow down", retry_after=3.0))
-    assert play.begin() == []
-    assert play.dispatcher.pause() == pytest.approx(0.01), "a backoff of 0.01 s, and a pause of 3 s"
-    play.now += 0.02
-    assert play.begin() == []
-    assert play.dispatcher.pause() == pytest.approx(3.28)
-
-
-def test_an_error_ends_every_request_at_once() -> None:
-    play, cancelled = Play(), list[Task]()
-    for flight in (flights := play.begin()):
-        flight.cancel = partial(cancelled.append, flight.task)
-    play.dispatcher.fail(ValueError("a bug"))
-    assert cancelled == [flight.task for flight in flights]
-
-
 def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     play = Play(questions=5, max_tokens=64, concurrency=10)
     last, *others = play.begin()

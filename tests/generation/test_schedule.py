@@ -99,15 +99,6 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     assert probed == [("q0", 1), ("q1", 1), ("q0", 0), ("q1", 0)]
 
 
-def test_a_sample_that_came_back_three_times_goes_after_all_others() -> None:
-    scheduler, lane, handed = Scheduler(plan(1, 2)), endpoint(), list[int]()
-    while len(handed) < 4 and (work := scheduler.next(lane)) is not None:
-        handed.append(work.task.sample_index)
-        scheduler.give_back(work, 0.0)
-        scheduler.advance(0.0)
-    assert handed == [0, 0, 0, 1]
-
-
 @pytest.mark.parametrize("n_finished", range(76, 80))
 def test_the_longest_question_goes_first_however_many_samples_have_finished_meanwhile(n_finished: int) -> None:
     scheduler = Scheduler(plan(12, 100))

@@ -24,10 +24,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
-from harness.core.records import Key
 from harness.runs import RunFolder, RunLog, line_file, overrides
 from harness.runs.batches import BatchLedger
-from harness.runs.line_file import LineFile, append_line, read_appended
+from harness.runs.line_file import LineFile, append_line
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.recorded import BENCHMARK, FILES, Appended, correct
@@ -85,18 +84,6 @@ def test_a_disk_that_fills_at_any_byte_refuses_the_line_whole(
         assert path.read_bytes() == before, room
     file.append(run, 2)
     assert file.read(run) == [0, 2]
-
-
-def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFolder) -> None:
-    correct(run, 0)
-    correct(run, 1)
-    path = run.benchmark(BENCHMARK).overrides
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-5])
-    assert list(overrides.in_force(overrides.read(run.benchmark(BENCHMARK)))) == [Key("q0", 0)]
-    path.write_bytes(whole.replace(b'"verdict"', b'"verdict', 1))
-    with pytest.raises(StoreError, match=r"line 1 is damaged"):
-        overrides.read(run.benchmark(BENCHMARK))
 
 
 @pytest.mark.parametrize(
@@ -268,14 +255,6 @@ def test_an_object_without_its_newline_is_completed_whatever_stands_before_it(
         append_line(path, b'{"c":3}\n')
     monkeypatch.undo()
     assert path.read_bytes() == b'{"b":2}\n'
-
-
-def test_the_last_line_is_read_without_its_newline_and_a_torn_one_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    assert read_appended(path, dict, "") == []
-    for tail, records in ((b"", 1), (b"{}", 2), (b"{}\n", 2), (b'{"a"', 1)):
-        path.write_bytes(b"{}\n" + tail)
-        assert read_appended(path, dict, "") == [{}] * records
 
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -5,7 +5,6 @@ For: harness.runs.record.
 
 from __future__ import annotations
 
-import math
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
-from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message, Timing
+from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message
 from harness.runs import BenchmarkFolder, grades, questions, record
 from harness.runs.line_file import write_lines
 from tests.budget import examples
@@ -83,12 +82,6 @@ def test_a_newer_schema_of_another_shape_is_told_apart_from_damage() -> None:
     ours = body.replace(b'"schema":2', b'"schema":%d' % SCHEMA_VERSION)
     with pytest.raises(record.Damaged, match="not a sample"):
         record.decode(b'%b,"crc":"%08x"}' % (ours, zlib.crc32(ours)), BENCHMARK)
-
-
-@pytest.mark.parametrize("timing", [Timing(started=math.nan, total=1.0), Timing(started=1.0, total=math.inf)])
-def test_a_time_that_could_not_be_read_back_is_refused(timing: Timing) -> None:
-    with pytest.raises(record.RecordRefused, match="no finite number"):
-        record.encode(sample(timing=timing))
 
 
 @given(st.binary(max_size=200))

@@ -77,8 +77,8 @@ class Endpoint(msgspec.Struct, eq=False):
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
     were failures (429) of which an onlooker cannot say how they count. says_busy: its last failure says so. down: it is
-    surely set aside; down_at: as of the last failure that counted. retry_after_ends: nothing may be sent before, as the endpoint asked.
-    probe_at: nothing may be sent before, if it is down.
+    surely set aside; down_at: as of the last failure that counted. retry_after_ends: nothing may be sent before, as the
+    endpoint asked. probe_at: nothing may be sent before, if it is down.
     """
 
     in_flight: int = 0
