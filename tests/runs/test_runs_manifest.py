@@ -172,42 +172,30 @@ def test_a_prompt_with_a_lone_surrogate_equals_itself(run: RunFolder) -> None:
 HERE = {"source": "/models/a", "root": "/models/a", "files.weights": "names", "files.weights_sample": "w"}
 
 
-def known(**more: Any) -> Provenance:
-    return Provenance().after("now", {"http://h": ServerFacts(model={**HERE, **more})}, [])
-
-
-def changed_facts(before: Provenance, **now: Any) -> tuple[set[str], set[str]]:
-    """Fields that refuse, and fields that warn."""
-    facts = ServerFacts(model={name: value for name, value in {**HERE, **now}.items() if value is not None})
-    changes = changes_of(before, {"http://h": facts})
-    return {change.field for change in changes.model}, {one.field for one in changes.host}
-
-
-def test_weights_that_were_moved_only_warn() -> None:
-    moved = {"source": "/other/a", "root": "/other/a", "files.weights": "other names"}
-    assert changed_facts(known(), **moved) == (set(), {"source", "root", "files.weights"})
+MOVED = {"source": "/other/a", "root": "/other/a", "files.weights": "other names"}
 
 
 @pytest.mark.parametrize(
-    "now",
+    ("before", "now", "refused", "warned"),
     [
-        {"source": "/other/a", "files.weights_sample": "v"},  # other weights in another place
-        {"files.weights_sample": "v"},  # other weights in the same place
-        {"source": "/other/a", "files.weights_sample": None},  # a place is all that is told
+        ({}, MOVED, "", "source root files.weights"),  # the same weights in another place
+        ({}, {"source": "/other/a", "files.weights_sample": "v"}, "source files.weights_sample", ""),
+        ({}, {"files.weights_sample": "v"}, "files.weights_sample", ""),  # other weights in the same place
+        ({}, {"source": "/other/a", "files.weights_sample": None}, "source", ""),  # a place is all that is stated
+        ({"quantization": None}, {"source": "/other/a", "quantization": "fp8"}, "quantization", "source"),
+        (
+            {"files.weights_sha256": "1"},
+            {"source": "/b", "files.weights_sha256": "2"},
+            "source files.weights_sha256",
+            "",
+        ),
     ],
 )
-def test_other_weights_are_refused_wherever_they_lie(now: dict[str, Any]) -> None:
-    refused, warned = changed_facts(known(), **now)
-    assert refused == {name for name, value in now.items() if value is not None}
-    assert not warned
-
-
-def test_what_else_changes_the_replies_is_refused_also_of_the_same_weights() -> None:
-    refused, warned = changed_facts(known(quantization=None), source="/other/a", quantization="fp8")
-    assert (refused, warned) == ({"quantization"}, {"source"})
-
-
-def test_the_whole_checksum_decides_where_both_tell_it() -> None:
-    before = known(**{"files.weights_sha256": "1"})
-    refused, _ = changed_facts(before, source="/other/a", **{"files.weights_sha256": "2"})
-    assert refused == {"source", "files.weights_sha256"}
+def test_what_changes_the_replies_is_refused_and_weights_that_were_moved_only_warn(
+    before: dict[str, Any], now: dict[str, Any], refused: str, warned: str
+) -> None:
+    run = Provenance().after("now", {"http://h": ServerFacts(model=HERE | before)}, [])
+    facts = ServerFacts(model={name: value for name, value in (HERE | now).items() if value is not None})
+    changes = changes_of(run, {"http://h": facts})
+    assert {change.field for change in changes.model} == {*refused.split()}
+    assert {change.field for change in changes.host} == {*warned.split()}
