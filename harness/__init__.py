@@ -18,8 +18,6 @@ if sys.argv[0] == "-m" and not sys.flags.safe_path and [f"{sys.path[0]}/harness"
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from harness.core.about import __version__
-
 if TYPE_CHECKING:
     from harness.api import (
         audit,
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     )
     from harness.asking.options.judge import JudgeOptions as Judge
     from harness.asking.options.run import RunOptions
+    from harness.core.about import __version__
     from harness.core.errors import (
         HarnessError,
         Interrupted,
@@ -89,7 +88,12 @@ __all__ = [
 ]
 
 _ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
-_HOMES = {"grade": "harness.verbs.grade", "Verdict": "harness.grading", **dict.fromkeys(_ERRORS, "harness.core.errors")}
+_HOMES = {
+    "__version__": "harness.core.about",
+    "grade": "harness.verbs.grade",
+    "Verdict": "harness.grading",
+    **dict.fromkeys(_ERRORS, "harness.core.errors"),
+}
 """Modules of names that a program may want alone, and fast; `harness.api` has the others."""
 
 

@@ -250,7 +250,7 @@ def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the flag of a judge
 
 
-_BARE_ADDRESS = re.compile(r"@.*[:?]|@[^/]*\w\.\w[^/]*/")
+_BARE_ADDRESS = re.compile(r"@.*[:?=]|@[^/]*\w\.\w[^/]*/")
 _JUDGE_FIELD = re.compile(r",\s*(?=\w+=)")
 
 
@@ -297,7 +297,7 @@ def _addressed(typed: str) -> dict[str, Any]:
     if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
-    # A revision has no colon and no query. The text is not repeated: it may hold a key.
+    # A revision has no colon, no query and no field. The text is not repeated: it may hold a key.
     if _BARE_ADDRESS.search(typed):
         raise UsageError("an address begins with http:// or https://: MODEL@http://HOST:PORT", field="judge")
     if at and model:

@@ -27,7 +27,6 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
@@ -323,13 +322,13 @@ def iterate_lines(
 ) -> Iterator[T]:
     """The lines of `path`, each as a `type`; blank lines, CRLF and a byte order mark are skipped.
 
-    sealed: a line without its own checksum is damaged, except in a file of an earlier version, which has none at all.
+    sealed: a line that does not end in its own checksum is damaged, except in a file of an earlier version: no line of
+    that has one, whole or altered.
     damaged: gets a word on each damaged line, which is then left out; None: a damaged line is an error.
     Raises `StoreError` that names the line and the `remedy`, for a missing, damaged or newer file.
     """
-    # One line may have lost its checksum; a file in which two lines have none was written without.
-    ahead = islice(_lines(path, remedy, lines), 2) if sealed else ()
-    sealed = any(record.TAIL.search(plain) for _, plain in ahead)
+    # The first line ends this search, but for a file of an earlier version and one that was altered.
+    sealed = sealed and any(record.STATES_CHECKSUM.search(plain) for _, plain in _lines(path, remedy, lines))
     for number, plain in _lines(path, remedy, lines):
         try:
             entry = _decode(plain, type, path, number, remedy, sealed=sealed)

@@ -27,6 +27,8 @@ from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES, MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION, Key, Sample
 
+STATES_CHECKSUM = re.compile(rb'"crc"\s*:')
+"""The field of the checksum, in whatever place and spelling an editor or a program has left it."""
 TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?\Z')
 TAIL_BYTES = len(b',"crc":"89abcdef"}\n')
 

@@ -171,6 +171,11 @@ def altered(data: bytes, chance: random.Random) -> bytes:
     old = chance.choice([text for text in flipped if text in line])
     edited = line.replace(old, flipped[old])
     bit = bytes([line[at] ^ 1 << chance.randrange(7)])
+    if chance.random() < 0.2:  # a program that writes all lines in its own way, or an editor that drops some checksums
+        lines[number] = edited
+        rewritten = [json.dumps(json.loads(line)).encode() + b"\n" for line in lines]
+        some = [re.sub(rb',"crc":"\w+"', b"", line) if n < 3 else line for n, line in enumerate(lines)]
+        return b"".join(chance.choice([rewritten, some]))
     lines[number] = chance.choice([
         edited, re.sub(rb',"crc":"\w+"', b"", edited), line.replace(b'"sample_index":', b'"sample_index":1'),
         b"", line * 2, lines[other], line[:at], line[:at] + b"\n", line[:at] + bit + line[at + 1 :],
