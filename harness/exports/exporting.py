@@ -120,7 +120,7 @@ def export(
     # A format of results has the score besides.
     if exporter.kind != "results" and all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
         named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
-        advice = ". `--take all` and `--finish-reason any` (take, finish_reasons) take more" if named else ""
+        advice = ". `take='all'` and `finish_reasons='any'` take more" if named else ""
         raise UsageError(f"there is no sample to write as {to}: {named or 'the run holds none'}{advice}")
     target = (out or folder.path / "exports" / to).absolute()
     files = tuple(exporter.write(benchmarks, target))

@@ -111,7 +111,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         _write(folder, manifest, in_file, pairs)
     except StoreError as error:
         if options.out is None:
-            error.add(f"out={named_folder(RESULTS, path.stem)} makes the run elsewhere")
+            error.add(f"To make the run elsewhere, give out={str(named_folder(RESULTS, path.stem))!r}")
         raise
     return folder
 
