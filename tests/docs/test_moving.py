@@ -93,7 +93,7 @@ def test_a_line_that_has_no_room_in_its_own_server_s_context_would_be_seen(
     line = next(typed for typed in commands(PAGE) if "llmeval" in typed.words and context_of(typed) == 32768)
     bench.context = 32768
     assert bench.try_(Typed(line.where, (*line.words, "--max-tokens", "32768"))) != 0
-    assert "fit_context" in capsys.readouterr().err
+    assert "--fit-context" in capsys.readouterr().err
     assert bench.try_(line) == 0
     assert "lowered to fit the context" in capsys.readouterr().out
 
