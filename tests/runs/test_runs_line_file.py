@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from harness.core.errors import StoreError
 from harness.runs import RunFolder, RunLog, line_file, overrides
 from harness.runs.batches import BatchLedger
-from harness.runs.line_file import LineFile, append_line
+from harness.runs.line_file import LineFile, append_line, read_appended
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.recorded import BENCHMARK, FILES, Appended, correct
@@ -255,6 +255,14 @@ def test_an_object_without_its_newline_is_completed_whatever_stands_before_it(
         append_line(path, b'{"c":3}\n')
     monkeypatch.undo()
     assert path.read_bytes() == b'{"b":2}\n'
+
+
+def test_the_last_line_is_read_without_its_newline_and_a_torn_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    assert read_appended(path, dict, "") == []
+    for tail, records in ((b"", 1), (b"{}", 2), (b"{}\n", 2), (b'{"a"', 1)):
+        path.write_bytes(b"{}\n" + tail)
+        assert read_appended(path, dict, "") == [{}] * records
 
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -65,6 +65,11 @@ class Endpoint:
             return False
 
     @property
+    def root(self) -> str:
+        """The URL below which an engine has pages of its own, such as `/props`."""
+        return self.base_url.removesuffix("/v1")
+
+    @property
     def socket_path(self) -> str | None:
         """The path of the unix socket that the server listens on; None if it listens on TCP."""
         parts = urlsplit(self.base_url)

@@ -22,7 +22,6 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
 from harness.client.protocol.failures import error_words, failure_of_status
@@ -204,7 +203,7 @@ def read_own_page(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
         # Noted before it is read: a page that fails is not asked for again.
         pages.own[path] = {}
         with contextlib.suppress(ServerError):
-            answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds())
+            answer = _read_page(endpoint, endpoint.root + path, pages.seconds())
             if answer.status == 200:
                 pages.own[path] = _parse_object(answer.body)
     return pages.own[path]
@@ -225,11 +224,6 @@ def _parse_object(body: bytes) -> dict[str, Any]:
     except codec.DecodeError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _root(endpoint: Endpoint) -> str:
-    parts = urlsplit(endpoint.base_url)
-    return urlunsplit((parts.scheme, parts.netloc, parts.path.removesuffix("/v1"), "", ""))
 
 
 def _quote_error(endpoint: Endpoint, body: bytes) -> str:

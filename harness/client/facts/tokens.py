@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -84,10 +83,8 @@ class Tokenizer:
         """Post `body` to a page of the server and decode the reply as `kind`. Raises `ServerError`."""
         from harness.client.facts import page  # with its HTTP library, when it is first needed
 
-        parts = urlsplit(self._endpoint.base_url)
-        url = urlunsplit((parts.scheme, parts.netloc, parts.path.removesuffix("/v1") + path, "", ""))
-        content = codec.encode(body)
-        answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, content=content)
+        url = self._endpoint.root + path
+        answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, content=codec.encode(body))
         if answer.status != 200:
             raise ServerError(f"{url} answers HTTP {answer.status}")
         try:
