@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
+from harness.core.records import Key
 from harness.runs import RunFolder, RunLog, line_file, overrides
 from harness.runs.batches import BatchLedger
 from harness.runs.line_file import LineFile, append_line, read_appended
@@ -84,6 +85,18 @@ def test_a_disk_that_fills_at_any_byte_refuses_the_line_whole(
         assert path.read_bytes() == before, room
     file.append(run, 2)
     assert file.read(run) == [0, 2]
+
+
+def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFolder) -> None:
+    correct(run, 0)
+    correct(run, 1)
+    path = run.benchmark(BENCHMARK).overrides
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    assert list(overrides.in_force(overrides.read(run.benchmark(BENCHMARK)))) == [Key("q0", 0)]
+    path.write_bytes(whole.replace(b'"verdict"', b'"verdict', 1))
+    with pytest.raises(StoreError, match=r"line 1 is damaged"):
+        overrides.read(run.benchmark(BENCHMARK))
 
 
 @pytest.mark.parametrize(
