@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness.core.nouns import count_noun, in_points
 from harness.reports.plots.accuracy import curves, numbers_of
-from harness.reports.plots.plot import Cell, Plot, axis
+from harness.reports.plots.plot import BANDS, ENDS, Cell, Plot, axis
 from harness.reports.tables import AT_MOST, MEANINGS, Table, short
 from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.stats import Estimate
@@ -88,11 +88,11 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     return Plot(
         name="series",
         title="Accuracy against training steps",
-        summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (same questions, asked again).{gaps}",
-        columns=("series", "step", "accuracy", "low", "high", "question_low", "question_high"),
+        summary=f"{'; '.join(ends)}. {BANDS}{gaps}",
+        columns=("series", "step", "accuracy", *ENDS),
         rows=tuple(rows),
         drawing=curves(
-            labels,
+            rows,
             axis("step", "training steps", scale=domain, format=",~f"),
             "accuracy",
             lone_points=len(present) < len(listed) or any(len(line) == 1 for line in lines.values()),

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 
 from harness.core.nouns import count_noun
 from harness.reports.plots.plot import (
+    BANDS,
     BUDGET_AXIS,
+    DOUBLING,
+    ENDS,
     SERIES,
     SHARE,
     SHARE_AXIS,
@@ -16,6 +19,7 @@ from harness.reports.plots.plot import (
     Plot,
     axis,
     label,
+    layer,
 )
 from harness.reports.plots.plot import series as series_of
 from harness.scoring.score import Score
@@ -42,23 +46,16 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
     across = {"scale": SHARE, **SHARE_AXIS, "grid": True}
     n_lines = max(label(name).count("\n") + 1 for name, _ in present)
     # The name and the value stand above the marks of their row.
-    text = {"type": "text", "baseline": "bottom", "dy": 7 - 15 * n_lines}
+    text = {"baseline": "bottom", "dy": 7 - 15 * n_lines}
     name_text, value_text = text | {"align": "left", "lineBreak": "\n", "color": SOFT}, text | {"align": "right"}
-    layers: list[dict[str, Any]] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 1.5, "color": SERIES[0]},
-            "encoding": {"x": axis("question_low", None, **across), "x2": {"field": "question_high"}},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 6, "opacity": 0.45, "color": SERIES[0]},
-            "encoding": {"x": axis("sampling_low", None, scale=SHARE), "x2": {"field": "sampling_high"}},
-        },
-        {
-            "mark": {"type": "point", "size": 56, "color": SERIES[0]},
-            "encoding": {"x": axis("accuracy", None, scale=SHARE)},
-        },
-        {"mark": name_text, "encoding": {"x": {"value": 0}, "text": {"field": "series"}}},
-        {"mark": value_text, "encoding": {"x": {"value": "width"}, "text": {"field": "value"}}},
+    thin, thick, dot = {"strokeWidth": 1.5}, {"strokeWidth": 6, "opacity": 0.45}, {"size": 56}
+    blue = {"color": SERIES[0]}
+    layers = [
+        layer("rule", thin | blue, x=axis("question_low", None, **across), x2={"field": "question_high"}),
+        layer("rule", thick | blue, x=axis("sampling_low", None, scale=SHARE), x2={"field": "sampling_high"}),
+        layer("point", dot | blue, x=axis("accuracy", None, scale=SHARE)),
+        layer("text", name_text, x={"value": 0}, text={"field": "series"}),
+        layer("text", value_text, x={"value": "width"}, text={"field": "value"}),
     ]
     ends = [f"{kind}_{end}" for kind in ("sampling", "question") for end in ("low", "high")]
     return Plot(
@@ -82,32 +79,16 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
         for name, score in scores
         for tokens, budget in score.budgets.items()
     ]
-    labels = list(dict.fromkeys(str(row[0]) for row in rows))
     if len({row[1] for row in rows}) < 2:
         return None
-    drawing = curves(
-        labels,
-        axis("budget", "completion tokens allowed", scale={"type": "log", "base": 2, "nice": False}, **BUDGET_AXIS),
-        "accuracy",
-    )
-    summary = "A reply longer than the budget counts as wrong. Bands: 95 % sampling intervals "
-    summary += "(same questions, asked again)."
+    across = axis("budget", "completion tokens allowed", scale=DOUBLING, **BUDGET_AXIS)
     return Plot(
         name="budgets",
         title="Accuracy against token budget",
-        summary=summary,
-        columns=(
-            "series",
-            "budget",
-            "accuracy",
-            "low",
-            "high",
-            "question_low",
-            "question_high",
-            "cut",
-        ),
+        summary=f"A reply longer than the budget counts as wrong. {BANDS}",
+        columns=("series", "budget", "accuracy", *ENDS, "cut"),
         rows=tuple(rows),
-        drawing=drawing,
+        drawing=curves(rows, across, "accuracy"),
     )
 
 
@@ -124,54 +105,37 @@ def curve_plot(score: Score) -> Plot | None:
     ks = sorted(score.pass_at)
     if len(ks) < 2:
         return None
-    labels = list(dict.fromkeys(str(row[0]) for row in rows))
-    drawing = curves(
-        labels,
-        axis("k", "samples a question, k", scale={"type": "log", "base": 2, "nice": False}, values=ks, format="d"),
-        "value",
-    )
     most = ks[-1]
     any_right, majority = (f"{by_k[most].value:.0%}" for by_k in (score.pass_at, score.maj_at))
     return Plot(
         name="curves",
         title="More samples",
         summary=f"With {count_noun(most, 'sample')} a question: any right {any_right}, the majority "
-        f"right {majority}. Bands: 95 % sampling intervals (same questions, asked again).",
+        f"right {majority}. {BANDS}",
         columns=("series", "k", "value", "low", "high"),
         rows=tuple(rows),
-        drawing=drawing,
+        drawing=curves(rows, axis("k", "samples a question, k", scale=DOUBLING, values=ks, format="d"), "value"),
     )
 
 
-def curves(labels: Sequence[str], x: Mapping[str, Any], value: str, *, lone_points: bool = False) -> dict[str, Any]:
-    """The Vega-Lite drawing of lines with dots over bands, one colour and shape per label.
+def curves(
+    rows: Sequence[Sequence[Cell]], x: Mapping[str, Any], value: str, *, lone_points: bool = False
+) -> dict[str, Any]:
+    """The Vega-Lite drawing of lines with dots over bands, one colour and shape per label, the first cell of a row.
 
     x: the encoding of the horizontal position. value: the column of the lines; the bands reach from `low` to `high`.
     lone_points: a dot may have no neighbour, and so no area between the two; the band's outline then is its interval.
     """
-    colour = series_of(labels)
+    labels = list(dict.fromkeys(str(row[0]) for row in rows))
+    colour, shape = series_of(labels), series_of(labels, shapes=True)
     outline = {"stroke": colour, "strokeWidth": {"value": 1.8}} if lone_points else {}
+    up, band = axis(value, None, scale=SHARE), axis("low", None, scale=SHARE, **SHARE_AXIS)
     return {
         "encoding": {"x": x},
         "layer": [
-            {
-                "mark": {"type": "area", "opacity": 0.16},
-                "encoding": {
-                    "y": axis("low", None, scale=SHARE, **SHARE_AXIS),
-                    "y2": {"field": "high"},
-                    "color": colour,
-                    **outline,
-                },
-            },
-            {"mark": {"type": "line"}, "encoding": {"y": axis(value, None, scale=SHARE), "color": colour}},
-            {
-                "mark": {"type": "point", "size": 40},
-                "encoding": {
-                    "y": axis(value, None, scale=SHARE),
-                    "color": colour,
-                    "shape": series_of(labels, shapes=True),
-                },
-            },
+            layer("area", {"opacity": 0.16}, y=band, y2={"field": "high"}, color=colour, **outline),
+            layer("line", y=up, color=colour),
+            layer("point", {"size": 40}, y=up, color=colour, shape=shape),
         ],
     }
 

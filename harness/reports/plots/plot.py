@@ -82,6 +82,15 @@ SHARE: Mapping[str, Any] = {"domain": [0, 1], "nice": False}
 SHARE_AXIS: Mapping[str, Any] = {"format": ".0%"}
 """An axis of fractions, labelled in percent."""
 
+DOUBLING: Mapping[str, Any] = {"type": "log", "base": 2, "nice": False}
+"""Scale of numbers that double, such as samples or budgets."""
+
+ENDS = ("low", "high", "question_low", "question_high")
+"""Columns of the ends of both intervals of an estimate."""
+
+BANDS = "Bands: 95 % sampling intervals (same questions, asked again)."
+"""The sentence of a caption on the areas around lines."""
+
 BUDGET_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
 }
@@ -161,6 +170,11 @@ def series(labels: Sequence[str], *, shapes: bool = False) -> dict[str, Any]:
 def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
     """The encoding of a position by the numbers of column `name`. title: of the axis; settings: of Vega-Lite's axis."""
     return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
+
+
+def layer(mark: str, look: Mapping[str, Any] | None = None, **encoding: Any) -> dict[str, Any]:
+    """A layer of a drawing: Vega-Lite's mark, how it looks, and the encoding of each channel (`x`, `y`, `color` …)."""
+    return {"mark": {"type": mark, **(look or {})}, "encoding": encoding}
 
 
 _PADDING = {"left": 2, "top": 2, "bottom": 2, "right": 8}

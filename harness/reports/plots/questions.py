@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.core.nouns import are
-from harness.reports.plots.plot import AXIS, SERIES, SHARE_AXIS, Cell, Plot, axis
+from harness.reports.plots.plot import AXIS, SERIES, SHARE_AXIS, Cell, Plot, axis, layer
 from harness.scoring.tally import QuestionTally
 
 _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
@@ -31,30 +31,16 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     better = sum(b.correct * a.n > a.correct * b.n for a, b in pairs)
     worse = sum(b.correct * a.n < a.correct * b.n for a, b in pairs)
     across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS, "titleLimit": _TITLE_PX}
-    line = {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}
-    drawing = {
-        "height": 280,
-        "layer": [
-            {
-                "data": line,
-                "mark": {"type": "line", "color": AXIS, "strokeDash": [4, 4], "strokeWidth": 1},
-                "encoding": {"x": axis("x", baseline, **across), "y": axis("y", second, **across)},
-            },
-            {
-                "mark": {"type": "point", "color": SERIES[0], "opacity": 0.65},
-                "encoding": {
-                    "x": axis("baseline", baseline, grid=True, **across),
-                    "y": axis("other", second, **across),
-                    "size": {
-                        "aggregate": "count",
-                        "type": "quantitative",
-                        "scale": {"range": [24, 400]},
-                        "legend": None,
-                    },
-                },
-            },
-        ],
-    }
+    ends = {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}
+    dashed = {"color": AXIS, "strokeDash": [4, 4], "strokeWidth": 1}
+    diagonal = layer("line", dashed, x=axis("x", baseline, **across), y=axis("y", second, **across))
+    dots = layer(
+        "point",
+        {"color": SERIES[0], "opacity": 0.65},
+        x=axis("baseline", baseline, grid=True, **across),
+        y=axis("other", second, **across),
+        size={"aggregate": "count", "type": "quantitative", "scale": {"range": [24, 400]}, "legend": None},
+    )
     return Plot(
         name="scatter",
         title="Question by question",
@@ -62,5 +48,5 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
         f"more often by the second, {worse} by the first. A larger dot stands for several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
-        drawing=drawing,
+        drawing={"height": 280, "layer": [{"data": ends, **diagonal}, dots]},
     )

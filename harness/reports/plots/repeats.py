@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.core.nouns import in_percent
-from harness.reports.plots.plot import SERIES, Plot, axis
+from harness.reports.plots.plot import DOUBLING, SERIES, Plot, axis, layer
 from harness.reports.plots.plot import series as series_of
 from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.stats import Z_95
@@ -39,35 +39,21 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
     density = f"{runs * width} * densityNormal(datum.accuracy, {repeats.mean}, {predicted})"
     kinds = [f"{runs} repeats", "predicted by the sampling error"]
     colours = [_of_kind(kinds, kind) for kind in kinds]
-    layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": [band]},
-            "mark": {"type": "rect", "color": SERIES[1], "opacity": 0.1},
-            "encoding": {"x": axis("from", "accuracy", **across), "x2": {"field": "to"}},
-        },
-        {
-            "transform": [
-                {"calculate": begin, "as": "from"},
-                {"calculate": f"datum.from + {width}", "as": "to"},
-                {"aggregate": [{"op": "count", "as": "repeats"}], "groupby": ["from", "to"]},
-            ],
-            "mark": {"type": "bar", "opacity": 0.7, "binSpacing": 1},
-            "encoding": {
-                "x": {**axis("from", "accuracy", **across), "bin": "binned"},
-                "x2": {"field": "to"},
-                "y": axis("repeats", "repeats", tickMinStep=1, format="d"),
-                "color": colours[0],
-            },
-        },
+    begins, up = axis("from", "accuracy", **across), axis("repeats", "repeats", tickMinStep=1, format="d")
+    shade = layer("rect", {"color": SERIES[1], "opacity": 0.1}, x=begins, x2={"field": "to"})
+    look, binned = {"opacity": 0.7, "binSpacing": 1}, {**begins, "bin": "binned"}
+    bars = layer("bar", look, x=binned, x2={"field": "to"}, y=up, color=colours[0])
+    bars["transform"] = [
+        {"calculate": begin, "as": "from"},
+        {"calculate": f"datum.from + {width}", "as": "to"},
+        {"aggregate": [{"op": "count", "as": "repeats"}], "groupby": ["from", "to"]},
     ]
+    along = {"start": low, "stop": high, "step": (high - low) / CURVE_POINTS, "as": "accuracy"}
     curve = {
-        "data": {"sequence": {"start": low, "stop": high, "step": (high - low) / CURVE_POINTS, "as": "accuracy"}},
+        "data": {"sequence": along},
         "transform": [{"calculate": density, "as": "repeats"}],
-        "mark": {"type": "line"},
-        "encoding": {
-            "x": axis("accuracy", "accuracy", **across), "y": axis("repeats", "repeats"), "color": colours[1],
-        },
-    }  # fmt: skip
+        **layer("line", x=axis("accuracy", "accuracy", **across), y=axis("repeats", "repeats"), color=colours[1]),
+    }
     low_limit, high_limit = (100 * end for end in repeats.limits)
     return Plot(
         name=f"{benchmark}-repeats",
@@ -77,7 +63,7 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
         f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95 % of repeats, by the prediction.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
-        drawing={"layer": [*layers, *([curve] if predicted else [])]},
+        drawing={"layer": [{"data": {"values": [band]}, **shade}, bars, *([curve] if predicted else [])]},
         subject=f"{benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points "
         f"observed, {100 * predicted:.2f} predicted",
     )
@@ -96,36 +82,21 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     single = few.predicted * math.sqrt(few.n)  # the error of one sample a question
     kinds = ["predicted, falls with √n", "stated by a run of n", "observed between repeats"]
     kinds = kinds if any(size.deviation is not None for size in sizes) else kinds[:2]
-    across: dict[str, Any] = {"scale": {"type": "log", "base": 2, "nice": False}, "format": "d"}
     up: dict[str, Any] = {"title": "sampling error, points", "scale": {"zero": True}, **_POINTS}
     step = (math.log2(many.n) - math.log2(few.n)) / CURVE_POINTS
-    layers: list[dict[str, Any]] = [
-        {
-            "data": {"sequence": {"start": 0, "stop": CURVE_POINTS + 1, "as": "step"}},
-            "transform": [
-                {"calculate": f"pow(2, {math.log2(few.n)} + {step} * datum.step)", "as": "n"},
-                {"calculate": f"{single} / sqrt(datum.n)", "as": "error"},
-            ],
-            "mark": {"type": "line"},
-            "encoding": {"y": axis("error", **up), "color": _of_kind(kinds, kinds[0])},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.45},
-            "encoding": {
-                "y": axis("stated_low", **up), "y2": {"field": "stated_high"}, "color": _of_kind(kinds, kinds[1]),
-            },
-        },
-    ]  # fmt: skip
-    for kind, column in zip(kinds[1:], ("stated", "seen"), strict=False):
-        colour, shape = _of_kind(kinds, kind), _of_kind(kinds, kind, shapes=True)
-        layers.append(
-            {
-                "transform": [{"filter": f"isValid(datum.{column})"}],
-                "mark": {"type": "point", "size": 52},
-                "encoding": {"y": axis(column, **up), "color": colour, "shape": shape},
-            }
-        )
-    ns = [size.n for size in sizes]
+    of_kind = [{"color": _of_kind(kinds, kind), "shape": _of_kind(kinds, kind, shapes=True)} for kind in kinds]
+    curve = layer("line", y=axis("error", **up), color=of_kind[0]["color"])
+    curve["data"] = {"sequence": {"start": 0, "stop": CURVE_POINTS + 1, "as": "step"}}
+    curve["transform"] = [
+        {"calculate": f"pow(2, {math.log2(few.n)} + {step} * datum.step)", "as": "n"},
+        {"calculate": f"{single} / sqrt(datum.n)", "as": "error"},
+    ]
+    ranges = {"y": axis("stated_low", **up), "y2": {"field": "stated_high"}, "color": of_kind[1]["color"]}
+    layers = [curve, layer("rule", {"strokeWidth": 2, "opacity": 0.45}, **ranges)]
+    for looks, column in zip(of_kind[1:], ("stated", "seen"), strict=False):
+        valid = {"transform": [{"filter": f"isValid(datum.{column})"}]}
+        layers.append(valid | layer("point", {"size": 52}, y=axis(column, **up), **looks))
+    across = axis("n", "samples a question, n", scale=DOUBLING, values=[size.n for size in sizes], format="d")
     return Plot(
         name=f"{benchmark}-samples",
         title="Error against samples",
@@ -134,7 +105,7 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
         f"that single runs state.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
-        drawing={"encoding": {"x": axis("n", "samples a question, n", values=ns, **across)}, "layer": layers},
+        drawing={"encoding": {"x": across}, "layer": layers},
         subject=f"{benchmark} · {n_questions} questions: {in_percent(single)} points / √n",
     )
 
