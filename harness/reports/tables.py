@@ -62,30 +62,19 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """One row per (run label, score): the accuracy with the interval for the same questions; the notes hold the
     warnings, and which replies look wrong. Accuracies with answers from the reasoning have a column of their own.
     """
-    notes: list[str] = []
     searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
-    rows = []
-    for label, score in scores:
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        searched_cells = [with_interval(score.accuracy_from_reasoning, " %")] if searched else []
+        yield accuracy_cell(score, " %"), *searched_cells, f"{score.n_questions} × {samples_cell(score)}"
+
+    def remarks_of(score: Score) -> Sequence[str]:
         odd = score.anomalies.sentence if score.anomalies is not None else ""
-        remarks = [*score.sentences, *([odd] if odd else [])]
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
-                accuracy_cell(score, " %"),
-                *([with_interval(score.accuracy_from_reasoning, " %")] if searched else []),
-                f"{score.n_questions} × {samples_cell(score)}",
-            )
-        )
+        return [*score.sentences, *([odd] if odd else [])]
+
     title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
-    heads = (
-        "run",
-        "benchmark",
-        "accuracy",
-        *(["with answers from reasoning"] if searched else []),
-        "questions × samples",
-    )
-    return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(2, len(heads))))
+    heads = ("accuracy", *(["with answers from reasoning"] if searched else []), "questions × samples")
+    return _by_score(title, heads, scores, cells_of, remarks_of=remarks_of)
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
@@ -94,30 +83,27 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
     A note says why where the question interval is the narrower one. size: questions × samples of each. If answers were
     also taken from the reasoning, these have a column of their own.
     """
-    notes: list[str] = []
-    rows = []
     searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
-    for label, score in scores:
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
         most = max(score.pass_at, default=None)
-        warnings = score.sentences if with_notes else []
-        remarks = (*warnings, *why_narrower(score.accuracy))
         value, *intervals = cells(score.accuracy)
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
-                value,
-                *([with_interval(score.accuracy_from_reasoning)] if searched else []),
-                *intervals,
-                f"{score.n_questions} × {samples_cell(score)}",
-                ABSENT if most is None else f"{value_cell(score.pass_at[most])} @{most}",
-                ABSENT if most is None else f"{value_cell(score.maj_at[most])} @{most}",
-            )
+        yield (
+            value,
+            *([with_interval(score.accuracy_from_reasoning)] if searched else []),
+            *intervals,
+            f"{score.n_questions} × {samples_cell(score)}",
+            ABSENT if most is None else f"{value_cell(score.pass_at[most])} @{most}",
+            ABSENT if most is None else f"{value_cell(score.maj_at[most])} @{most}",
         )
+
+    def remarks_of(score: Score) -> Sequence[str]:
+        return [*(score.sentences if with_notes else ()), *why_narrower(score.accuracy)]
+
     accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
-    columns = ("run", "benchmark", *accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
+    heads = (*accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
     title = f"Scores in %, with 95 % intervals ({MEANINGS})"
-    return Table(title, columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
+    return _by_score(title, heads, scores, cells_of, remarks_of=remarks_of)
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
@@ -270,13 +256,21 @@ def _by_score(
     notes: tuple[str, ...] = (),
     *,
     n_names: int = 0,
+    remarks_of: Callable[[Score], Sequence[str]] = lambda _score: (),
 ) -> Table:
     """A table whose rows begin with a run and a benchmark. cells_of: the other cells of each row of a score.
 
-    n_names: number of columns of names before those of numbers.
+    n_names: number of columns of names before those of numbers. remarks_of: the notes that a benchmark's name refers
+    to, of a table with one row for each score.
     """
-    rows = tuple((short(label), short(score.benchmark), *row) for label, score in scores for row in cells_of(score))
-    return Table(title, ("run", "benchmark", *heads), rows, notes, frozenset(range(2 + n_names, 2 + len(heads))))
+    listed = list(notes)
+    rows = [
+        (short(label), short(score.benchmark) + note(listed, label, score.benchmark, remarks_of(score)), *row)
+        for label, score in scores
+        for row in cells_of(score)
+    ]
+    numeric = frozenset(range(2 + n_names, 2 + len(heads)))
+    return Table(title, ("run", "benchmark", *heads), tuple(rows), tuple(listed), numeric)
 
 
 def _noted(table: Table, mark: str, text: str) -> Table:

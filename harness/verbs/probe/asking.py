@@ -321,6 +321,15 @@ class ProbedServer:
             # After Ctrl-C nobody waits for the replies under way.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
+    def every(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply]:
+        """The replies to several requests, in order, as of `many`. Raises the first `Refused` among them."""
+        replies = []
+        for answer in self.many(bodies, path):
+            if isinstance(answer, Refused):
+                raise answer
+            replies.append(answer)
+        return replies
+
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, in order, read as a run reads them. A failure stands in place of its
         reply. at_once: largest number of requests in flight; above 1 the requests test the server's load, so they are

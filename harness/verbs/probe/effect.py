@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.verbs.probe.asking import CHAT, ProbedServer, Refused
+from harness.verbs.probe.asking import CHAT, ProbedServer, Refused, first_top
 from harness.verbs.probe.subject import listed, logprob_fields
 
 MIN_EFFECT = 8.0
@@ -128,13 +128,8 @@ def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]], path: str = C
     Raises `Refused` if a request fails or brings no log-probabilities.
     """
     fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
-    tops: list[Top] = []
-    for answer in server.many([{**body, **fields} for body in bodies], path):
-        if isinstance(answer, Refused):
-            raise answer
-        tokens = answer.first.tokens
-        top = listed(tokens[0].top) if tokens else {}
-        if not top:
-            raise Refused(0, "no log-probabilities came")
-        tops.append(top)
+    replies = server.every([{**body, **fields} for body in bodies], path)
+    tops: list[Top] = [listed(first_top(reply)) for reply in replies]
+    if not all(tops):
+        raise Refused(0, "no log-probabilities came")
     return tops

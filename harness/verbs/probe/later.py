@@ -83,12 +83,7 @@ def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
     # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(subject.new_seeds(n).stop).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
-    choices = []
-    for answer in subject.server.many(bodies):
-        if isinstance(answer, Refused):
-            raise answer
-        choices.append(answer.first)
-    return choices
+    return [reply.first for reply in subject.server.every(bodies)]
 
 
 def _later(choices: Sequence[Choice]) -> list[Token]:

@@ -218,9 +218,5 @@ def beginnings_of(server: ProbedServer) -> list[str]:
     """
     template = fingerprint.template(server.asker, fingerprint.neutral_values(server.asker))
     template = replace(template, spelling=replace(template.spelling, stream=False, token_ids=False))
-    begun = []
-    for answer in server.many([codec.decode(content) for content in fingerprint.bodies(template)], template.path):
-        if isinstance(answer, Refused):
-            raise answer
-        begun.append(answer.first.whole[: fingerprint.MAX_CHARS])
-    return begun
+    replies = server.every([codec.decode(content) for content in fingerprint.bodies(template)], template.path)
+    return [reply.first.whole[: fingerprint.MAX_CHARS] for reply in replies]

@@ -15,7 +15,7 @@ counts: a text of one letter then has two tokens.
 from __future__ import annotations
 
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import CHAT, COMPLETIONS, Inquiry, Refused
+from harness.verbs.probe.asking import CHAT, COMPLETIONS, Inquiry, Refused, first_top
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Top, effect
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject, listed, logprob_fields
@@ -52,8 +52,7 @@ def _counted(subject: Subject, text: str, path: str = COMPLETIONS) -> tuple[int,
     fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
     answer = subject.whole(Inquiry(text, fields, path))
     n = answer.usage.prompt_tokens if answer.usage else None
-    tokens = answer.first.tokens
-    top = listed(tokens[0].top) if tokens else {}
+    top = listed(first_top(answer))
     if n is None or not top:
         raise Refused(0, HIDDEN)
     return n, top
