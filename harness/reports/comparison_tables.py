@@ -11,6 +11,8 @@ from harness.reports.unsettled import open_points
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.score import Score
+from harness.scoring.stats import Estimate
+from harness.scoring.twins import TwinDrop
 from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
 
 
@@ -32,19 +34,13 @@ def paired_table(
         label, comparison = decision.run, decision.paired
         remarks = [*decision.warnings, *why_narrower(comparison.difference, imported=decision.imported)]
         remarks += open_points(decision)
-        value, same, new = point_cells(comparison.difference)
+        n_same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (
                 short(label),
                 short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
-                value,
-                same,
-                p_cell(decision.p_sampling),
-                new,
-                ABSENT if decision.p_question is None else p_cell(decision.p_question),
-                percent(decision.detectable),
-                f"{comparison.better} / {comparison.worse} / "
-                f"{comparison.n_questions - comparison.better - comparison.worse}",
+                *_difference_cells(comparison.difference, decision),
+                f"{comparison.better} / {comparison.worse} / {n_same}",
             )
         )
     rows += _mean_rows(decisions, notes)
@@ -57,6 +53,15 @@ def paired_table(
         "difference seen in 80 % of repetitions"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
+
+
+def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple[str, ...]:
+    """The difference with the interval and p value for the same questions and for new ones, and the smallest that is
+    found. tests: has the p values.
+    """
+    value, same, new = point_cells(difference)
+    p_new = ABSENT if tests.p_question is None else p_cell(tests.p_question)
+    return value, same, p_cell(tests.p_sampling), new, p_new, percent(tests.detectable)
 
 
 def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
@@ -143,7 +148,6 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if drop.n_missing:
             missing = count_noun(drop.n_missing, "sample")
             remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p allow for any result of these")
-        value, same, new = point_cells(drop.drop)
         rows.append(
             (
                 short(label),
@@ -152,12 +156,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),
                 percent(drop.twin_accuracy),
-                value,
-                same,
-                p_cell(drop.p_sampling),
-                new,
-                ABSENT if drop.p_question is None else p_cell(drop.p_question),
-                percent(drop.detectable),
+                *_difference_cells(drop.drop, drop),
             )
         )
     columns = ("run", "twins", "originals", "questions", "originals %", "twins %", "drop", "same questions", "p")

@@ -30,6 +30,7 @@ from harness.core.records import Grade, Question, Sample
 from harness.grading import verifier
 from harness.grading.processes import pool
 from harness.grading.second.judge import without_judge
+from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.observed import Observed, Rows
 
@@ -118,13 +119,11 @@ class _Former:
     A grade is valid if the grader, the question's `basis` and the reply's checksum are unchanged, unless a verifier ran
     into a deadline that is longer now. A grade without a checksum is valid for no reply: nothing tells which it read.
 
-    grades: all that may be valid, in file order. bases: of each question. sandbox, deadline_s: of the grading now.
+    grades: all that may be valid, in file order. bases: of each question. options: of the grading now.
     """
 
-    def __init__(
-        self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None, deadline_s: float
-    ) -> None:
-        names = pool.grader_names(by_id.questions, sandbox)
+    def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], options: GradingOptions) -> None:
+        names = pool.grader_names(by_id.questions, options.sandbox)
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks, checksums = array("q"), array("q")
@@ -139,7 +138,7 @@ class _Former:
                 changed.setdefault((before, graders[number]), array("q")).append(mark)
             is_same = (grade.grader, grade.basis) == (graders[number], bases[number])
             stopped_after = verifier.seconds_of(grade.rule)  # None: no deadline stopped the verifier
-            has_more_time = stopped_after is not None and deadline_s > stopped_after
+            has_more_time = stopped_after is not None and options.deadline > stopped_after
             if is_same and not has_more_time and grade.reply_checksum is not None:
                 marks.append(mark)
                 checksums.append(grade.reply_checksum)
@@ -189,25 +188,21 @@ def _mark(question_number: int, sample_index: int) -> int:
 def grade_journal(
     folder: BenchmarkFolder,
     by_id: ById,
-    *,
-    workers: int,
-    deadline_s: float,
-    fresh: bool,
+    options: GradingOptions,
     on_graded: Callable[[int], None],
     span: tuple[int, int] | None = None,
-    sandbox: str | None = None,
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    fresh: reuse no earlier grade. span: bytes [start, stop) of the journal; None = all. sandbox: where programs run.
-    on_graded: called with the number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
+    span: bytes [start, stop) of the journal; None = all. on_graded: called with the number of new grades so far. Raises
+    `StoreError`; `UsageError` for an untrusted verifier.
     """
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
     former = None
-    if not fresh and grades.any_stored(folder):
-        former = _Former(folder, by_id, bases, sandbox, deadline_s)
+    if not options.fresh and grades.any_stored(folder):
+        former = _Former(folder, by_id, bases, options)
     report, observed, samples = JournalReport(), Observed(), _Samples()
 
     def ungraded() -> Iterator[Sample]:
@@ -239,9 +234,9 @@ def grade_journal(
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
     keeps = span is None  # Not kept: parts of a journal, which machines of a cluster grade side by side.
     n_stored = 0 if former is None else len(former)
-    with grades.PartialGrades(folder, n_stored, fresh=fresh) as partial:
+    with grades.PartialGrades(folder, n_stored, fresh=options.fresh) as partial:
         grading = pool.grade_all(
-            by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox,
+            by_id, ungraded(), workers=options.n_workers, deadline_s=options.deadline, sandbox=options.sandbox,
             keep=(lambda early: partial.append(with_checksums(map(with_basis, early)))) if keeps else None,
         )  # fmt: skip
         with contextlib.closing(grading):

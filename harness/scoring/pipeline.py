@@ -143,15 +143,7 @@ def _grade_benchmark(
     """Grade one benchmark of a run and gather all that its score needs. planned, by_card: `_planned_questions`."""
     files = folder.benchmark(name)
     by_id = ById(planned)
-    journal = grade_journal(
-        files,
-        by_id,
-        workers=grading.n_workers,
-        deadline_s=grading.deadline,
-        fresh=grading.fresh,
-        sandbox=grading.sandbox,
-        on_graded=partial(on_graded, name),
-    )
+    journal = grade_journal(files, by_id, grading, partial(on_graded, name))
     within = journal.index < record.plan.samples
     planned_rows = journal.rows if within.all() else journal.rows[within]
     counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
@@ -205,16 +197,7 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
     """
     files, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
     planned, _ = _planned_questions(files, record)
-    journal = grade_journal(
-        files,
-        ById(planned),
-        workers=grading.n_workers,
-        deadline_s=grading.deadline,
-        fresh=grading.fresh,
-        sandbox=grading.sandbox,
-        on_graded=lambda _: None,
-        span=span,
-    )
+    journal = grade_journal(files, ById(planned), grading, lambda _: None, span)
     grades.write_file(out, journal.grades)
     return len(journal.grades)
 

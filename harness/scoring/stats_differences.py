@@ -317,12 +317,12 @@ def fewest(planned: Callable[[int], Detection | MarginReach], difference: float,
 
     planned: what is to be expected of the difference, by the samples of each question.
     """
-    return _first_enough(lambda samples: planned(samples).smallest(n_tests) <= difference, 1)
 
+    def enough(samples: int) -> bool:
+        return planned(samples).smallest(n_tests) <= difference
 
-def _first_enough(enough: Callable[[int], bool], first: int) -> int | None:
-    """The smallest number from `first` on that is `enough`, as all larger ones are; None above `MAX_PLANNED`."""
-    few, many = first - 1, first
+    # `few` is never enough. All numbers above one that is enough are enough, too.
+    few, many = 0, 1
     while not enough(many):
         if many == MAX_PLANNED:
             return None

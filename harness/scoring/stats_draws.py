@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.errors import UsageError
 from harness.scoring.stats import Array
 
 
@@ -32,15 +31,6 @@ def at_least_of_k(n: int, c: int, k: int, least: int) -> float:
     subsets = math.comb(n, k)
     few = 2 * least <= k + 1
     return (subsets - ways(range(least)) if few else ways(range(least, min(c, k) + 1))) / subsets
-
-
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """Chance that any of k samples, drawn from n of which c are correct, is correct.
-
-    Raises `UsageError` when k is below 1 or above the n samples present.
-    """
-    _check_k("pass@", n, k)
-    return at_least_of_k(n, c, k, 1)
 
 
 def jackknife(left_out: Sequence[tuple[float, int]]) -> float:
@@ -73,10 +63,10 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
     """Expected correctness of the majority answer among k samples drawn without replacement; exact for every k.
 
     groups: the votes; silent: samples without an answer, which do not vote. Tied answers share the win; k silent
-    samples score 0. Raises `UsageError` when k is below 1 or above the number of samples.
+    samples score 0.
     """
     n = sum(group.size for group in groups) + silent
-    _check_k("maj@", n, k)
+    assert 1 <= k <= n, "`check_ks` refuses any other k"
     if k == 1:
         return sum(group.correct for group in groups) / n
     if k == n:
@@ -216,11 +206,3 @@ def _binomial(n: int, p: float, most: int) -> Array:
     ways = [math.lgamma(n + 1) - math.lgamma(x + 1) - math.lgamma(n - x + 1) for x in u.tolist()]
     chances = np.exp(np.array(ways) + u * math.log(p) + (n - u) * math.log1p(-p))
     return np.pad(chances, (0, most + 1 - len(u)))
-
-
-def _check_k(name: str, n: int, k: int) -> None:
-    """Raise `UsageError` if a question with n samples has no draw of k. name: such as "pass@"."""
-    if k < 1:
-        raise UsageError(f"{name}{k}: k must be at least 1")
-    if k > n:
-        raise UsageError(f"{name}{k} needs {k} samples of every question, and a question has only {n}; ask for k ≤ {n}")

@@ -18,9 +18,6 @@ from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.viewer.rows import shown_text
 
-SAMPLES = 100
-"""Default number of samples of a benchmark that a person audits."""
-
 
 class AuditItem(SampleRecord, frozen=True, kw_only=True):
     """One sample to judge: a line of the file that `harness audit` writes and reads.

@@ -343,11 +343,6 @@ def smaller_unit(larger: str, smaller: str) -> Fraction | None:
     return first.factor / second.factor
 
 
-def is_unit(unit: Unit) -> bool:
-    """Whether a unit of this dimension and size has a name."""
-    return unit in _BY_NAME.values()
-
-
 def is_counted(words: str, singular: bool = False) -> bool:
     """Whether words behind a number only say what was counted ("apples", "possible ways", "个苹果").
 

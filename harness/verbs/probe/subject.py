@@ -168,8 +168,3 @@ class Subject:
             f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
             "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
         )
-
-
-def drawn(choice: Choice) -> str:
-    """The token of a one-token reply, as log-probabilities name it."""
-    return choice.tokens[0].token if choice.tokens else choice.whole
