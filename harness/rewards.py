@@ -23,7 +23,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -233,20 +233,15 @@ def _is_formatted(text: str) -> bool:
 
 
 def _texts(completions: Sequence[Completion]) -> list[str]:
-    return list(_contents(completions))
-
-
-def _contents(completions: Sequence[Completion]) -> Iterator[str]:
-    """Yield the text of each completion: a text as it is, of a conversation the text of its last message."""
+    """The text of each completion: a text as it is, of a conversation the text of its last message."""
+    texts = []
     for completion in completions:
-        if isinstance(completion, str):
-            yield completion
-            continue
-        content = completion[-1].get("content") if completion else ""
+        content = completion if isinstance(completion, str) else completion[-1].get("content") if completion else ""
         if isinstance(content, list):  # parts, as models that see have them
-            texts = [part.get("text") for part in content if isinstance(part, Mapping)]
-            content = "".join(text for text in texts if isinstance(text, str))
-        yield content if isinstance(content, str) else ""
+            parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+            content = "".join(part for part in parts if isinstance(part, str))
+        texts.append(content if isinstance(content, str) else "")
+    return texts
 
 
 def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequence[Any]:

@@ -40,17 +40,12 @@ def read(words: Sequence[str]) -> PastedCommand | None:
     while rest and _ASSIGNMENT.match(rest[0]):
         variable, _, value = rest.pop(0).partition("=")
         settings.setdefault("environment", {})[variable] = value
-    engine, call = next(
-        (
-            (engine, call)
-            for engine in ENGINES
-            for call in _calls(engine, rest)
-            if tuple(rest[1 : len(call)]) == call[1:]
-        ),
-        (None, ()),
-    )
-    if engine is None:
+    # Of two engines with one command line, the first of the list has it.
+    calls = {call: engine for engine in reversed(ENGINES) for call in _calls(engine, rest)}
+    call = next((call for call in calls if tuple(rest[1 : len(call)]) == call[1:]), None)
+    if call is None:
         return None
+    engine = calls[call]
     if is_routed := call[-1].endswith(_WITH_ROUTER):
         settings["dp_mode"] = "router"
     if "/" in rest[0]:

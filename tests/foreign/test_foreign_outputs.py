@@ -338,8 +338,6 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     ],
 )
 def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
-    from harness.benchmarks.sources.tables import Row
-
     assert tools.recognise(Row("x", row)) == format
 
 
