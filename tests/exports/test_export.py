@@ -43,15 +43,6 @@ def rows(run: RunFolder, to: str, out: Path, **options: Any) -> list[dict[str, A
     return lines(harness.export(run, to, out=out, **options).files[0].path)
 
 
-def test_training_data_hold_right_replies_that_ended_each_once(run: RunFolder, tmp_path: Path) -> None:
-    replies = [row["output"] for row in rows(run, "alpaca", tmp_path)]
-    assert len(replies) == 5
-    assert replies.count(r"So \boxed{1}.") == 1
-    assert not any("{2}." in text or text.startswith("Cut") for text in replies)
-    prompt = rows(run, "trl", tmp_path / "trl")[0]["prompt"]
-    assert [turn["role"] for turn in prompt] == ["system", "user"]
-
-
 def test_thinking_goes_along_or_not(run: RunFolder, tmp_path: Path) -> None:
     whole = [row["output"] for row in rows(run, "alpaca", tmp_path / "a")]
     final = [row["output"] for row in rows(run, "alpaca", tmp_path / "b", reasoning=False)]

@@ -67,31 +67,6 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
     assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
 
 
-WENT_WRONG = {"message": "it went wrong"}
-FAILING: dict[str, list[Step]] = {
-    "a status": [BROKEN],
-    "a number in an event": [*event_stream(event({"error": {**WENT_WRONG, "code": 502}}))],
-    "a number after text": [*event_stream(delta("4"), event({"error": {**WENT_WRONG, "code": "504"}}))],
-    "a word in an event": [*event_stream(b"event: error\n" + event({"error": {**WENT_WRONG, "type": "api_error"}}))],
-    "a body of status 200": [http(200, {"error": {**WENT_WRONG, "code": 502}})],
-    "a choice": [*event_stream(event({"choices": [{"index": 0, "error": {**WENT_WRONG, "code": 502}}]}))],
-    "a finish reason": [*event_stream(delta("4", finish="error"))],
-    "a cut stream": [*event_stream(delta("4"), end=())],
-    "no event": [http(200, b"<html>it went wrong</html>")],
-}
-
-
-@pytest.mark.parametrize("place", FAILING)
-def test_attempts_are_requests_of_a_sample_wherever_its_failure_stands(tmp_path: Path, place: str) -> None:
-    with FakeServer(lambda _: FAILING[place]) as server:
-        patience = replace(QUICK, attempts=2, start_up=120.0)
-        outcome = run(run_settings(tmp_path / "run", server.base_url, patience=patience), question_set(tmp_path, 3))
-        assert Counter(request.json["seed"] for request in server.requests) == {
-            request.json["seed"]: 2 for request in server.requests
-        }
-    assert [cause.count for cause in outcome.causes] == [6]
-
-
 @pytest.mark.parametrize("wait", ["header", "words", "event"])
 def test_a_wait_of_hours_ends_the_run_with_its_time_and_the_same_command_goes_on(tmp_path: Path, wait: str) -> None:
     numbers = itertools.count()

@@ -5,13 +5,10 @@ For: harness.grading.find, harness.answers.boxed, harness.answers.words.
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from harness.core.records import GradeRules
 from harness.grading import grade
-from harness.grading.verdict import search
 from tests.grading.given import question, sample
 
 
@@ -78,36 +75,6 @@ def test_many_boxes_are_one_answer_not_many_tries() -> None:
     text = " ".join(rf"\boxed{{{n}}}" for n in range(1000))
     assert grade(question("500"), sample(text)).verdict == "wrong"
     assert grade(question("500", kind="integer", rules=GradeRules(several_boxes=True)), sample(text)).verdict == "wrong"
-
-
-PIECES = (
-    r"\boxed{", "{", "}", r"\boxed{5} ", "$", r"\(", "<think>", "think", "</", "box", r"\frac{", "answer is ", "1,",
-    "#### ", "**A", "[", " ",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("piece", PIECES)
-def test_work_grows_linearly_with_the_length(piece: str) -> None:
-    """Counted in bytecode lines, which do not depend on the machine's load."""
-    small, large = (_lines_run(piece * (size // len(piece))) for size in (20_000, 200_000))
-    assert large <= 12 * small + 1_000
-
-
-def _lines_run(text: str) -> int:
-    count = 0
-
-    def trace(frame: object, event: str, argument: object) -> object:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]
-    try:
-        search(question("5"), sample(text))
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("answer", ["7" * 5_000, "x + " * 1_200 + "y", "A long word. " * 500])

@@ -6,7 +6,8 @@ For: harness.answers.bounds, harness.grading.bounds, harness.grading.processes.
 from __future__ import annotations
 
 import random
-import time
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -98,124 +99,6 @@ def test_long_text_is_judged(text: str) -> None:
     assert graded.extracted is None or len(graded.extracted) < 5_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "the answer is wrong" + " " * 11_800 + "x $5$ and so",
-        "answer: 5 " * 1_200,
-        "the answer is 5" + " ," * 6_000,
-        r"so \boxed{5}" + " " * 40_000,
-    ],
-    ids=["white space", "statements", "commas", "blank end"],
-)
-def test_the_end_of_a_reply_is_searched_in_linear_time(text: str) -> None:
-    """Seconds of the processor: a linear search takes 0.04 of them for a text, the mildest quadratic one 0.5."""
-    began = time.process_time()
-    for _ in range(5):
-        assert grade(question("5"), sample(text)).verdict
-    assert time.process_time() - began < 1.5
-
-
-FRAGMENTS = [
-    r"\frac",
-    r"\sqrt",
-    r"{",
-    r"}",
-    r"(",
-    r")",
-    r"[",
-    r"]",
-    r"^",
-    r"_",
-    r"!",
-    r"|",
-    r",",
-    r";",
-    r":",
-    r"=",
-    r"<",
-    r">",
-    r"+",
-    r"-",
-    r"*",
-    r"/",
-    r"\cdot",
-    r"\times",
-    r"\pm",
-    r"\mp",
-    r"\pi",
-    r"e",
-    r"i",
-    r"\infty",
-    r"\binom",
-    r"\text{",
-    r"\sum_{k=1}^{n}",
-    r"\int_0^1",
-    r"\lim_{x\to0}",
-    r"\sin",
-    r"\cos",
-    r"\log",
-    r"\ln",
-    r"\max",
-    r"\gcd",
-    r"x",
-    r"y",
-    r"n",
-    r"0",
-    r"1",
-    r"2",
-    r"9",
-    r"99",
-    r"1e9",
-    r"10^{10}",
-    r"!",
-    r"!!",
-    r"\overline{3}",
-    r".",
-    r"..",
-    r"\\",
-    r"&",
-    r"\begin{pmatrix}",
-    r"\end{pmatrix}",
-    r"\begin{cases}",
-    r"\end{cases}",
-    r"\{",
-    r"\}",
-    r"\left(",
-    r"\right)",
-    r"\%",
-    r"^\circ",
-    r"\cup",
-    r"\cap",
-    r"\setminus",
-    r"\in",
-    r"\mathbb{R}",
-    r"and",
-    r"or",
-    r"个",
-    r"或",
-    r"½",
-    r"²",
-    r"√",
-    r"∞",
-    r"\boxed{",
-    r"mod",
-    r"\mod",
-    r"factorial(",
-    r"**",
-    r"//",
-    r"__import__",
-    r"#",
-    r"~",
-    r"'",
-    r"\neq",
-    r"\approx",
-    r"\to",
-    r"\det",
-    r"\vec",
-]
-
-
 @pytest.mark.fuzz
 def test_mutated_answers_never_raise_hang_or_stop_a_worker() -> None:
     chance = random.Random(EXAMPLES)
@@ -231,12 +114,41 @@ def test_mutated_answers_never_raise_hang_or_stop_a_worker() -> None:
     ] == []
 
 
+ODD = (
+    "factorial(",
+    "__import__",
+    "**",
+    "//",
+    "!!",
+    "..",
+    "1e9",
+    r"\mod",
+    "½",
+    "²",
+    "√",
+    "∞",
+    "#",
+    "~",
+    "'",
+    "个",
+    "或",
+)
+"""What few answers hold."""
+
+
+@cache
+def fragments() -> list[str]:
+    """Commands, short numbers, letters and signs of the pinned answers, and odd ones."""
+    answers = " ".join(text for pair in pinned_pairs() for text in pair)
+    return sorted({*re.findall(r"\\[A-Za-z]+\{?|\d{1,3}|\b[A-Za-z]\b|[!-/:-@\[-`{-~]", answers), *ODD})
+
+
 def _mutated(chance: random.Random, corpus: list[str]) -> str:
     if chance.random() < 0.4:
-        return "".join(chance.choice(FRAGMENTS) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 25)))
+        return "".join(chance.choice(fragments()) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 25)))
     text = chance.choice(corpus)
     for _ in range(chance.randrange(1, 5)):
         cut = chance.randrange(len(text) + 1)
-        middle = chance.choice([chance.choice(FRAGMENTS), chance.choice(corpus), text[cut : cut + 8] * 3, ""])
+        middle = chance.choice([chance.choice(fragments()), chance.choice(corpus), text[cut : cut + 8] * 3, ""])
         text = text[:cut] + middle + text[cut + chance.randrange(3) :]
     return text

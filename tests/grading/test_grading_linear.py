@@ -182,7 +182,7 @@ def test_a_pattern_that_is_matched_from_the_start_is_linear(pattern: re.Pattern[
 
 
 @pytest.mark.parametrize("reply", REPLIES)
-@pytest.mark.parametrize("run", ["?", "?!", ".", "a ", " ", "\n", "$"])
+@pytest.mark.parametrize("run", ["?", "?!", ".", "a ", " ", "\n", "$", " ,", "answer: 5 "])
 def test_a_search_is_linear_in_a_run(reply: str, run: str) -> None:
     of = question("5")
     assert growth(lambda text: search(of, sample(reply.format(run=text))), run * (8_000 // len(run))) < MAX_GROWTH

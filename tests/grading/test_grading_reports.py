@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import traceback
-import venv
 from pathlib import Path
 
 import pytest
@@ -36,29 +35,8 @@ def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
     assert (graded.rule, graded.vote, graded.extracted) == ("exact", "1/2", "0.50")
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [("0.5", r"\frac12"), (r"50\%", "50"), ("x=3", "3"), ("1,2", "2,1"),
-     ("[1,2)", r"1\le x<2"), ("x+1", "1+x"), (r"\sqrt8", r"2\sqrt2")],
-)  # fmt: skip
-def test_equal_answers_vote_alike(left: str, right: str) -> None:
-    asked_question = question("7", kind="expression")
-    votes = {grade(asked_question, sample(f"\\boxed{{{answer}}}")).vote for answer in (left, right)}
-    assert len(votes) == 1
-    assert None not in votes
-
-
 def test_no_answer_does_not_vote() -> None:
     assert grade(question("5"), sample("")).vote is None
-
-
-def test_any_of_several_references_is_accepted() -> None:
-    asked_question = question("5", r"x=\frac{3}{2}")
-    assert [grade(asked_question, sample(f"\\boxed{{{a}}}")).verdict for a in ("1.5", "5", "6")] == [
-        "correct",
-        "correct",
-        "wrong",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -149,12 +127,6 @@ def test_agreement_lists_what_moves_the_score_most_first() -> None:
     assert result.matrix == {("correct", "wrong"): 2, ("correct", "correct"): 3}
     assert (result.accuracy_ours, result.accuracy_theirs) == (1.0, 0.375)
     assert [(d.question_id, d.effect) for d in result.disagreements] == [("b", 0.5), ("a", 0.125)]
-
-
-def test_second_opinion_without_the_library_says_what_to_install(tmp_path: Path) -> None:
-    venv.create(tmp_path / "bare", symlinks=True)
-    with pytest.raises(UsageError, match="pip install math-verify"):
-        second_verdicts("math-verify", {}, [], python=str(tmp_path / "bare" / "bin" / "python"))
 
 
 def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -25,7 +24,6 @@ from rich.console import Console
 import harness
 from harness.asking.options.deciding import CompareOptions
 from harness.benchmarks import catalogue
-from harness.cli.flags import command_of
 from harness.core.errors import StoreError
 from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
@@ -34,7 +32,6 @@ from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
 from harness.runs.layout import RunFolder
-from harness.scoring.published.loading import load_published
 from harness.scoring.score import accuracy_cell, interval_cell, percent, score_benchmark, warned
 from harness.scoring.stats import Interval
 from harness.verbs.compare import compare
@@ -67,14 +64,6 @@ def test_one_difference_is_shown_as_one_number_however_it_was_computed() -> None
     assert len(set(differences)) > 1
     assert {in_points(difference) for difference in differences} == {"-3.8"}
     assert {percent(1 - difference) for difference in (0.63750000000000007, 0.6375)} == {"36.2"}
-
-
-def test_one_table_has_a_row_a_run_and_a_column_a_benchmark(two_runs: Report) -> None:
-    table = two_runs.tables[0]
-    assert table.columns == ("run", "model", "demo", "other")
-    assert [row[0] for row in table.rows] == ["base", "tuned"]
-    assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\)( \[\d\])?", table.rows[0][2])
-    assert table.rows[1][3] == "–"
 
 
 def test_numbers_of_samples_that_differ_are_shown_as_at_most_so_many() -> None:
@@ -168,15 +157,6 @@ def test_a_run_that_shares_no_question_with_the_first_is_named(tmp_path: Path) -
     assert paired.notes == ("b, demo: not compared: it shares no question with a.",)
 
 
-def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> None:
-    model = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
-    folder = write_run(tmp_path / "distill", model=model, benchmarks=[("aime24", 30, 8)], strength=0.29)
-    table = report([folder], load_published()).tables[-1]
-    assert {row[2] for row in table.rows} == {"pass@1", "maj@64"}
-    assert any("github.com/sgl-project" in note for note in table.notes)
-    assert any("temperature: 0.6 here, 0.8 there" in row[-1] for row in table.rows)
-
-
 @pytest.mark.parametrize(
     ("laid", "cell"),
     [
@@ -189,14 +169,6 @@ def test_a_cell_shows_bounds_an_interval_or_at_most_one(tmp_path: Path, laid: di
     shown = report([write_run(tmp_path / "run", **laid)]).tables[0]
     assert re.fullmatch(cell, shown.rows[0][2])
     assert ("missing" in shown.notes[0]) == ("missing" in laid)
-
-
-def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
-    fresh = report([write_run(tmp_path / "fresh", scored=False)])
-    assert "not scored [1]" in terminal(fresh.terminal())
-    assert "[1] fresh, demo: it is not scored yet; `harness score` does that." in terminal(fresh.terminal())
-    assert "not scored" in fresh.html()
-    assert fresh.csv().count("\n") == 1
 
 
 def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -397,14 +369,6 @@ def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -
 def test_the_option_of_an_export_is_answered_by_why_a_report_needs_none(tmp_path: Path) -> None:
     done = command(tmp_path, "report", "run", "--i-know")
     assert (done.code, "nothing is withheld: leave it out" in done.err, "export" in done.err) == (2, True, False)
-
-
-def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    done = CliRunner().invoke(command_of("report"), [str(folder.path), "--plots", str(tmp_path / "plots")])
-    assert done.exit_code == 0
-    assert {file.suffix for file in (tmp_path / "plots").iterdir()} == {".svg", ".png", ".csv"}
-    assert f"plots: {len(list((tmp_path / 'plots').glob('*.csv')))} in " in done.output
 
 
 def test_the_shipped_cards_that_ask_for_it_say_so() -> None:

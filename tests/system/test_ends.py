@@ -25,7 +25,7 @@ from harness.testing import FakeServer, Request, Step
 from tests import warm
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
-from tests.system.command import Result, argv, environment, harness
+from tests.system.command import Result, environment, harness
 from tests.verbs.toy_model import Fault, Toy, answering
 
 FULL = Path("/dev/full")
@@ -192,13 +192,6 @@ def test_messages_that_nobody_takes_end_the_command_as_an_output_does(words: str
         ) as process,
     ):
         assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGPIPE
-
-
-def test_a_current_folder_that_was_removed_is_named(tmp_path: Path) -> None:
-    (gone := tmp_path / "gone").mkdir()
-    words = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *argv("status", "run")]
-    done = subprocess.run(words, cwd=gone, env=environment(tmp_path), check=False, capture_output=True, text=True)
-    assert (done.returncode, "the current folder does not exist any more" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("command", [command for command in ROWS if command != "view"])

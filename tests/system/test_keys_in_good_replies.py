@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.address.endpoint import without_repeats
-from harness.core.errors import UsageError
 from harness.core.secret import (
     HIDDEN,
     Secret,
@@ -132,10 +131,3 @@ VALUES: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("given_value", "shown"), VALUES)
 def test_a_value_is_shown_without_the_secrets_in_it(given_value: Any, shown: Any) -> None:
     assert without_secrets(given_value) == shown
-
-
-def test_a_refused_option_quotes_no_password() -> None:
-    error = UsageError("expected http", field="base_url", value=f"ftp://user:{TYPED}@host/v1")
-    assert TYPED not in str(error)
-    assert "ftp://host/v1" in str(error)
-    assert error.value == "ftp://host/v1"

@@ -114,16 +114,6 @@ def test_a_run_in_a_thread_leaves_the_callers_loop_to_others(questions: Path) ->
         assert asyncio.run(main(server.base_url)).complete
 
 
-def test_a_target_ends_the_run(questions: Path) -> None:
-    with FakeServer(answering) as server:
-        asked: dict[str, Any] = {"data": questions, "base_url": server.base_url, "canary": False}
-        reached = harness.run(**asked, out="run", samples=64, target_error=40)
-        missed = harness.run(**asked, out="missed", samples=8, target_error=0.1)
-    assert (reached.complete, "at or below the target of 40" in reached.reached) == (True, True)
-    assert reached.outcome.n_done == 4 * 8  # fewer show no error
-    assert (missed.complete, "the target is 0.1" in missed.missed) == (False, True)
-
-
 def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path) -> None:
     asked = {"data": questions, "out": "staged", "canary": False, "samples": 64, "target_error": 0.2}
     asked |= {"prices": (1, 1)}

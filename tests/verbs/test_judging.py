@@ -23,10 +23,7 @@ from harness.core.errors import ServerError
 from harness.core.records import GradeRules
 from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
-from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
-from harness.scoring.judging import JudgeCost
-from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer, Request, Step, completion, http, models
 from harness.verbs.judge import JudgeSettings
@@ -66,30 +63,6 @@ RULING = {"making sugar": True, "burning sugar": False, "5": False, "4": True}
 def run(tmp_path: Path) -> RunFolder:
     """Three samples with a good paraphrase, one with a bad one, and a question that the rules decide."""
     return write_run(tmp_path / "run", ROWS)
-
-
-def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: RunFolder) -> None:
-    before = score_run(run, GradingOptions(workers=1))[0]
-    with FakeServer(ruling_by(RULING)) as server:
-        judged = judge_run(run, serve(server))
-        assert sorted(asked_of(server)) == [
-            (PROSE, r"\text{plants burning sugar at night}"),
-            (PROSE, r"\text{plants making sugar from light}"),
-        ], "each distinct answer is shown once"
-    assert (before.n_undecided, judged.scores[0].n_undecided) == (4, 0)
-    assert judged.scores[0].accuracy.value == pytest.approx((3 / 4 + 1 / 4) / 2)
-    found = graded(run)
-    assert [found["q1", i].verdict for i in range(4)] == ["correct", "wrong", "correct", "correct"]
-    assert {(g.rule, g.grader) for (name, _), g in found.items() if name == "q1"} == {
-        ("judge", f"{GRADER}+judge:judge@verdict")
-    }
-    assert [found["q2", i].verdict for i in range(4)] == ["correct", "wrong", "wrong", "no_answer"]
-    assert {g.grader for (name, _), g in found.items() if name == "q2"} == {GRADER}
-    report = judged.reports[0]
-    assert (report.n_answers, report.n_owed, report.n_decided) == (2, 0, 4)
-    assert report.agreement.matrix == {("undecided", "correct"): 3, ("undecided", "wrong"): 1}
-    assert report.agreement.disagreements == []
-    assert report.cost == JudgeCost(2, 2, 2, 18, 22)
 
 
 @pytest.mark.parametrize(

@@ -107,28 +107,6 @@ def titles(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("demo · ") and " · sample " in line]
 
 
-@pytest.mark.parametrize(
-    ("words", "samples"),
-    [
-        (["--correct"], ["q1 0", "q2/odd id 1"]),
-        (["--wrong"], ["q1 1", "q1 2"]),
-        (["--no-answer"], ["q2/odd id 0", "q2/odd id 2"]),
-        (["--wrong", "--no-answer"], ["q1 1", "q1 2", "q2/odd id 0", "q2/odd id 2"]),
-        (["--undecided"], []),
-        (["--cut"], ["q2/odd id 0"]),
-        (["--near-miss"], ["q1 2"]),
-        (["--filter", "level=Level 5", "--wrong"], ["q1 1", "q1 2"]),
-        (["--grep", "halve"], ["q1 0"]),
-        (["--grep", "boxed", "--wrong"], ["q1 1", "q1 2"]),
-        (["q1", "--near-miss"], ["q1 2"]),
-    ],
-)
-def test_filters_narrow_down(results: Path, words: list[str], samples: list[str]) -> None:
-    out = shown(results, "a", *words)
-    assert titles(out) == [f"demo · {name} · sample {index}" for name, _, index in (s.rpartition(" ") for s in samples)]
-    assert out.splitlines()[-1] == f"demo: {len(samples)} sample{'' if len(samples) == 1 else 's'}"
-
-
 NOT_STATED = "no box and no “the answer is” states it without a doubt"
 DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 
