@@ -341,7 +341,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
 def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     imported_at(file).path.write_text("in the way")
-    assert "To make the run elsewhere, give --out results/base" in refused("score", file)
+    assert "To make the run elsewhere, give out='results/base'" in refused("score", file)
     done = command("score", file, "--out", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
     assert f"base.jsonl was read into the run folder {tmp_path / 'run'}\n" in done.stderr
