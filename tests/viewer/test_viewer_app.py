@@ -377,7 +377,7 @@ def test_a_folder_without_a_run_and_a_taken_port_are_sentences(tmp_path: Path, v
     assert "there is no run at" in done.err
     done = harness(results, "view", "--no-open", "--port", str(viewer.port))
     assert done.code == 2
-    assert done.err.startswith(f"harness: port={viewer.port}: the port is taken on 127.0.0.1")
+    assert done.err.startswith(f"harness: --port {viewer.port}: the port is taken on 127.0.0.1")
 
 
 def test_an_empty_folder_waits_for_runs(tmp_path: Path) -> None:
