@@ -6,6 +6,7 @@ import _thread
 import contextlib
 import gc
 import os
+import resource
 import signal
 import sys
 import time
@@ -37,6 +38,11 @@ _GC_OBJECTS = 150_000
 find nothing."""
 
 
+_LEAST_MEMORY = 512 * 1024 * 1024
+"""Smallest limit of memory, in bytes, with which a command begins. With less a library may fail in the middle of the
+work, some of them (OpenBLAS) by ending the process."""
+
+
 def main() -> NoReturn:
     """Import the command line and run it.
 
@@ -44,6 +50,7 @@ def main() -> NoReturn:
     handles signals as usual. The commands of `_CONTINUED` handle them themselves once they have begun; until then a
     signal must say how to go on, so for them `_leave` stays in place.
     """
+    _refuse_little_memory()
     # Otherwise the import below would look for garbage many times, and find none (`_GC_OBJECTS`).
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
     # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
@@ -67,6 +74,15 @@ def main() -> NoReturn:
         run()
     finally:
         _restore(usual)
+
+
+def _refuse_little_memory() -> None:
+    """End the process with a sentence if a limit of its memory is below `_LEAST_MEMORY`."""
+    for kind, flag in ((resource.RLIMIT_AS, "-v"), (resource.RLIMIT_DATA, "-d")):
+        if 0 <= resource.getrlimit(kind)[0] < _LEAST_MEMORY:  # no limit is a negative number
+            least = f"raise it to at least 512 MiB (ulimit {flag} {_LEAST_MEMORY // 1024})"
+            sys.stderr.write(f"harness: the limit of memory is too low: {least}.\n")
+            sys.exit(2)
 
 
 def _is_continued() -> bool:

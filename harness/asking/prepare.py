@@ -184,7 +184,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     for card, samples in named:
         question_set = _build(options, card)
         for note in question_set.notes:
-            watcher.warn(note)
+            watcher.warn(f"{question_set.name}: {note}")
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = samples or options.samples or question_set.samples

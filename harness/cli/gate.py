@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from datetime import UTC, datetime
 
 import click
@@ -54,7 +53,7 @@ def carry_out(options: GateCommand) -> int:
             commit = next(filter(None, map(os.environ.get, COMMIT)), "")[:COMMIT_CHARS]
             folder = out or running.new_folder(read, datetime.now(UTC), commit)
             # The gate samples several times; with a counter, a warning that comes each time is printed once.
-            with terminal.Terminal(warned=Counter()) as watcher:
+            with terminal.Terminal() as watcher:
                 gated = running.run_gate(read, folder, running.with_watcher(watcher), _print_states)
     folder.mkdir(parents=True, exist_ok=True)
     written.write(read, gated, folder)

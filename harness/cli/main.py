@@ -191,9 +191,15 @@ def _exit_code() -> int:
         code = 128 + stopped_by(stop)
     except BrokenPipeError:
         raise
+    except (MemoryError, RuntimeError) as error:
+        # Python has no kind of its own for a thread that the system refuses.
+        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
+            raise
+        click.echo(f"harness: {TOO_LITTLE_MEMORY}", err=True)
+        return UsageError.exit_code
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            click.echo(f"harness: {TOO_FEW_FILES}", err=True)
+        if sentence := _TOO_LOW.get(error.errno or 0):
+            click.echo(f"harness: {sentence}", err=True)
             return UsageError.exit_code
         # Only the call for the current folder names no file in its error.
         if error.errno == errno.ENOENT and error.filename is None:
@@ -229,6 +235,11 @@ def _signals_raise() -> Iterator[None]:
 
 
 TOO_FEW_FILES = "the limit of open files is too low: raise it to at least 64 (ulimit -n 64)."
+TOO_LITTLE_MEMORY = (
+    "too little memory: raise the limits of memory (ulimit -v) and of threads (ulimit -u), or give the machine more; "
+    "what is stored counts."
+)
+_TOO_LOW = {errno.EMFILE: TOO_FEW_FILES, errno.ENFILE: TOO_FEW_FILES, errno.ENOMEM: TOO_LITTLE_MEMORY}
 NO_FOLDER = (
     "the current folder does not exist any more: change to an existing folder (cd), or name files by absolute paths."
 )

@@ -85,9 +85,9 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
     file = files.read(files.find(options.file))
     # All else is checked now: the first checkpoint may come in hours.
     checked = _plan(options, cells.before_checkpoints(file))
-    expected.estimates(checked, download=True)
-    running.refuse_hopeless(checked, Watcher())
     warned: Counter[str] = Counter()
+    expected.estimates(checked, Terminal(progress=False, warned=warned), download=True)
+    running.refuse_hopeless(checked, Watcher())
 
     def run(settled: Collection[Path]) -> int:
         """Carry out the cells of the checkpoints that are complete; return the exit code."""
@@ -131,7 +131,7 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
 def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
     """Carry the sweep out; the tables of checkpoints are written again after each cell.
 
-    warned: how often each warning has come so far.
+    warned: as of `Terminal`.
     """
     former = ""
 

@@ -19,8 +19,7 @@ from harness.verbs.sweep.expected import ExpectedCell, estimates
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
-
-    by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
+    by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep, Terminal(progress=False))}
     for name, group in sweep.groups.items():
         click.echo(f"{name}: {_server(group)}")
         terminal.table(

@@ -75,10 +75,10 @@ def warn(sentence: str) -> None:
 
 
 def count_repeated(warned: Counter[str]) -> None:
-    """Print how often each warning came that came more than once. warned: as of `Terminal`."""
+    """Print for how many cells each warning came that came for more than one. warned: as of `Terminal`."""
     for sentence, n in warned.items():
         if n > 1:
-            click.echo(f"harness: warning, {n:,} times in all: {sentence}", err=True)
+            click.echo(f"harness: warning, for {n:,} cells in all: {sentence}", err=True)
 
 
 BEAT_SECONDS = 15.0
@@ -103,8 +103,8 @@ class Terminal(Drawing):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
     progress: whether progress is shown; None: unless the command runs with --quiet.
-    warned: how often each warning has come so far; the warnings here are added. A warning that repeats an earlier one
-    word for word is not printed again. None: every warning is printed. advice: the warnings about settings so far.
+    warned: the warnings so far, each with the number of cells of a sweep for which it came; those here are added. A
+    warning that repeats an earlier one word for word is not printed again. advice: the warnings about settings so far.
     """
 
     def __init__(self, *, progress: bool | None = None, warned: Counter[str] | None = None) -> None:
@@ -113,7 +113,7 @@ class Terminal(Drawing):
             flags = {} if context is None else context.params
             progress = not flags.get("quiet")
         super().__init__(shown=progress)
-        self._warned = warned
+        self._warned: Counter[str] = Counter() if warned is None else warned
         self.advice: list[str] = []
         self._next_beat = 0.0
         """Seconds since the start of a server after which its log's last line is printed."""
@@ -133,7 +133,8 @@ class Terminal(Drawing):
 
     def warn(self, sentence: str) -> None:
         """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
-        if self._is_new(sentence):
+        if sentence not in self._warned:
+            self._warned[sentence] = 1
             warn(sentence)
 
     def advise(self, sentence: str) -> None:
@@ -143,14 +144,9 @@ class Terminal(Drawing):
 
     def warn_of(self, cell: str, sentence: str, common: str) -> None:
         """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""
-        if self._is_new(common):
+        self._warned[common] += 1
+        if self._warned[common] == 1:
             warn(f"{cell}: {sentence}")
-
-    def _is_new(self, sentence: str) -> bool:
-        """Count the warning; return whether it is to be printed."""
-        if self._warned is not None:
-            self._warned[sentence] += 1
-        return self._warned is None or self._warned[sentence] == 1
 
     def starting(self, progress: StartProgress) -> None:
         """Print the last line of the engine's log from time to time."""

@@ -5,6 +5,7 @@
     bearer             a key                             the header that sends it
     reveal_secrets     sealed fields                     the fields with the keys' characters, to be sent
     without_secrets    any JSON value                    the value with `[hidden]` for keys, to be stored or shown
+    address_shown      a server's address, right or not  scheme, host and path; the text for a message or a record
     command_words      words of a command line           the words with `[hidden]` for keys
 
 Guarantees: text, `repr`, format and JSON of a `Secret`, and of what holds it, are `[hidden]` or refused; `pickle` is
@@ -15,8 +16,9 @@ So `seal_secrets` takes a text for a key if its field, or a field around it, has
 (`names_a_secret`), or if the text contains characters that look like a key (`looks_like_a_key`). Ordinary words,
 names, numbers and grammars stay readable.
 
-Not covered: the memory of the process; a short password, or one made of words, in a field of an unusual name; texts of
-servers that repeat a key. For those `harness.client.address.endpoint` compares with the keys of the run.
+Not covered: the memory of the process; a key in the path of an address; a short password, or one made of words, in a
+field of an unusual name; texts of servers that repeat a key. For those `harness.client.address.endpoint` compares with
+the keys of the run.
 """
 
 from __future__ import annotations
@@ -177,6 +179,8 @@ def secrets_in(value: Any) -> Iterator[Secret]:
 # Up to a slash only: an @ in the path of a URL ends no password.
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 """Name and password in a URL: `name:password@`."""
+_BEFORE_HOST = re.compile(r"^(?!unix:)(?:[^\s/=]*//)?([^\s=?#]+)@")
+"""Name and password in an address that may have no scheme."""
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
 """A name and its value in a URL's query."""
 _NAMED_VALUES = re.compile(r"(.*[-_])?headers?|(server[-_])?env(ironment)?")
@@ -219,6 +223,20 @@ def _hide_in_field(name: str, value: Any, queries: bool) -> Any:
 def without_user_info(text: str) -> str:
     """`text` without the names and passwords in its URLs: `http://me:word@host` becomes `http://host`."""
     return _USER_INFO.sub("", text) if "@" in text else text
+
+
+def address_shown(address: str) -> str:
+    """The scheme, the host and the path of a text that stands for an address, of whatever form, to be shown.
+
+    What stands before an @ is a name or a password, with or without a scheme, and what stands behind a ? or # may be a
+    key. Where an @ follows a ? or #, either may be part of a password, and only the scheme stays.
+    """
+    scheme = re.match(r"([A-Za-z][\w+.-]*:)?//", address)
+    start = scheme[0] if scheme else ""
+    host, *rest = re.split(r"([?#])", address[len(start) :], maxsplit=1)
+    if rest and "@" in rest[1]:
+        return start + HIDDEN
+    return start + host.rpartition("@")[2] + (rest[0] + HIDDEN if rest else "")
 
 
 def command_words(words: Iterable[str]) -> list[str]:
@@ -293,6 +311,9 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
         named = re.match(r"[^:=]*[:=]", value)
         yield value[named.end() if named else 0 :].strip()
         return
+    is_address = option.replace("_", "-") == "base-url"
+    if is_address:
+        yield from _BEFORE_HOST.findall(value)
     yield from (text.rpartition(":")[2][:-1] for text in _USER_INFO.findall(value))
     if value.startswith(("{", "[")):
         try:
@@ -302,7 +323,7 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
         else:
             yield from (secret.reveal() for secret in secrets_in(sealed))
             return
-    if "://" in value:
+    if is_address or "://" in value:
         yield from (text for _, text in _QUERY_VALUE.findall(value))
     yield from _KEY_IN_TEXT.findall(value)
     for field in _FIELD.finditer(value):

@@ -103,7 +103,7 @@ def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
     watcher = Collecting()
     prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
     repeated, doubtful = watcher.warnings
-    assert repeated.startswith("1 of 3 rows is equal to an earlier one")
+    assert repeated.startswith("class: 1 of 3 rows is equal to an earlier one")
     assert (
         "the answer is taken from the column answer, although gold may hold it too; name another column by answer_key"
         in doubtful

@@ -6,6 +6,7 @@ For: harness.__main__, harness.cli.main.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -277,6 +278,42 @@ def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: i
         )  # fmt: skip
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "the limit of open files (ulimit -n)" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep the limit")
+@pytest.mark.parametrize(
+    ("kind", "megabytes", "code"),
+    [
+        (resource.RLIMIT_AS, 300, 2),
+        (resource.RLIMIT_AS, 30, 2),
+        (resource.RLIMIT_DATA, 200, 2),
+        (resource.RLIMIT_AS, 513, 0),
+    ],
+)
+def test_a_limit_of_memory_is_refused_in_one_sentence_or_lets_a_command_end(
+    tmp_path: Path, kind: int, megabytes: int, code: int
+) -> None:
+    limits = (megabytes << 20, megabytes << 20)
+    done = subprocess.run(
+        argv("grade", "2", "2"), cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
+        timeout=PATIENCE_SECONDS, check=False, preexec_fn=lambda: resource.setrlimit(kind, limits),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (code, code // 2), done.stderr
+    assert ("the limit of memory is too low" in done.stderr) == bool(code)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("can't start new thread"), OSError(errno.ENOMEM, "Cannot allocate memory")]
+)
+def test_memory_that_ends_in_the_middle_of_a_command_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("harness.cli.grade.carry_out", fail)
+    done = harness(tmp_path, "grade", "2", "2")
+    assert (done.code, done.err.count("\n"), "harness: too little memory" in done.err) == (2, 1, True)
 
 
 @pytest.mark.wide

@@ -6,6 +6,7 @@ For: harness.core.secret, harness.core.validation, harness.cli.main.
 
 from __future__ import annotations
 
+import json
 import random
 import shlex
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ import pytest
 from harness.cli.main import cli
 from harness.core.secret import HIDDEN, command_words, without_typed_secrets
 from harness.testing import FakeServer, Request, Step, completion, models
-from tests.budget import ALL
+from tests.budget import ALL, share_of
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness
 
@@ -210,6 +211,54 @@ def test_a_key_in_an_address_is_in_no_error_and_no_warning(folder: Path) -> None
         for form in (f"b header=X-Team:{WORD}", f"--api-key={WORD}"):
             done = harness(folder, *base, f"--base-url={form}")
             assert (shown_in(done), HIDDEN in done.err) == ([], True), done
+
+
+ADDRESSES = [
+    f"{scheme}{user}{{host}}{rest}"
+    for scheme in ("http://", "", "HTTP://", "//", "http:")
+    for user, rest in (
+        (f"me:{WORD}@", "/v1"), (f"{WORD}@", "/v1"), (f":{WORD}@", ""), (f"me:{WORD}@x@", "/v1"), (f"me:p/{WORD}@", ""),
+        ("", f"/v1?api_key={WORD}"), ("", f"?a=1&code={WORD}"), ("", f"/v1?{WORD}"), ("", f"/v1#{WORD}"),
+    )
+]  # fmt: skip
+"""Forms of an address with a key in it."""
+ASKED = "run --data q.jsonl --model m --max-tokens 64 --no-canary --no-fingerprint --attempts 1 --out new --base-url"
+DOORS = {
+    "base-url": (f"{ASKED} {{form}}", "score new --workers 1", "report new"),
+    "judge": (f"{ASKED} {{url}}", "score new --workers 1 --judge m@{form}", "report new"),
+    "sweep": ("sweep s.yaml --dry-run", "sweep s.yaml", "report results/s"),
+    "gate": ("gate s.yaml --dry-run",),
+    "HF_ENDPOINT": ("benchmarks fetch aime24",),
+    "HTTP_PROXY": (f"{ASKED} http://model.invalid/v1",),
+    "HTTPS_PROXY": ("benchmarks fetch aime24", f"{ASKED} https://model.invalid/v1"),
+}
+"""Where an address is given → commands that use it, or what a run with it has stored."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_key_in_any_form_of_an_address_is_shown_and_stored_nowhere(tmp_path: Path, door: str) -> None:
+    with FakeServer(answer) as server:
+        for number, address in enumerate(share_of(ADDRESSES)):
+            form = address.format(host=server.base_url.removeprefix("http://").removesuffix("/v1"))
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (folder / "q.jsonl").write_text(
+                '{"question": "1+1?", "answer": "2"}\n{"question": "?", "answer": "a word"}\n'
+            )
+            content = {
+                "models": ["m"],
+                "benchmarks": [{"data": "q.jsonl"}],
+                "run": {"base_url": form, "max_tokens": 64},
+            }
+            (folder / "s.yaml").write_text(json.dumps(content))
+            variables = {door: form, door.lower(): form} if door.isupper() else {}
+            for line in DOORS[door]:
+                words = shlex.split(line.format(form=shlex.quote(form), url=server.base_url))
+                done = harness(folder, *words, extra={"HARNESS_CACHE": str(folder / "cache"), **variables})
+                assert ("Traceback" in done.err, shown_in(done)) == (False, []), (form, words, done)
+            (folder / "s.yaml").unlink()
+            assert files_with_a_key(folder) == [], form
 
 
 def test_the_password_of_an_address_is_hidden_where_a_path_has_lost_its_slash() -> None:

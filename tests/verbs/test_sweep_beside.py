@@ -94,7 +94,7 @@ def test_a_dry_run_names_each_cell_s_own_number_and_none_of_another_budget_or_pr
     plan = cells.plan_of(budgets(tmp_path, "full", "b2048", "b8192", prompts=["boxed", "none"]), {}, {})
     numbers = {
         (cell.cell.point["servers"], cell.cell.options.prompt): cell.published.partition(" ")[0]
-        for cell in estimates(plan)
+        for cell in estimates(plan, Watcher())
         if cell.benchmark == "aime24"
     }
     own = {"full": "71.25", "b2048": "55.83", "b8192": "72.60"}

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -32,6 +31,7 @@ from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import visible
 from harness.core.limits import MAX_NAME_BYTES
+from harness.core.secret import address_shown
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 """The address of a data set: its name, a revision, and a file."""
@@ -298,9 +298,7 @@ def endpoint() -> str:
 
 def host() -> str:
     """The hub's URL without a name and password, for messages."""
-    parts = urlsplit(endpoint())
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    return address_shown(endpoint())
 
 
 def _offline() -> bool:

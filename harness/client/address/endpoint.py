@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.limits import MAX_MESSAGE_CHARS
-from harness.core.secret import HIDDEN, Secret, bearer, is_secret, looks_like_a_key, without_user_info
+from harness.core.secret import HIDDEN, Secret, address_shown, bearer, is_secret, looks_like_a_key, without_user_info
 
 _SOCKET_SCHEME = "http+unix"
 """Scheme of a unix socket's URL, as other HTTP clients write it.
@@ -98,16 +98,16 @@ class Endpoint:
             url = f"{_SOCKET_SCHEME}://{quote(os.fsencode(path), safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
-            if "," in f"{parts.netloc.rpartition('@')[2]}{parts.path}":
-                raise ValueError("expected one address, without a comma; repeat it for several, which take no weights")
             # A bad port raises only when it is read.
             port = parts.port
-            if port == 0:
-                raise ValueError("no server listens on port 0")
-        except ValueError as error:
-            raise UsageError(str(error), field="base_url", value=url) from error
-        if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname:
-            raise UsageError("expected http://HOST[:PORT][/v1], https://… or unix:/PATH", field="base_url", value=url)
+        except ValueError:  # its text may quote a part of a password as the port
+            parts, port = urlsplit("http:"), 0
+        if "," in (shown := address_shown(url)):
+            why = "expected one address, without a comma; repeat it for several, which take no weights"
+            raise UsageError(why, field="base_url", value=shown)
+        if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname or port == 0:
+            why = "expected http://HOST[:PORT][/v1] with a port from 1 to 65535, https://… or unix:/PATH"
+            raise UsageError(why, field="base_url", value=shown)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
         for suffix in ("/chat/completions", "/completions"):
@@ -238,9 +238,9 @@ def proxy_for(endpoint: Endpoint) -> str | None:
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
-    if not proxy.startswith("http://"):
+    if not proxy.lower().startswith("http://"):
         raise UsageError(
-            f"the environment names the proxy {redact(proxy)}; only http:// proxies are supported: "
+            f"the environment names the proxy {address_shown(proxy)}; only http:// proxies are supported: "
             f"set {parts.scheme.upper()}_PROXY, or NO_PROXY={parts.hostname}"
         )
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.asking import prepare
 from harness.asking.options.run import RunOptions
+from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue, data, prompts
 from harness.benchmarks.card import Card
 from harness.core.errors import HarnessError, UsageError
@@ -55,16 +56,17 @@ class ExpectedCell:
         return None if self.n_questions is None else self.n_questions * self.samples
 
 
-def estimates(sweep: Sweep, *, download: bool = False) -> list[ExpectedCell]:
+def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
     """The estimate of each cell, in order. No server is asked.
 
-    download: get questions that are not on this machine; else their number is the card's. Raises `UsageError` for a
-    wrong name of a benchmark, a prompt, a preset or a column, and for questions that cannot be got.
+    watcher: gets the notes of the question sets, those of one set for each of its cells. download: get questions that
+    are not on this machine; else their number is the card's. Raises `UsageError` for a wrong name of a benchmark, a
+    prompt, a preset or a column, and for questions that cannot be got.
     """
-    return [_estimate(sweep, cell, download=download) for cell in sweep.cells]
+    return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
 
 
-def _estimate(sweep: Sweep, cell: Cell, *, download: bool) -> ExpectedCell:
+def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> ExpectedCell:
     """The estimate of one cell from its questions or its card."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
@@ -74,7 +76,7 @@ def _estimate(sweep: Sweep, cell: Cell, *, download: bool) -> ExpectedCell:
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
         try:
-            questions_asked = prepare.questions_of(options)
+            questions_asked = prepare.questions_of(options, watcher)
         except UsageError as error:
             raise at_line(cell.where, error) from error
         (question_set,) = questions_asked.sets
