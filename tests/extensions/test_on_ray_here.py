@@ -50,10 +50,17 @@ class Here:
         pass
 
     def each(
-        self, work: Callable[..., Any], given: Sequence[Any], names: Sequence[str], _watcher: Watcher
+        self,
+        work: Callable[..., Any],
+        given: Sequence[Any],
+        names: Sequence[str],
+        watcher: Watcher,
+        progress: Callable[[], str] = str,
     ) -> list[Any]:
         assert len(given) == len(names)
-        return [work(*arguments) for arguments in (given[0], *given)][1:]
+        results = [work(*arguments) for arguments in (given[0], *given)][1:]
+        watcher.standing(progress())
+        return results
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +91,9 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) 
     run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
     assert (run.path, run.model, run.complete) == (tmp_path / "run", "test-model", True)
     assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_owed) == (N * M, N * M, 0)
+    n_lost = N * M - run.outcome.tally.finished
+    assert n_lost > 0, "the first task was lost"
+    assert f"{n_lost} samples of this session are of tasks that were lost later" in "".join(run.outcome.warnings)
     assert {sample.key: sample.text for sample in run.samples()} == {one.key: one.text for one in alone.samples()}
     before = len(server.requests)
     again = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")

@@ -15,6 +15,7 @@ import importlib
 import logging
 import os
 import sys
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -28,6 +29,9 @@ from harness.core.about import build, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.generation.network.control import Signals
+
+PROGRESS_SECONDS = 15.0
+"""Smallest number of seconds between two lines about the progress."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two checks for tasks that have ended; a first Ctrl-C may go unseen for as long."""
@@ -76,13 +80,19 @@ class Cluster:
         self._ray.shutdown()
 
     def each(
-        self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], names: Sequence[str], watcher: Watcher
+        self,
+        work: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        names: Sequence[str],
+        watcher: Watcher,
+        progress: Callable[[], str] = str,
     ) -> list[Any]:
         """Run `work` once with each tuple of `arguments`; return the results in their order.
 
-        names: names of the tasks, for messages. watcher: is told how many tasks have ended. Raises after all tasks have
-        ended: the error of the first task, in their order, that failed (`ServerError` if its node was lost too often),
-        or `Interrupted` after a signal. The first signal asks the tasks to stop, the second ends them.
+        names: names of the tasks, for messages. watcher: is told how many tasks have ended, and from time to time the
+        sentence of `progress`, if it has changed. Raises after all tasks have ended: the error of the first task, in
+        their order, that failed (`ServerError` if its node was lost too often), or `Interrupted` after a signal. The
+        first signal asks the tasks to stop, the second ends them.
         """
         ray, results = self._ray, [None] * len(arguments)
         # max_calls=1: each task has a process of its own, so that its locks on a run folder end with it.
@@ -100,6 +110,7 @@ class Cluster:
         waiting = list(indices)
         failed: dict[int, HarnessError] = {}
         n_restarts: Counter[int] = Counter()
+        former, due = "", time.monotonic() + PROGRESS_SECONDS
         # Ray prints news of its nodes to standard output, where a program may read JSON.
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command continues") as signals:
             signals.attach(cancel)
@@ -108,6 +119,10 @@ class Cluster:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
                 except Exception as error:  # Ray raises exceptions of many kinds here
                     raise ServerError(f"the Ray cluster does not answer any more ({_last_line(error)})") from error
+                if time.monotonic() >= due:
+                    due = time.monotonic() + PROGRESS_SECONDS
+                    if (sentence := progress()) != former:
+                        watcher.standing(former := sentence)
                 for ref in ready:
                     index = indices.pop(ref)
                     try:

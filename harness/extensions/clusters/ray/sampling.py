@@ -7,6 +7,7 @@ depends on the number of shards, so a later session keeps the number of the firs
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, UsageError
 from harness.core.money import prices_in
+from harness.core.nouns import are, count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
@@ -49,17 +51,45 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
         n = _earlier_shards(folder) or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn("base_url is a local address: each node asks the server on that node itself")
-        began = time.monotonic()
+        began, stored = time.monotonic(), _Stored(folder)
+        n_before = stored.count()
         plain = options.for_worker() | {"out": str(folder.path)}
         arguments = [(plain | {"shard": f"{i}/{n}"},) for i in range(1, n + 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
-        outcomes = cluster.each(run_shard, arguments, names, watcher)
+        outcomes = cluster.each(
+            run_shard, arguments, names, watcher, lambda: f"{count_noun(stored.count() - n_before, 'sample')} so far"
+        )
     merged = merge(folder.shards(), folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
+    n_lost = stored.count() - n_before - sum(outcome.tally.finished for outcome in outcomes)
+    if n_lost > 0:
+        samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} of tasks that were lost later"
+        warnings.append(f"{samples}: stored, but not in its count of samples and tokens.")
     outcome = _outcome_of_all(outcomes, warnings, time.monotonic() - began)
     prices = prices_in(options.prices) if options.prices else None
     return Ran(folder=folder.path, model=Manifest.load(folder).model, sampled=Sampled(outcome=outcome), prices=prices)
+
+
+class _Stored:
+    """Counts the stored samples of a run's shards; each count reads only what was written since the one before."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run, self._n = run, 0
+        self._read: dict[Path, int] = {}
+        """Journal → number of bytes that were read."""
+
+    def count(self) -> int:
+        """The number of lines of all journals."""
+        for shard in self._run.shards():
+            for journal in shard.path.glob("*/samples.jsonl"):
+                # A count that fails must not end the run.
+                with contextlib.suppress(OSError), journal.open("rb") as file:
+                    file.seek(self._read.get(journal, 0))
+                    while part := file.read(1024 * 1024):
+                        self._n += part.count(b"\n")
+                    self._read[journal] = file.tell()
+        return self._n
 
 
 def run_shard(fields: dict[str, Any]) -> Outcome:
