@@ -279,10 +279,8 @@ class RunFolder:
             ) from error
 
     def has_samples(self) -> bool:
-        """Whether any benchmark folder holds samples, with or without a manifest."""
-        if not self.path.is_dir():
-            return False
-        return any(p.stat().st_size > 0 for p in self.path.glob("*/samples.jsonl") if p.is_file())
+        """Whether any benchmark folder holds samples, with or without a manifest, or what stands in their place."""
+        return self.path.is_dir() and any(file.lstat().st_size > 0 for file in self.path.glob("*/samples.jsonl"))
 
     def refuse_foreign(self) -> None:
         """Raise `StoreError` if the folder holds files but none of a run: then it serves another purpose.

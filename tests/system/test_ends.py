@@ -238,7 +238,8 @@ def test_a_damaged_file_is_named_by_each_command_that_needs_it_and_nothing_is_lo
         done, hint = harness(place, *words), f"{command} met {name}, {how}"
         assert "Traceback" not in done.err, hint
         if letter not in row.refuses:
-            assert done.code == row.code or (command, letter) == ("doctor", "L"), (hint, done)
+            # Without a sample that counts there is nothing to export.
+            assert done.code == row.code or (command, letter) in (("doctor", "L"), ("export", "L")), (hint, done)
             continue
         notes = place / "new/table.md"  # of a sweep, whose other cells go on
         assert done.code in (1, 2, 3), (hint, done)
