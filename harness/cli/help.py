@@ -260,7 +260,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     if not meaning and (near := misspelt(name, (flag for flag in flags if flag.startswith("--")))):
         return f"No such option: {name}.{near}"
     # A sentence that names no option of an engine's command is about runs.
-    if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not _FLAG.search(_CODE.sub("", meaning)):
+    if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not {*flags} & {*_FLAG.findall(meaning)}:
         meaning = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
     return f"No such option: {name}. {meaning or f'`{ctx.command_path} --help` lists those that there are.'}"
 

@@ -102,7 +102,7 @@ def _calls_nothing(of: Claims) -> bool:
 
 
 ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"
-CUT_EARLY = "are cut by max_tokens, with less than half of it"
+CUT_EARLY = "say that they were cut, with less than half of max_tokens"
 TOO_FEW_STATED = "state fewer tokens than came"
 CHECKS: dict[str, Callable[[Claims], bool]] = {
     ENDS_AT_LIMIT: _ends_at_limit,

@@ -390,7 +390,7 @@ def test_a_verifier_is_not_called_on_a_value_that_no_sentence_states(
         CliRunner().invoke(cli, [*words, r"\boxed{3}"]),
     )
     assert (passing.exit_code, stating.exit_code) == (0, 1), passing.output
-    assert "rule sentence: found 3" in passing.output
+    assert "answer found by sentence at characters 23–24: 3" in passing.output
     assert "the verifier raised" not in passing.output
     asked_question = question("4", kind="text", rules=rules)
     samples = [sample('{"name": "Ada", "age": 3}'), sample(r"\boxed{3}", index=1)]

@@ -246,7 +246,7 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     assert tagged(tag) == []
 
 
-NO_COMPLETION = r"has answered without a completion for 5 s \(--start-timeout\): "
+NO_COMPLETION = r"has answered without a completion for 5 s \(start_timeout\): "
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ NO_COMPLETION = r"has answered without a completion for 5 s \(--start-timeout\):
     [
         ("other-model", {}, r"the server that was started answers at \S+, but it serves other, not faulty: change its"),
         ("hangs", {}, "did not start, and does not end: a port is in use"),
-        ("silent", {"start_timeout": 1.0}, r"its log did not advance for 1 s \(--start-timeout\)"),
+        ("silent", {"start_timeout": 1.0}, r"its log did not advance for 1 s \(start_timeout\)"),
         ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
         # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
         ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "a first request answers 500: .*CUDA out of memory"),
@@ -269,8 +269,8 @@ NO_COMPLETION = r"has answered without a completion for 5 s \(--start-timeout\):
             {"extra_flags": ("/nonexistent/server",)},
             "/nonexistent/server is not installed; correct its name",
         ),
-        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"variable NOT_SET \(--server-key-env\) is not set or"),
-        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(--server-key-env\) is not set or empty"),
+        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"variable NOT_SET \(api_key_env\) is not set or"),
+        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is not set or empty"),
     ],
 )
 def test_a_start_that_fails_says_why_and_is_forgotten(

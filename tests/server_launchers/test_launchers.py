@@ -170,8 +170,8 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     [
         ("vlm m", "no engine or action 'vlm'; there are fetch, llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
-        ("vllm m --tp 0", "tp=0: expected a number greater than or equal to 1"),
-        ("vllm m --memory-fraction 0", "memory_fraction=0.0: expected a number greater than 0"),
+        ("vllm m --tp 0", "--tp 0: expected a number greater than or equal to 1"),
+        ("vllm m --memory-fraction 0", "--memory-fraction 0.0: expected a number greater than 0"),
         ("vllm m stray", "unexpected argument stray"),
         ("command ./server", "engine command needs the command line after `--`"),
     ],

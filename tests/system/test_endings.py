@@ -150,7 +150,9 @@ def test_a_signal_while_a_command_waits_for_a_server_is_answered_by_a_line(
 ) -> None:
     with FakeServer(lambda _: [STALL]) as server:
         (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
-        (tmp_path / "s.yaml").write_text(f"run: {{data: q.jsonl, base_url: '{server.base_url}'}}\n", encoding="utf-8")
+        (tmp_path / "s.yaml").write_text(
+            f"run: {{base_url: '{server.base_url}'}}\nbenchmarks: [data: q.jsonl]\n", encoding="utf-8"
+        )
         words = {
             "sweep": ["sweep", "s.yaml"],
             "probe": ["probe", server.base_url],
