@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command as somebody else would, somewhere else: on a copy of this tree, in a fresh home; as root, as
-# an ordinary user, since what fails for others passes for root.
+# an ordinary user, since what fails for others passes for root. What the product does and what the suite finds depends on
+# the tree and the command, never on the home, the user, the machine's load or the Python.
 # Exit code 3: root finds no ordinary user here, or no Python that this user may run.
 #     tools/elsewhere.sh make test-quick
 set -euo pipefail
