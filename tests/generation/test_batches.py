@@ -217,8 +217,10 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def texts(out: Path) -> dict[tuple[str, int], str | None]:
     """What is stored; a key that stands there twice is a failure."""
     files = RunFolder(out).benchmark("sums")
+    fewest = len(files.samples.read_bytes().splitlines()) if files.samples.exists() else 0
     samples = list(read_samples(files))
-    assert len(samples) == len(files.samples.read_bytes().splitlines())
+    # A run may write meanwhile.
+    assert fewest <= len(samples) <= len(files.samples.read_bytes().splitlines())
     return {(one.question_id, one.sample_index): one.text for one in samples}
 
 

@@ -20,6 +20,7 @@ from harness.asking.options.run import RunOptions
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, UsageError
+from harness.core.files import open_untrusted
 from harness.core.money import prices_in
 from harness.core.nouns import are, count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
@@ -84,7 +85,7 @@ class _Stored:
         for shard in self._run.shards():
             for journal in shard.path.glob("*/samples.jsonl"):
                 # A count that fails must not end the run.
-                with contextlib.suppress(OSError), journal.open("rb") as file:
+                with contextlib.suppress(OSError), open_untrusted(journal) as file:
                     file.seek(self._read.get(journal, 0))
                     while part := file.read(1024 * 1024):
                         self._n += part.count(b"\n")
