@@ -15,7 +15,7 @@ REPEATS ?= 4000
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
 # Tests of `make test-quick`.
-QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring showing)
+QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring progress)
 
 # Every target but the files of $(VENV) is a name, not a file.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
+from harness.gates.race import play
 from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
@@ -31,7 +32,6 @@ from harness.scoring.stats_differences import mean_detection
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tokens import mean_of_tokens
-from harness.verbs.race import play
 
 Array = NDArray[np.float64]
 

@@ -31,6 +31,9 @@ import yaml
 
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Grade, Question, ServerFacts
+from harness.gates import policy as policies
+from harness.gates import running, written
+from harness.gates.decide import Gated, Halt
 from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
@@ -38,9 +41,6 @@ from harness.runs.manifest import Provenance
 from harness.scoring import gate
 from harness.scoring.stats import Array
 from harness.scoring.tally import tally
-from harness.verbs.gate import policy as policies
-from harness.verbs.gate import running, written
-from harness.verbs.gate.decide import Gated, Halt
 
 FALSE_ALARM, UNLUCKY, POWER = 0.01, 0.02, 0.95
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)

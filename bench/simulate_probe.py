@@ -22,11 +22,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from harness.probes import named_reference, probe, reference
 from harness.scoring.stats import wilson
-from harness.verbs.probe import named_reference, probe, reference
-from tests.verbs.toy_faults import FAULTS
-from tests.verbs.toy_faults import SOUND as ODD
-from tests.verbs.toy_model import Toy, ToyAsker
+from tests.commands.toy_faults import FAULTS
+from tests.commands.toy_faults import SOUND as ODD
+from tests.commands.toy_model import Toy, ToyAsker
 
 NOISE = 0.003
 ODD_NOISE = 0.02

@@ -3,7 +3,7 @@ round.
 
     python bench/simulate_race.py [--repeats 100]
 
-The race's own loop (`verbs.race.play`), with planned looks, and with the product's scheduler:
+The race's own loop (`gates.race.play`), with planned looks, and with the product's scheduler:
 each candidate has two servers, one of them 2.5 times slower, and wrong replies are 1.6 times as long as right ones.
 Questions have chances of a right sample (Beta; concentration 0.5 or 4); the candidate's are those of the baseline,
 moved so that the accuracies differ by the column's points, the more the less certain the question. A margin of 2
@@ -33,12 +33,12 @@ from bench.schedule import (
     makespan,
 )
 from harness.core.records import Key
+from harness.gates.race import play as race
 from harness.generation.dispatch.schedule import Scheduler
 from harness.runs.record import Task, missing_samples
 from harness.scoring.race import RaceVerdict
 from harness.scoring.stats import Z_95
 from harness.scoring.stats_differences import power_factor, score_variance
-from harness.verbs.race import play as race
 
 LEVEL = 0.05
 """Largest share of false verdicts that a race promises."""

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
-    from harness.asking.options.judge import JudgeOptions as Judge
-    from harness.asking.options.run import RunOptions
+    from harness.commands.grade import grade
     from harness.core.about import __version__
     from harness.core.errors import (
         HarnessError,
@@ -48,10 +47,11 @@ if TYPE_CHECKING:
     )
     from harness.exports import Written
     from harness.grading import Verdict
+    from harness.options.judge import JudgeOptions as Judge
+    from harness.options.run import RunOptions
     from harness.reports.report import Report
     from harness.results import Run, Scores, Swept
     from harness.runs.merging import Merged
-    from harness.verbs.grade import grade
 
 __all__ = [
     "HarnessError",
@@ -90,7 +90,7 @@ __all__ = [
 _ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 _HOMES = {
     "__version__": "harness.core.about",
-    "grade": "harness.verbs.grade",
+    "grade": "harness.commands.grade",
     "Verdict": "harness.grading",
     **dict.fromkeys(_ERRORS, "harness.core.errors"),
 }

@@ -1,4 +1,4 @@
-"""The Python front door: a function for each command, which `import harness` offers; `grade` stands in `verbs.grade`.
+"""The Python front door: a function for each command, which `import harness` offers (`grade`: `commands.grade`).
 
     run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
     harness.score(run)
@@ -15,46 +15,48 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.asking import servers
-from harness.asking.options.deciding import CompareOptions, PlanBasis, PlanOptions, RaceRules, VerifyOptions
-from harness.asking.options.finished import AuditOptions, ExportOptions, MergeOptions, ReportOptions
-from harness.asking.options.judge import JudgeOptions as Judge
-from harness.asking.options.probing import ProbeOptions
-from harness.asking.options.run import RunOptions
-from harness.asking.options.score import JudgingCosts, ScoreOptions
-from harness.asking.verbs import takes
-from harness.asking.watching import Watcher
+from harness.commands import score as scoring
+from harness.commands.compare import Comparisons, Verified
+from harness.commands.compare import compare as compare_runs
+from harness.commands.compare import verify as verify_run
+from harness.commands.export import export as export_source
+from harness.commands.merge import merge as merge_runs
+from harness.commands.plan import Needed, sources_of
+from harness.commands.plan import plan as plan_comparison
+from harness.commands.report import report as report_of
+from harness.commands.run import run_at
+from harness.commands.second_opinions import second_opinions
 from harness.core.errors import UsageError
 from harness.exports import Written
+from harness.gates import race as races
+from harness.judges.audit import Audit
+from harness.judges.audit import audit as audit_run
+from harness.options.commands import takes
+from harness.options.deciding import CompareOptions, PlanBasis, PlanOptions, RaceRules, VerifyOptions
+from harness.options.finished import AuditOptions, ExportOptions, MergeOptions, ReportOptions
+from harness.options.judge import JudgeOptions as Judge
+from harness.options.probing import ProbeOptions
+from harness.options.run import RunOptions
+from harness.options.score import JudgingCosts, ScoreOptions
+from harness.preparing import servers
+from harness.preparing.watching import Watcher
+from harness.probes.findings import ProbeReport
+from harness.probes.probe import probe as probe_server
+from harness.progress.collecting import Collecting, OnProgress
 from harness.reports.plots import draw
 from harness.reports.report import Report
 from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
-from harness.showing.collecting import Collecting, OnProgress
-from harness.verbs import race as races
-from harness.verbs import score as scoring
-from harness.verbs.audit import Audit
-from harness.verbs.audit import audit as audit_run
-from harness.verbs.compare import Comparisons, Verified
-from harness.verbs.compare import compare as compare_runs
-from harness.verbs.compare import verify as verify_run
-from harness.verbs.export import export as export_source
-from harness.verbs.merge import merge as merge_runs
-from harness.verbs.plan import Needed, sources_of
-from harness.verbs.plan import plan as plan_comparison
-from harness.verbs.probe.findings import ProbeReport
-from harness.verbs.probe.probe import probe as probe_server
-from harness.verbs.report import report as report_of
-from harness.verbs.run import run_at
-from harness.verbs.second_opinions import second_opinions
-from harness.verbs.sweep import cells as sweep_cells
-from harness.verbs.sweep import whole
+from harness.sweeps import cells as sweep_cells
+from harness.sweeps import whole
 
 if TYPE_CHECKING:
     from arro3.core import Table
 
-    from harness.asking.keywords import (
+    from harness.core.money import Prices
+    from harness.exports.frame import Of
+    from harness.options.keywords import (
         AuditKeywords,
         CompareKeywords,
         ExportKeywords,
@@ -67,8 +69,6 @@ if TYPE_CHECKING:
         ScoreKeywords,
         VerifyKeywords,
     )
-    from harness.core.money import Prices
-    from harness.exports.frame import Of
     from server_launchers.keeping.launch import RunningServer
 
 
@@ -224,7 +224,7 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     `UsageError` if there is no row, `StoreError`.
     """
     from harness.exports.frame import frame as frame_of
-    from harness.verbs.outputs import open_scored
+    from harness.preparing.outputs import open_scored
 
     return frame_of([open_scored(path) for path in _paths(runs)], of)
 

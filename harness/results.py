@@ -16,13 +16,13 @@ from harness.reports.tables import sample_table, score_table
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring.columns import numbers
 from harness.scoring.score import Score
-from harness.verbs.sweep import table
+from harness.sweeps import table
 
 if TYPE_CHECKING:
     from harness.generation.outcome import Outcome
     from harness.grading.second.second_opinion import Agreement
-    from harness.verbs.judge import JudgeReport
-    from harness.verbs.sweep.results import Results
+    from harness.judges.judge import JudgeReport
+    from harness.sweeps.results import Results
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parent
 
 LONG_FILES = (
     "client/test_transports.py",
-    "verbs/test_sweep_runs.py",
+    "commands/test_sweep_runs.py",
     "scoring/test_scoring_simulation.py",
     "pins/test_verdicts.py",
     "grading/test_grading_hostile.py",

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from harness.verbs.sweep import scorer
+from harness.sweeps import scorer
 
 OF_PROCESSES = ("tests/system/test_isolated_children.py", "tests/system/test_secrets.py")
 """Beginnings of the names of tests whose cells are scored in processes of their own, all by new interpreters."""
 
 
 class _Scorer:
-    """Stands in the place of `subprocess` in `harness.verbs.sweep.scorer`. here: whether it scores in this process."""
+    """Stands in the place of `subprocess` in `harness.sweeps.scorer`. here: whether it scores in this process."""
 
     def __init__(self) -> None:
         self.here = False

@@ -47,7 +47,7 @@ def test_every_place_that_the_architecture_page_names_is_there() -> None:
     places = re.findall(r"`((?:harness|server_launchers)(?:\.[A-Za-z_]+)+)`", page)
     assert len(places) > 60
     assert [place for place in places if not _is_there(place)] == []
-    assert not _is_there("harness.verbs.nowhere")
+    assert not _is_there("harness.commands.nowhere")
     assert not _is_there("harness.client.asker.Nobody")
 
 
@@ -107,7 +107,7 @@ def test_one_number_has_the_same_digits_wherever_it_is_printed() -> None:
     rounding = re.compile(r"\{-?100 \* [^{}]*:[+z]*\.1f\}")
     printing = [path for path in modules() if rounding.search(path.read_text("utf-8"))]
     # In `columns` one of the two numbers is a published percent.
-    assert names(printing) == ["harness/verbs/sweep/columns.py"]
+    assert names(printing) == ["harness/sweeps/columns.py"]
     assert rounding.search("{-100 * paired.difference:+z.1f}")
 
 

@@ -7,8 +7,8 @@ import tomllib
 
 import yaml
 
-from harness.asking.verbs import VERBS
 from harness.core.about import __version__
+from harness.options.commands import COMMANDS
 from tests.conftest import CHECKOUT
 from tools import release
 
@@ -41,4 +41,4 @@ def test_files_for_other_programs_can_be_read() -> None:
 
 
 def test_the_commands_that_a_release_tries_exist() -> None:
-    assert {words[0] for words in release.ALONE} <= set(VERBS) | {"benchmarks", "serve"}
+    assert {words[0] for words in release.ALONE} <= set(COMMANDS) | {"benchmarks", "serve"}

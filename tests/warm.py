@@ -49,11 +49,12 @@ COMMANDS, WORKERS = "commands", "workers"
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
     *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan")),
-    *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "sweep.running", "sweep.scorer")),
+    *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
+    *("harness.sweeps.running", "harness.sweeps.scorer"),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
-    *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.app"),
+    *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
     *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
-    *("harness.showing.display", "harness.showing.lines"),
+    *("harness.progress.display", "harness.progress.lines"),
     *(f"server_launchers.{name}" for name in ("keeping.launch", "engines.command")),
     *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),
     *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
@@ -236,7 +237,7 @@ def serve(kind: str, address: str, ready: int, workers: str) -> Callable[[], obj
     _import(IMPORTED[kind])
     if workers:
         _addresses.update({WORKERS: workers, COMMANDS: address})
-        by_fork = {"harness.grading.processes.pool": WORKERS, "harness.verbs.sweep.scorer": COMMANDS}
+        by_fork = {"harness.grading.processes.pool": WORKERS, "harness.sweeps.scorer": COMMANDS}
         for name, forked in by_fork.items():
             sys.modules[name].subprocess = with_popen(functools.partial(isolated_started, kind=forked))  # type: ignore[attr-defined]
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -17,13 +17,6 @@ import msgspec
 import yaml
 
 import harness
-from harness.asking.options.deciding import CompareOptions, PlanBasis, VerifyOptions
-from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.probing import ProbeOptions
-from harness.asking.options.run import RunOptions
-from harness.asking.options.score import ScoreOptions
-from harness.asking.verbs import VERBS
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of
 from harness.cli.json_output import printed_type, printing, schemas
@@ -31,6 +24,13 @@ from harness.cli.main import LazyGroup
 from harness.client.address import providers
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
+from harness.options.commands import COMMANDS
+from harness.options.deciding import CompareOptions, PlanBasis, VerifyOptions
+from harness.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.options.judge import JudgeOptions
+from harness.options.probing import ProbeOptions
+from harness.options.run import RunOptions
+from harness.options.score import ScoreOptions
 from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
@@ -39,7 +39,7 @@ from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.stats import Estimate
 from harness.scoring.tokens import TokenCounts, TokenStatistics
 from harness.scoring.workload import Speed
-from harness.verbs.sweep.schema import json_schema
+from harness.sweeps.schema import json_schema
 from server_launchers.spec import ServerSpec
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,7 +98,7 @@ def commands() -> str:
     """The page of all commands, each with every option that its help shows."""
     text = "# Commands\n\n" + NOTE
     top = LazyGroup("harness")
-    for name in VERBS:
+    for name in COMMANDS:
         entry = top.get_command(click.Context(top), name)
         assert entry is not None
         text += _command(name, entry)
@@ -383,9 +383,9 @@ def _prose(text: str) -> str:
 
 
 def keywords() -> str:
-    """The stub `harness.asking.keywords`, with the typed keywords of Python's functions: nothing runs it."""
+    """The stub `harness.options.keywords`, with the typed keywords of Python's functions: nothing runs it."""
     text = '"""The keywords of Python\'s functions, for type checkers and editors.\n\n'
-    text += 'Written by `python -m tools.reference` from the declarations in `harness.asking.options`.\n"""\n\n'
+    text += 'Written by `python -m tools.reference` from the declarations in `harness.options`.\n"""\n\n'
     text += "from collections.abc import Mapping, Sequence\n"
     text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
     text += (
@@ -428,7 +428,7 @@ KEYWORDS: dict[str, type[Options]] = {
 WIDE = 25
 """Largest number of fields of a class that need not explain why it has so many."""
 
-MODULES = {"harness/asking/keywords.pyi": keywords}
+MODULES = {"harness/options/keywords.pyi": keywords}
 """File of the checkout that is generated from declarations → the function that makes its content."""
 
 PAGES = {

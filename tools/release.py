@@ -61,7 +61,7 @@ def smoke(python: Path, folder: Path) -> int:
     """Try an installed wheel: call the help of each command, and the commands in `ALONE`. Returns the number of
     commands.
     """
-    listed = call(python, "-c", "from harness.asking.verbs import VERBS; print(*VERBS)", cwd=folder).split()
+    listed = call(python, "-c", "from harness.options.commands import COMMANDS; print(*COMMANDS)", cwd=folder).split()
     for name in listed:
         call(python, "-m", "harness", name, "--help", cwd=folder)
     (folder / "outputs.jsonl").write_text('{"gen": "\\\\boxed{2}", "answer": "2"}\n')

@@ -31,10 +31,10 @@ from rich.terminal_theme import MONOKAI
 
 from harness.generation.network.control import progress_of
 from harness.generation.progress import Progress
+from harness.progress.display import render_lines
+from harness.progress.lines import panel
+from harness.progress.running_score import RunningScore, RunningScores
 from harness.runs import RunFolder
-from harness.showing.display import render_lines
-from harness.showing.lines import panel
-from harness.showing.running_score import RunningScore, RunningScores
 from server_launchers.embedded import weights
 from server_launchers.keeping import launch
 from tests.browser.chromium import Browser, browsing

@@ -56,8 +56,8 @@ class QuestionSet:
     public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
     the user gave them in place of a card. part: set if other clients ask other parts of the selection
     (`harness.benchmarks.shards`). resumes: the `dataset_digest` of the run that goes on with these questions, each of
-    which was held against the stored ones (`harness.asking.edited_data`); None: it must be this one's. data_file: the
-    file of this machine from which the rows were read, as the card names it; None for any other source.
+    which was held against the stored ones (`harness.preparing.edited_data`); None: it must be this one's. data_file:
+    the file of this machine from which the rows were read, as the card names it; None for any other source.
     """
 
     name: str

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from harness.asking.options.finished import AuditCommand
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import VerdictName
-from harness.verbs.audit import Audit, audit, judge, open_run
+from harness.judges.audit import Audit, audit, judge, open_run
+from harness.options.finished import AuditCommand
 from harness.viewer.auditing import AuditItem
 from harness.viewer.printed import lines
 

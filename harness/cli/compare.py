@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import click
 
-from harness.asking.options.deciding import CompareCommand
 from harness.cli import compared_samples, terminal
 from harness.cli.json_output import say
+from harness.commands.compare import RunComparison, compare
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.options.deciding import CompareCommand
 from harness.reports.unsettled import open_points
 from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.comparison import PairedComparison
@@ -22,7 +23,6 @@ from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import point_cells, why_narrower
-from harness.verbs.compare import RunComparison, compare
 
 
 def carry_out(options: CompareCommand) -> int:

@@ -11,10 +11,10 @@ from harness.cli import terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
+from harness.preparing.outputs import open_scored
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder
 from harness.scoring.opened import OpenRun
-from harness.verbs.outputs import open_scored
 from harness.viewer.differ import Compared, compare
 from harness.viewer.rows import WORDS
 

@@ -28,8 +28,8 @@ def play() -> int:
 
     The same again continues a demo that was stopped. Returns the exit code.
     """
-    from harness.asking import servers
     from harness.cli.terminal import RESUMED_BY, Terminal
+    from harness.preparing import servers
     from harness.runs.layout import RunFolder
 
     # The server of a resumed demo has another address, so the run's own command would be of no use.

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from harness.asking.options.reading import DoctorCommand
 from harness.cli import terminal
 from harness.core import plugins
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
+from harness.options.reading import DoctorCommand
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -126,9 +126,9 @@ class CardTest(NamedTuple):
 def _test_card(card: Card) -> CardTest:
     """Test one card. Raises `HarnessError` if its data cannot be read."""
     from harness.benchmarks import questions
+    from harness.commands.run import doubts_of_sentences, is_sign
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
-    from harness.verbs.run import doubts_of_sentences, is_sign
 
     question_set = questions.build(card)
     card_questions = question_set.questions
@@ -161,8 +161,8 @@ def _test_card(card: Card) -> CardTest:
 
 def _damaged(path: Path) -> bool:
     """Read every record of a run and report damage. Returns whether anything is damaged."""
+    from harness.preparing.outputs import open_scored
     from harness.runs import JournalReport, Manifest, questions, read_samples
-    from harness.verbs.outputs import open_scored
 
     folder = open_scored(path)
     damaged = False

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import click
 
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.run import RunOptions
-from harness.asking.prepare import prepare, questions_of, server_of
 from harness.benchmarks.questions import QuestionSet
 from harness.cli import terminal
 from harness.cli.terminal import Terminal
+from harness.commands.elsewhere import cluster
+from harness.commands.run import doubts_without_a_judge
 from harness.core import codec
 from harness.core.codec import sample_seed
 from harness.core.inert import visible
@@ -19,10 +18,11 @@ from harness.core.nouns import count_noun
 from harness.core.secret import without_secrets, without_user_info
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.verbs.elsewhere import cluster
-from harness.verbs.judge import judge_of
-from harness.verbs.judging_costs import most_requests
-from harness.verbs.run import doubts_without_a_judge
+from harness.judges.costs import most_requests
+from harness.judges.judge import judge_of
+from harness.options.judge import JudgeOptions
+from harness.options.run import RunOptions
+from harness.preparing.prepare import prepare, questions_of, server_of
 
 MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""

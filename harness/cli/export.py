@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from harness.asking.options.finished import ExportCommand, ExportOptions
 from harness.cli.json_output import say
 from harness.cli.printed.ends import Exported, ExportedFile
+from harness.commands.export import export
 from harness.core.inert import visible
-from harness.verbs.export import export
+from harness.options.finished import ExportCommand, ExportOptions
 
 
 def carry_out(options: ExportCommand) -> None:

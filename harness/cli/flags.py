@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 import click
 from click.core import ParameterSource
 
-from harness.asking.options.headings import ORDER
-from harness.asking.options.judge import JUDGE_KEYS, ONE_VOTE, JudgeOptions
-from harness.asking.verbs import options_class
 from harness.cli.help import Flag, Helping, NumberType, SeedType
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelt
 from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
+from harness.options.commands import options_class
+from harness.options.headings import ORDER
+from harness.options.judge import JUDGE_KEYS, ONE_VOTE, JudgeOptions
 
 if TYPE_CHECKING:
-    from harness.asking.options.run import RunFlags
+    from harness.options.run import RunFlags
 
 Made = TypeVar("Made", bound=Options)
 
@@ -41,24 +41,24 @@ SHORT: Mapping[str, tuple[str, ...]] = {
 """Short forms of the flags that are typed most."""
 
 
-def command_of(verb: str) -> click.Command:
-    """The command of a verb. The module of its name carries it out (`carry_out`), and returns the exit code."""
-    declared = options_class(verb)
+def command_of(name: str) -> click.Command:
+    """The command of this name. The module of its name carries it out (`carry_out`), and returns the exit code."""
+    declared = options_class(name)
 
     @click.pass_context
     def carry_out(context: click.Context, /, **_parameters: Any) -> None:
-        """Carry out the verb with the options that were typed; its exit code ends the command."""
-        module = importlib.import_module(f"harness.cli.{verb}")
+        """Carry out the command with the options that were typed; its exit code ends the command."""
+        module = importlib.import_module(f"harness.cli.{name}")
         context.exit(module.carry_out(options_typed(context, declared)) or 0)
 
     options = sorted(options_of(declared).values(), key=_heading_number)
     return Helping(
-        verb,
+        name,
         params=[parameter for option in options for parameter in _parameters(option)],
         callback=carry_out,
         help=declared.__doc__,
         first=declared.first,
-        verb=verb,
+        command=name,
         context_settings={"ignore_unknown_options": declared.dashed},
     )
 
@@ -178,7 +178,7 @@ def run_given(options: RunFlags) -> dict[str, Any]:
     """The options of a run that were typed; those that describe a server are gathered into `serve`. Raises `UsageError`
     if a server is described that no engine starts.
     """
-    from harness.asking.options.run import RunOptions
+    from harness.options.run import RunOptions
 
     given = {name: value for name, value in options.given.items() if name in options_of(RunOptions)}
     if options.serve is not None:
@@ -301,7 +301,7 @@ def _addressed(typed: str) -> dict[str, Any]:
     if _BARE_ADDRESS.search(typed):
         raise UsageError("an address begins with http:// or https://: MODEL@http://HOST:PORT", field="judge")
     if at and model:
-        from harness.asking.servers import address_of_running  # a judge is seldom named so
+        from harness.preparing.servers import address_of_running  # a judge is seldom named so
 
         if (server := address_of_running(name)) is not None:
             return {"model": model, "base_url": (server,)}

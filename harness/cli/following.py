@@ -186,6 +186,6 @@ def _goes_on(folder: RunFolder) -> bool:
 
 def _words(score: Score) -> str:
     """The benchmark and its accuracy, in the words of the progress display."""
-    from harness.showing.lines import score_in_words
+    from harness.progress.lines import score_in_words
 
     return f"{visible(score.benchmark, 60)} {score_in_words(score)}"

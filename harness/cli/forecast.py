@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.core.nouns import count_noun
 from harness.generation.forecast import Forecast
-from harness.showing.lines import duration
+from harness.progress.lines import duration
 
 MIN_IN_MILLIONS = 10_000
 """Tokens are printed in millions if their error is at least this many tokens."""

@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 
 import click
 
-from harness.asking.options.deciding import GateCommand
 from harness.cli import terminal
 from harness.cli.forecast import forecast_lines
 from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
-from harness.verbs.gate import policy as policies
-from harness.verbs.gate import running, written
-from harness.verbs.gate.decide import Gated
-from harness.verbs.gate.running import Expected
+from harness.gates import policy as policies
+from harness.gates import running, written
+from harness.gates.decide import Gated
+from harness.gates.running import Expected
+from harness.options.deciding import GateCommand
 
 COMMIT = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Environment variables in which a CI names the commit: GitHub, GitLab."""

@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from harness.asking.options.finished import GradeCommand
+from harness.commands import grade as grading
 from harness.core.errors import EXIT_COMPLETE, EXIT_UNJUDGED
 from harness.grading.verifier import failure
-from harness.verbs import grade as grading
+from harness.options.finished import GradeCommand
 
 
 def carry_out(options: GradeCommand) -> int:

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.asking.verbs import options_class, refuse_flag
 from harness.cli.other_words import ELSEWHERE
 from harness.cli.spelling import typed_in
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
+from harness.options.commands import options_class, refuse_flag
 
 OTHER_HEADING = "Other options"
 
@@ -50,14 +50,14 @@ def heading_of(parameter: click.Parameter) -> str:
 class Helping(click.Command):
     """A command with a short help if it has many options; it also knows the option names of other tools.
 
-    first: names of the parameters in the short help; empty: the help shows all. verb: the verb that declares its
-    options (`harness.asking.verbs`). With click's setting `ignore_unknown_options` its arguments may begin with a dash,
-    such as `-5`; an unknown long option is still refused.
+    first: names of the parameters in the short help; empty: the help shows all. command: the name by which its options
+    are listed (`harness.options.commands`). With click's setting `ignore_unknown_options` its arguments may begin with
+    a dash, such as `-5`; an unknown long option is still refused.
     """
 
-    def __init__(self, *args: Any, first: Sequence[str] = (), verb: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, first: Sequence[str] = (), command: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.verb = verb
+        self.command = command
         self.first = first
         # Without a short help it shows what --help shows, so that every command takes it.
         self.params.append(help_all(hidden=not first))
@@ -151,8 +151,8 @@ class Helping(click.Command):
         else the command that has it, else near names; `remark` follows.
         """
         has_sentence = " " in _elsewhere(flag, ctx)
-        if self.verb and (not has_sentence or flag[2:].replace("-", "_") in options_class(self.verb).refused):
-            refuse_flag(self.verb, flag)
+        if self.command and (not has_sentence or flag[2:].replace("-", "_") in options_class(self.command).refused):
+            refuse_flag(self.command, flag)
         raise click.UsageError(_no_such(flag, self, ctx) + remark, ctx) from None
 
 

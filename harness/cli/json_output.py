@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from harness.asking.verbs import VERBS, options_class
 from harness.cli.help import Flag
 from harness.core.options import options_of
+from harness.options.commands import COMMANDS, options_class
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -58,8 +58,8 @@ def say(value: Any) -> None:
 def printing() -> dict[str, str]:
     """Command → the type of what it prints with `--json` (`Option.prints`), in the order of `harness --help`."""
     printed: dict[str, str] = {}
-    for name, verb in VERBS.items():
-        if verb.options:
+    for name, command in COMMANDS.items():
+        if command.options:
             flags = [(name, option.prints) for option in options_of(options_class(name)).values()]
         else:
             group: click.Group = importlib.import_module(f"harness.cli.{name}").command

@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.score import JudgingCosts, ScoreOptions
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
+from harness.commands import score as scoring
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
-from harness.verbs import score as scoring
-from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
-from harness.verbs.judging_costs import ExpectedJudging, expected_judging
+from harness.judges.costs import ExpectedJudging, expected_judging
+from harness.judges.judge import Judged, JudgeReport, JudgeSettings
+from harness.options.judge import JudgeOptions
+from harness.options.score import JudgingCosts, ScoreOptions
 
 SHOWN_CAUSES = 5
 """Largest number of causes of missing replies that are printed."""

@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.asking.verbs import GROUPS, VERBS
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
 from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelt, stopped_by
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
+from harness.options.commands import COMMANDS, GROUPS
 from server_launchers import isolated
 
 
@@ -33,13 +33,13 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of the work."""
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; its module is imported now. None if there is none."""
-        if cmd_name not in VERBS:
+        if cmd_name not in COMMANDS:
             return None
-        if VERBS[cmd_name].options:
+        if COMMANDS[cmd_name].options:
             from harness.cli.flags import command_of
 
             return command_of(cmd_name)
@@ -50,20 +50,20 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names. Raises `click.UsageError` with what stands for a former command."""
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from harness.cli.other_words import COMMANDS  # few words are no command
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from harness.cli.other_words import FORMER_COMMANDS  # few words are no command
 
-            if args[0] in COMMANDS:
-                ctx.fail(f"`harness {args[0]}` is no command: {COMMANDS[args[0]]}.")
-            ctx.fail(f"no command {args[0]!r}.{misspelt(args[0], VERBS)}")
+            if args[0] in FORMER_COMMANDS:
+                ctx.fail(f"`harness {args[0]}` is no command: {FORMER_COMMANDS[args[0]]}.")
+            ctx.fail(f"no command {args[0]!r}.{misspelt(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under the headings of `GROUPS`."""
-        width = max(map(len, VERBS))
+        width = max(map(len, COMMANDS))
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:{width}}", verb.line) for name, verb in commands.items()])
+                formatter.write_dl([(f"{name:{width}}", command.line) for name, command in commands.items()])
 
 
 def _dashed(word: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-from harness.asking.options.finished import MergeCommand
 from harness.cli import terminal
+from harness.commands.merge import merge
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.verbs.merge import merge
+from harness.options.finished import MergeCommand
 
 
 def carry_out(options: MergeCommand) -> int:

@@ -136,7 +136,7 @@ Only words that surely mean the same stand here. `score:output` is the name in o
 parameter of a command that asks a server or starts one: elsewhere it means something else."""
 
 _RUN_AND_SCORE = "`harness run` asks for the samples, and `harness score` grades them"
-COMMANDS = {
+FORMER_COMMANDS = {
     "watch": "`harness sweep FILE --follow MINUTES` follows a training",
     "eval": _RUN_AND_SCORE,
     "evaluate": _RUN_AND_SCORE,

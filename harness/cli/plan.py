@@ -6,14 +6,14 @@ import math
 
 import click
 
-from harness.asking.options.deciding import PlanCommand, PlanOptions
 from harness.cli.forecast import forecast_lines
 from harness.cli.json_output import say
+from harness.commands.plan import Needed, plan, sources_of
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.generation.forecast import Forecast
-from harness.verbs.plan import Needed, plan, sources_of
+from harness.options.deciding import PlanCommand, PlanOptions
 
 
 def carry_out(options: PlanCommand) -> None:

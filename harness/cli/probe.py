@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from harness.asking.options.probing import ProbeCommand
 from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, HarnessError, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.verbs.probe.findings import ProbeReport
-from harness.verbs.probe.probe import probe
+from harness.options.probing import ProbeCommand
+from harness.probes.findings import ProbeReport
+from harness.probes.probe import probe
 
 EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
 """Group of checks → what they examine; the verdict names those of which no check was made."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from harness.asking.options.deciding import RaceRules
-from harness.asking.options.run import RaceCommand
 from harness.cli import terminal
 from harness.cli.flags import run_given
 from harness.cli.json_output import say
@@ -18,9 +16,11 @@ from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
+from harness.gates.race import OnLook, Raced, race
+from harness.gates.race import candidates as candidates_of
+from harness.options.deciding import RaceRules
+from harness.options.run import RaceCommand
 from harness.scoring.race import RaceState
-from harness.verbs.race import OnLook, Raced, race
-from harness.verbs.race import candidates as candidates_of
 
 
 def carry_out(options: RaceCommand) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from harness.asking.options.finished import ReportCommand
 from harness.cli import terminal
+from harness.commands.report import default_folder, report
 from harness.core.about import install_line
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoreError
 from harness.core.inert import visible
+from harness.options.finished import ReportCommand
 from harness.reports.plots import draw
 from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions
-from harness.verbs.report import default_folder, report
 
 _PRINTED_SUMMARIES = ("-repeats", "-samples")
 """Ends of the names of the plots of repeated runs. Their summaries are printed: no table shows how repeats deviate."""

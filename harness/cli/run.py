@@ -8,15 +8,13 @@ from pathlib import Path
 
 import click
 
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.run import RunCommand, RunOptions
-from harness.asking.session import Ran
 from harness.cli import terminal
 from harness.cli.flags import judge_of, read_variables, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
 from harness.cli.printed.ends import SampleCounts, SessionEnd
 from harness.cli.spelling import as_typed
+from harness.commands.run import run_at
 from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -25,9 +23,11 @@ from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
+from harness.options.judge import JudgeOptions
+from harness.options.run import RunCommand, RunOptions
+from harness.preparing.session import Ran
+from harness.progress.lines import continued_in_words, duration
 from harness.runs.layout import RunFolder
-from harness.showing.lines import continued_in_words, duration
-from harness.verbs.run import run_at
 
 SHOWN_CAUSES = 5
 """Largest number of causes of missing samples that are printed."""

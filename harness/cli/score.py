@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.asking.options.score import JudgingCosts, ScoreCommand, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.flags import judge_of
@@ -22,15 +21,16 @@ from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
+from harness.options.score import JudgingCosts, ScoreCommand, ScoreOptions
 from harness.runs.layout import RunFolder
 
 if TYPE_CHECKING:  # numpy comes first (`_load_numpy`)
-    from harness.asking.options.judge import JudgeOptions
     from harness.cli.printed.scores import RunScore
+    from harness.commands.score import Scored
     from harness.core.money import Prices
     from harness.exports.trackers import Tracker
+    from harness.options.judge import JudgeOptions
     from harness.reports.tables import Table
-    from harness.verbs.score import Scored
 
 _RULES_COUNT = "the rules' verdict counts"
 
@@ -58,8 +58,8 @@ def _memory_saved() -> Iterator[None]:
 def carry_out(options: ScoreCommand) -> int:
     """Score each source, and print the scores. Returns the exit code."""
     _load_numpy()
+    from harness.commands import score as scoring
     from harness.runs.layout import labels
-    from harness.verbs import score as scoring
 
     sources, grading = options.sources, options.narrowed(ScoreOptions)
     costs, judge = options.narrowed(JudgingCosts), judge_of(options.judge)
@@ -112,8 +112,8 @@ def _score_each(
     """
     from harness.cli import following
     from harness.cli.terminal import Terminal
+    from harness.commands.score import refuse_any, score
     from harness.scoring.pipeline import score_run
-    from harness.verbs.score import refuse_any, score
 
     if len(sources) > 1:
         refuse_any(sources, options)
@@ -136,7 +136,7 @@ def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
     """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
-    from harness.verbs.score import send_scores, sent_in_words
+    from harness.commands.score import send_scores, sent_in_words
 
     for grader in options.second_graders:
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
@@ -168,7 +168,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     stderr: print on standard error, since standard output holds JSON.
     """
     from harness.cli.agreement import disagreement_lines, matrix_lines
-    from harness.verbs.second_opinions import second_opinions
+    from harness.commands.second_opinions import second_opinions
 
     for benchmark, agreement in second_opinions(scored.folder, grader, python).items():
         ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)

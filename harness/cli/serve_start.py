@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from harness.asking import servers
 from harness.cli import terminal
 from harness.cli.flags import server_fields
 from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.preparing import servers
 from server_launchers import replicas
 from server_launchers.keeping import launch
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import click
 
-from harness.asking.options.reading import ShowCommand
 from harness.core.errors import EXIT_COMPLETE, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, VerdictName
+from harness.options.reading import ShowCommand
+from harness.preparing.outputs import open_scored
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.questions import grading_anew
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.verbs.outputs import open_scored
 from harness.viewer import printed
 from harness.viewer.printed import Style
 from harness.viewer.request import curl

@@ -16,7 +16,6 @@ from typing import Any
 
 import click
 
-from harness.asking.options.reading import StatusCommand
 from harness.cli.json_output import say
 from harness.cli.printed.lists import RunStatus
 from harness.core import codec
@@ -25,16 +24,17 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
 from harness.generation.progress import Progress
+from harness.options.reading import StatusCommand
+from harness.preparing.outputs import open_scored
+from harness.progress.display import ProgressDisplay
+from harness.progress.lines import duration, panel, percent, score_in_words
+from harness.progress.running_score import RunningScore, RunningScores
 from harness.runs.going import OnDisk, on_disk
 from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in
 from harness.runs.lock import holder_of
 from harness.runs.sweep_cell import sweep_around
-from harness.showing.display import ProgressDisplay
-from harness.showing.lines import duration, panel, percent, score_in_words
-from harness.showing.running_score import RunningScore, RunningScores
-from harness.verbs.outputs import open_scored
-from harness.verbs.sweep import record as cell_records
-from harness.verbs.sweep.record import SeenSweep
+from harness.sweeps import record as cell_records
+from harness.sweeps.record import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -86,13 +86,13 @@ _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"dr
 """Option → the fields of the orders that it changes."""
 
 
-def _steer(run: Path, verb: str, value: int | bool) -> None:
-    """Have the run that is going on in the folder `run`, or each of its shards that is, do what the option `verb` says,
-    within a second.
+def _steer(run: Path, option: str, value: int | bool) -> None:
+    """Have the run that is going on in the folder `run`, or each of its shards that is, do within a second what
+    `option` says.
     """
     shards = [shard for shard in RunFolder(run).shards() if holder_of(shard) is not None]
     for folder in shards or [RunFolder.open(run)]:
-        order(folder, **_ORDERS.get(verb, {verb: value}))
+        order(folder, **_ORDERS.get(option, {option: value}))
         name = run / folder.path.relative_to(RunFolder(run).path)
         click.echo(f"{visible(str(name))} follows within a second; its log notes it")
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import click
 
-from harness.asking.options.run import SweepCommand
-from harness.asking.watching import Watcher
 from harness.benchmarks.catalogue import suites
 from harness.cli import sweep_plan, terminal
 from harness.cli.flags import judge_fields, run_given
@@ -22,17 +20,19 @@ from harness.core.about import install_line
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, stopped_by
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
+from harness.options.run import SweepCommand
+from harness.preparing.watching import Watcher
 from harness.reports.formats import to_terminal
 from harness.reports.plots import draw
-from harness.verbs.sweep import cells, checkpoints, expected, record, running, table
-from harness.verbs.sweep import file as files
-from harness.verbs.sweep.cells import Sweep
-from harness.verbs.sweep.file import SweepFile
-from harness.verbs.sweep.record import CellRecord
-from harness.verbs.sweep.results import Results
-from harness.verbs.sweep.schema import json_schema
-from harness.verbs.sweep.whole import carry_out as carry_out_sweep
-from harness.verbs.sweep.whole import with_tables
+from harness.sweeps import cells, checkpoints, expected, record, running, table
+from harness.sweeps import file as files
+from harness.sweeps.cells import Sweep
+from harness.sweeps.file import SweepFile
+from harness.sweeps.record import CellRecord
+from harness.sweeps.results import Results
+from harness.sweeps.schema import json_schema
+from harness.sweeps.whole import carry_out as carry_out_sweep
+from harness.sweeps.whole import with_tables
 
 
 def carry_out(options: SweepCommand) -> int:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import click
 
-from harness.asking.servers import URL_VARIABLE
 from harness.cli import terminal
 from harness.cli.terminal import Terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.verbs.sweep import running
-from harness.verbs.sweep.cells import Cell, Sweep
-from harness.verbs.sweep.expected import ExpectedCell, estimates
+from harness.preparing.servers import URL_VARIABLE
+from harness.sweeps import running
+from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.expected import ExpectedCell, estimates
 
 
 def show(sweep: Sweep) -> int:

@@ -22,7 +22,7 @@ from harness.cli.spelling import as_typed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.secret import command_words, without_typed_secrets
-from harness.showing.collecting import Drawing
+from harness.progress.collecting import Drawing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +58,7 @@ def passing(text: str) -> None:
 
     Elsewhere the note is a plain line, and an empty text prints nothing.
     """
-    from harness.showing.display import can_redraw
+    from harness.progress.display import can_redraw
 
     if not can_redraw():
         if text:

@@ -6,15 +6,15 @@ from collections import Counter
 
 import click
 
-from harness.asking.options.deciding import VerifyCommand
 from harness.cli.json_output import say
+from harness.commands.compare import verify
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
+from harness.options.deciding import VerifyCommand
 from harness.reports.published import label_of, settings_in_words
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.stats import Z_95
-from harness.verbs.compare import verify
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 """How a benchmark stands beside its published scores → the exit code; the largest of all benchmarks counts."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from harness.asking.options.reading import DEFAULT_PORT, ViewCommand
-from harness.verbs.compare import published_beside
-from harness.verbs.outputs import open_scored
-from harness.verbs.report import run_facts
+from harness.commands.compare import published_beside
+from harness.commands.report import run_facts
+from harness.options.reading import DEFAULT_PORT, ViewCommand
+from harness.preparing.outputs import open_scored
 from harness.viewer.app import Server
 from harness.viewer.library import Library
 

@@ -8,8 +8,8 @@
     options_of(Racing)         # {"step": Option(name="step", default=2, …)}
 
 Made from a declaration: the flag with its help (`harness.cli.flags`), the typed keyword of Python
-(`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with its JSON schema
-(`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
+(`harness.options.keywords`, written by `python -m tools.reference`), the key of a sweep's file with its JSON schema
+(`harness.sweeps.schema`), the pages of docs/reference, and the check of the value (below).
 
 A value that is plainly right (`_is_plain`) needs no more. All others are checked by pydantic, which is imported for the
 first of them: help and most commands never wait for it.
@@ -64,7 +64,7 @@ class Kind(NamedTuple):
     """How an option converts the value that a caller gives (a text `8,16`) into the field's type (a tuple of ints).
 
     accepts: the type that Python's callers may give, as source text (`FilePath` and `Texts` are names of
-    `harness.asking.keywords`). parse: converts such a value, before pydantic checks it; raises `ValueError` that says
+    `harness.options.keywords`). parse: converts such a value, before pydantic checks it; raises `ValueError` that says
     what was expected. schema: the type that a sweep's file may hold, for its JSON schema; None: the field's own type.
     """
 
@@ -214,7 +214,7 @@ class Option:
     name: str = ""
     """The field's name. This and the four below are filled in by `Options`, from the field."""
     owner: str = ""
-    """Module and name of the class, such as `harness.asking.options.limits:Limits`."""
+    """Module and name of the class, such as `harness.options.limits:Limits`."""
     type: Any = None
     """The field's type, without None."""
     optional: bool = False

@@ -1,4 +1,4 @@
-"""The counts of a session, and its state at one moment, which `harness.showing` draws."""
+"""The counts of a session, and its state at one moment, which `harness.progress` draws."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """One run's settings, made from options by `harness.asking.prepare` and carried out by `generate`.
+    """One run's settings, made from options by `harness.preparing.prepare` and carried out by `generate`.
 
     benchmarks: settings by the benchmark's name, in the order in which they are asked. out: the run folder. endpoints:
     may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, in equal parts.

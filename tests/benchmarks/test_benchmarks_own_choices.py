@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options.run import RunOptions
-from harness.asking.prepare import questions_of
-from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.core.records import Question
+from harness.options.run import RunOptions
+from harness.preparing.prepare import questions_of
+from harness.preparing.watching import Watcher
 from tests.budget import examples
 
 Write = Callable[..., Path]

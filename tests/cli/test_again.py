@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 import harness
-from harness.asking.options.run import RunCommand, RunOptions
 from harness.cli.flags import command_of, options_typed, run_given
+from harness.commands.again import lines_again, options_again, run_command
+from harness.options.run import RunCommand, RunOptions
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
 from harness.testing import FakeServer
-from harness.verbs.again import lines_again, options_again, run_command
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
 

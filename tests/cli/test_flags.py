@@ -1,6 +1,6 @@
 """The flags of a command are what its options declare: a line without flags sets nothing, and each flag its option.
 
-Every verb beside every option, through both doors: taken by both, or refused by both in the same sentence.
+Every command beside every option, through both doors: taken by both, or refused by both in the same sentence.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking import servers
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.run import RunCommand, RunOptions
-from harness.asking.servers import spec_without_download
-from harness.asking.verbs import VERBS, all_options, options_class, refusal
 from harness.cli.flags import command_of, described_server, judge_of, options_typed
 from harness.cli.main import cli
 from harness.cli.other_words import ELSEWHERE
 from harness.cli.spelling import as_typed, typed_in
 from harness.core.errors import ServerError, UsageError
 from harness.core.options import Option, Options, options_of
+from harness.options.commands import COMMANDS, all_options, options_class, refusal
+from harness.options.judge import JudgeOptions
+from harness.options.run import RunCommand, RunOptions
+from harness.preparing import servers
+from harness.preparing.servers import spec_without_download
 
 CASES = [
-    (verb, name)
-    for verb, declared in all_options().items()
+    (command, name)
+    for command, declared in all_options().items()
     for name, option in options_of(declared).items()
-    if not option.argument and (verb == "run" or name not in options_of(RunOptions))
+    if not option.argument and (command == "run" or name not in options_of(RunOptions))
 ]
-"""The flags of a run are the same for every verb that makes runs: they are tried once."""
+"""The flags of a run are the same for every command that makes runs: they are tried once."""
 
 
-def least(verb: str) -> list[str]:
+def least(command: str) -> list[str]:
     """The least that a command must be given."""
-    needed = [parameter for parameter in command_of(verb).params if parameter.required]
+    needed = [parameter for parameter in command_of(command).params if parameter.required]
     return [word for one in needed for word in ([one.opts[-1], "a"] if isinstance(one, click.Option) else ["a"])]
 
 
-def parsed(verb: str, words: list[str]) -> Options:
+def parsed(command: str, words: list[str]) -> Options:
     """The options of a command line."""
-    return options_typed(command_of(verb).make_context(verb, list(words)), options_class(verb))
+    return options_typed(command_of(command).make_context(command, list(words)), options_class(command))
 
 
-@pytest.mark.parametrize("verb", [verb for verb, row in VERBS.items() if row.options])
-def test_what_is_not_typed_is_not_set(verb: str) -> None:
-    table = options_of(options_class(verb))
-    named = {name for name in parsed(verb, least(verb)).given if not table[name].argument}
+@pytest.mark.parametrize("command", [command for command, row in COMMANDS.items() if row.options])
+def test_what_is_not_typed_is_not_set(command: str) -> None:
+    table = options_of(options_class(command))
+    named = {name for name in parsed(command, least(command)).given if not table[name].argument}
     assert named == {name for name, option in table.items() if option.default is ... and not option.argument}
 
 
@@ -62,15 +62,15 @@ def shown(parameter: click.Option) -> str:
     return record[1] if record else ""
 
 
-@pytest.mark.parametrize(("verb", "name"), CASES, ids=[" ".join(case) for case in CASES])
-def test_a_flag_sets_its_option_and_says_what_the_declaration_says(verb: str, name: str) -> None:
-    option = options_of(options_class(verb))[name]
-    (parameter,) = (one for one in command_of(verb).params if one.name == name)
+@pytest.mark.parametrize(("command", "name"), CASES, ids=[" ".join(case) for case in CASES])
+def test_a_flag_sets_its_option_and_says_what_the_declaration_says(command: str, name: str) -> None:
+    option = options_of(options_class(command))[name]
+    (parameter,) = (one for one in command_of(command).params if one.name == name)
     assert isinstance(parameter, click.Option)
     assert option.hidden or shown(parameter).split()[0] == option.help.split()[0]
 
     def value(*typed: str) -> Any:
-        context = command_of(verb).make_context(verb, [*least(verb), *typed])
+        context = command_of(command).make_context(command, [*least(command), *typed])
         return context.params[name]
 
     if option.type is bool:
@@ -157,10 +157,10 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "grade": partial(harness.grade, "1", "1"),
     "probe": partial(harness.probe, "http://127.0.0.1:9"),
 }
-COMMANDS = all_options()
-OPTIONS = [pair for declared in COMMANDS.values() for pair in options_of(declared).items()]
+DECLARED = all_options()
+OPTIONS = [pair for declared in DECLARED.values() for pair in options_of(declared).items()]
 FLAGS = {name: one.flag_word for name, one in OPTIONS}
-FLAGS |= {name: f"--{name.replace('_', '-')}" for declared in COMMANDS.values() for name in declared.refused}
+FLAGS |= {name: f"--{name.replace('_', '-')}" for declared in DECLARED.values() for name in declared.refused}
 ANYWHERE = {name for name, one in OPTIONS if not one.argument and not one.hidden}
 FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 """Flag → the option that a command without such a flag takes it for: two options may have one flag."""
@@ -172,32 +172,32 @@ OF_COMMANDS = {"serve_option", "quiet", "env_file", "as_json", "dry_run", "score
 """Options that only a command line takes: of what it prints, or in another form than in Python."""
 
 
-def taken_by_python(verb: str) -> set[str]:
-    return {*inspect.signature(getattr(PYTHON[verb], "func", PYTHON[verb])).parameters}
+def taken_by_python(command: str) -> set[str]:
+    return {*inspect.signature(getattr(PYTHON[command], "func", PYTHON[command])).parameters}
 
 
-@pytest.mark.parametrize("verb", PYTHON)
-def test_python_takes_every_option_of_a_command(verb: str) -> None:
-    own = {name for name, one in options_of(COMMANDS[verb]).items() if not one.argument}
-    assert own - taken_by_python(verb) - OF_COMMANDS == ({"on"} if verb in ("race", "sweep") else set()) & own
+@pytest.mark.parametrize("command", PYTHON)
+def test_python_takes_every_option_of_a_command(command: str) -> None:
+    own = {name for name, one in options_of(DECLARED[command]).items() if not one.argument}
+    assert own - taken_by_python(command) - OF_COMMANDS == ({"on"} if command in ("race", "sweep") else set()) & own
 
 
-@pytest.mark.parametrize("verb", PYTHON)
-def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) -> None:
-    own, refused = options_of(COMMANDS[verb]), COMMANDS[verb].refused
-    flags = {flag for one in command_of(verb).params for flag in one.opts}
-    meant = taken_by_python(verb)  # `runs` of a comparison
+@pytest.mark.parametrize("command", PYTHON)
+def test_both_doors_refuse_an_option_of_another_command_in_one_sentence(command: str) -> None:
+    own, refused = options_of(DECLARED[command]), DECLARED[command].refused
+    flags = {flag for one in command_of(command).params for flag in one.opts}
+    meant = taken_by_python(command)  # `runs` of a comparison
     others = [name for name in (ANYWHERE - set(own)) | set(refused) if FLAGS[name] not in flags and name not in meant]
     # A word of other tools has a sentence of its own on the command line.
     others = [name for name in others if name in refused or " " not in ELSEWHERE.get(FLAGS[name][2:], "")]
     assert others
     for name in sorted(name for name in others if FIRST[FLAGS[name]] == name):
-        done = CliRunner().invoke(cli, [*verb.split(), FLAGS[name], "x"])
+        done = CliRunner().invoke(cli, [*command.split(), FLAGS[name], "x"])
         assert isinstance(done.exception, UsageError), (name, done.exception, done.output)
         with pytest.raises(UsageError) as error:
-            PYTHON[verb](**{name: "x"})
+            PYTHON[command](**{name: "x"})
         typed = FLAGS[name][2:].replace("-", "_")
-        with typed_in(command_of(verb)):
+        with typed_in(command_of(command)):
             assert done.exception.sentence == as_typed(error.value.sentence.replace(name, typed, 1), typed)
         assert done.exception.sentence.startswith(f"{FLAGS[name]}: ")
         assert error.value.sentence.startswith(f"{name}: ")
@@ -215,7 +215,7 @@ def _wrong_values(option: Option, canary: str) -> list[Any]:
 def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
     """Each misspelt name and each option with a wrong value, in Python. Wrong twin: a number that is wrong is shown."""
     texts, file = [], tmp_path / "sweep.yaml"
-    classes: set[type[Options]] = {*COMMANDS.values(), JudgeOptions}
+    classes: set[type[Options]] = {*DECLARED.values(), JudgeOptions}
     # Each declaration once: most verbs take the options of a run.
     declarations = {
         repr(one): (name, one, declared) for declared in classes for name, one in options_of(declared).items()
@@ -245,7 +245,7 @@ IN_THE_BODY = """extra_body '{"top_k": VALUE}'"""
 
 
 @pytest.mark.parametrize(
-    ("verb", "option", "takers"),
+    ("command", "option", "takers"),
     [
         ("run", "step", "`harness score` and `harness race` do: their help says what for"),
         ("sweep", "deadline", "`harness score` and `harness grade` do: their help says what for"),
@@ -255,17 +255,17 @@ IN_THE_BODY = """extra_body '{"top_k": VALUE}'"""
         ("score", "temperature", "`harness run` does"),  # Wrong twin: the same for race and sweep.
     ],
 )
-def test_a_refusal_names_a_verb_for_each_meaning_of_the_option(verb: str, option: str, takers: str) -> None:
-    refused = refusal(verb, option)
+def test_a_refusal_names_a_verb_for_each_meaning_of_the_option(command: str, option: str, takers: str) -> None:
+    refused = refusal(command, option)
     assert refused is not None
-    assert refused.sentence.endswith(f"`harness {verb}` does not take it; {takers}")
+    assert refused.sentence.endswith(f"`harness {command}` does not take it; {takers}")
 
 
 def test_help_says_what_an_option_means_to_the_verb() -> None:
     helps = {
-        verb: {one.name: shown(one) for one in command_of(verb).params if isinstance(one, click.Option)}
-        for verb in COMMANDS
+        command: {one.name: shown(one) for one in command_of(command).params if isinstance(one, click.Option)}
+        for command in DECLARED
     }
     assert "candidate may use at most" in helps["race"]["samples"]
     assert "`aime24:64` asks for 64 of aime24 alone" in helps["run"]["samples"]
-    assert len({helps[verb]["out"] for verb in ("run", "race", "sweep", "score")}) == 4
+    assert len({helps[command]["out"] for command in ("run", "race", "sweep", "score")}) == 4

@@ -17,12 +17,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from harness.asking.verbs import VERBS
 from harness.cli.main import LazyGroup, cli
-from harness.cli.other_words import COMMANDS, ELSEWHERE
+from harness.cli.other_words import ELSEWHERE, FORMER_COMMANDS
 from harness.core.about import __version__, commit
 from harness.core.errors import UsageError
 from harness.core.files import disk_error
+from harness.options.commands import COMMANDS
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness
 from tests.viewer.small_run import write_run
@@ -37,7 +37,7 @@ def asked(*words: str, columns: int = 110) -> str:
 def commands() -> list[tuple[str, click.Command]]:
     group = LazyGroup("harness")
     named = []
-    for name in VERBS:
+    for name in COMMANDS:
         command = group.get_command(click.Context(group), name)
         assert command is not None
         named.append((name, command))
@@ -199,7 +199,7 @@ def test_commands_stand_in_groups_in_the_order_of_the_work() -> None:
     text = asked("--help")
     places = [text.index(f"\n{heading}:\n") for heading in ("Serve", "Ask", "Grade", "Read", "Decide", "More")]
     assert places == sorted(places)
-    assert all(re.search(rf"^  {name} +\S", text, re.MULTILINE) for name in VERBS)
+    assert all(re.search(rf"^  {name} +\S", text, re.MULTILINE) for name in COMMANDS)
 
 
 def test_help_all_shows_every_command_with_its_rare_options() -> None:
@@ -231,7 +231,7 @@ def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
 
 def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     assert harness(tmp_path, "verify").err.endswith("For example: `harness verify results/mine`\n")
-    for name, instead in COMMANDS.items():
+    for name, instead in FORMER_COMMANDS.items():
         done = harness(tmp_path, name, "x")
         assert (done.code, f"`harness {name}` is no command: {instead}." in done.err) == (2, True)
 
@@ -244,14 +244,14 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     def refuse(path: object, *_: object, **__: object) -> None:
         raise disk_error(Path(str(path)), OSError(errno.EROFS, os.strerror(errno.EROFS)))
 
-    monkeypatch.setattr("harness.verbs.score.score", refuse)
+    monkeypatch.setattr("harness.commands.score.score", refuse)
     scored = harness(tmp_path, "score", "my run")
     line = "`cp -r 'my run' 'my run-copy' && chmod -R u+w 'my run-copy' && harness score 'my run-copy'`"
     assert (scored.code, line in scored.err) == (3, True), scored.err
     (tmp_path / "theirs.jsonl").write_text('{"question": "1", "answer": "1", "response": "1"}')
     assert "cp -r" not in harness(tmp_path, "score", "theirs.jsonl").err, "outputs have --out"
     monkeypatch.undo()
-    monkeypatch.setattr("harness.verbs.audit._audit", lambda *_: None)
-    monkeypatch.setattr("harness.verbs.audit_file.write", refuse)
+    monkeypatch.setattr("harness.judges.audit._audit", lambda *_: None)
+    monkeypatch.setattr("harness.judges.audit_file.write", refuse)
     audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
     assert (audited.code, "Name another path by --out" in audited.err) == (3, True), audited.err

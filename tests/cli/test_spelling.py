@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.asking.options.run import RunOptions
-from harness.asking.verbs import all_options, options_class
 from harness.cli.flags import command_of
 from harness.cli.main import cli
 from harness.cli.spelling import as_typed, typed_in
 from harness.core.errors import HarnessError
 from harness.core.options import options_of
+from harness.options.commands import all_options, options_class
+from harness.options.run import RunOptions
 from tests.cli.test_flags import least
 
 WRONG = ("-1", "x y", "{")

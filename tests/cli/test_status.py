@@ -24,11 +24,11 @@ from harness.cli.following import ScoredTerminal, follow
 from harness.cli.terminal import Terminal
 from harness.generation.network.control import progress_of
 from harness.presets.grading import GradingOptions
+from harness.progress.running_score import RunningScores
 from harness.runs import RunFolder, locked
 from harness.runs.layout import RunLog
 from harness.scoring import pipeline
 from harness.scoring.score import Score
-from harness.showing.running_score import RunningScores
 from harness.testing import FakeServer, Pause, Request, Step, delta, event_stream, models
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run

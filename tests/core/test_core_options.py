@@ -15,10 +15,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import harness
-from harness.asking.options.score import OutputsOptions
 from harness.core.errors import UNSET, UsageError, as_keyword
 from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
 from harness.core.validation import Problem, first_problem
+from harness.options.score import OutputsOptions
 from harness.presets.grading import GradingOptions
 
 

@@ -1,6 +1,6 @@
 """What `harness export` writes: which samples, in which form, and what it refuses.
 
-For: harness.exports, harness.extensions.exporters, harness.verbs.export.
+For: harness.exports, harness.extensions.exporters, harness.commands.export.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked
 from harness.runs import RunFolder
 from harness.testing import FakeServer
+from tests.commands.test_sweep_runs import answering, questions
 from tests.exports.graded_runs import sample, varied, write_run
 from tests.system.command import harness as in_folder
-from tests.verbs.test_sweep_runs import answering, questions
 
 SENT: list[Tracked] = []
 """What the tracker `notes` got, newest last."""

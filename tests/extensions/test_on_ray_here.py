@@ -1,6 +1,6 @@
 """What runs and gradings on a cluster do without one: refusals, shards joined to a run, stretches to a grading.
 
-For: harness.extensions, harness.extensions.clusters.ray, harness.verbs.elsewhere.
+For: harness.extensions, harness.extensions.clusters.ray, harness.commands.elsewhere.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness.asking.watching import Watcher
 from harness.core.about import build
 from harness.core.errors import HarnessError, InUse, UsageError
 from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
+from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import locked

@@ -1,6 +1,6 @@
 """Samples by the batch: each is stored once, whatever the provider sends, and none is handed in twice.
 
-For: harness.asking.batching, harness.client.batch_service, harness.generation.batching.
+For: harness.preparing.batching, harness.client.batch_service, harness.generation.batching.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import harness
-from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
+from harness.preparing.watching import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
 from harness.testing import CLOSE, FakeServer, Request, Step, http

@@ -1,6 +1,6 @@
 """`harness run` and `harness status` as a user gives them: target, canary, endpoints from a file, steering.
 
-For: harness.verbs.target.
+For: harness.commands.target.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.asking.options.reading import StatusCommand
 from harness.cli.forecast import forecast_lines
 from harness.core.money import Prices
 from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
+from harness.options.reading import StatusCommand
 from harness.runs import RunFolder, read_samples
 from harness.testing import FakeServer, Request, Step, completion, http, models
 from tests.faults.able import able, sums

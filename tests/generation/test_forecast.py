@@ -26,8 +26,8 @@ from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
+from harness.progress.lines import line, percent
 from harness.runs.record import Owed, Task
-from harness.showing.lines import line, percent
 from tests.generation.small_runs import changed, run_settings
 from tests.runs import recorded
 

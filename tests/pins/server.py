@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.testing import Answer, Request, Step, delta, event_stream, http
-from tests.verbs.toy_model import CONTEXT, Fault, Toy, answering
+from tests.commands.toy_model import CONTEXT, Fault, Toy, answering
 
 ENGINES: Mapping[str, Mapping[str, Any]] = {
     "plain": {"/v1/models": {"data": [{"id": "pinned", "object": "model"}]}},

@@ -18,7 +18,7 @@ ELSEWHERE = {
     "view": "serves pages until it is stopped: tests/viewer",
     "serve stop": "needs a server that runs: tests/server_launchers",
     "serve logs": "needs a server that runs: tests/server_launchers",
-    "gate": "draws its samples from a server of a chance: tests/verbs/test_gate.py",
+    "gate": "draws its samples from a server of a chance: tests/commands/test_gate.py",
     "serve fetch": "downloads: tests/server_launchers",
     "function serve": "starts a server: tests/system/test_python_api.py",
     "function frame": "gives a table of Arrow: tests/exports/test_export.py",

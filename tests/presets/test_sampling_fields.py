@@ -11,7 +11,6 @@ from typing import Literal
 import pytest
 
 import harness
-from harness.asking.options.run import RunOptions
 from harness.benchmarks import card as cards
 from harness.cli.flags import command_of
 from harness.client.address.providers import DROPPABLE
@@ -20,10 +19,11 @@ from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.generation.continuing import objection
+from harness.options.run import RunOptions
 from harness.presets.preset import SourcedSampling
 from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, Sampling, resolve, sampling_fields
 from harness.reports.settings import by_weight
-from harness.verbs.sweep.schema import json_schema
+from harness.sweeps.schema import json_schema
 from server_launchers.engines import table as engines
 from tests.presets.every_field import every_field, value_of
 

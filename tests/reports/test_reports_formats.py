@@ -22,19 +22,19 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import harness
-from harness.asking.options.deciding import CompareOptions
 from harness.benchmarks import catalogue
+from harness.commands.compare import compare
 from harness.core.errors import StoreError
 from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
 from harness.core.records import Question
+from harness.options.deciding import CompareOptions
 from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
 from harness.runs.layout import RunFolder
 from harness.scoring.score import accuracy_cell, interval_cell, percent, score_benchmark, warned
 from harness.scoring.stats import Interval
-from harness.verbs.compare import compare
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS

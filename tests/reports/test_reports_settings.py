@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.asking.options.deciding import CompareOptions
+from harness.commands.compare import compare
 from harness.core.records import ServerFacts
+from harness.options.deciding import CompareOptions
 from harness.reports.history import read_history
 from harness.reports.scored import read_runs
 from harness.reports.settings import (
@@ -24,7 +25,6 @@ from harness.reports.settings import (
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
 from harness.runs.recorded_settings import difference_in_words
-from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
 
 

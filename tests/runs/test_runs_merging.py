@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.asking.options.finished import MergeOptions
+from harness.commands.merge import merge as merge_runs
 from harness.core import channel
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Key, ServerFacts
+from harness.options.finished import MergeOptions
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, read_samples, record
 from harness.runs.lock import locked
 from harness.runs.manifest import Fingerprint, Provenance, Session
 from harness.runs.merging import join_shards, joined_manifest, merge
-from harness.verbs.merge import merge as merge_runs
 from tests.runs.recorded import IDENTITY, NAME, asked, sampled, write
 
 pytestmark = pytest.mark.slow

@@ -8,10 +8,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from harness.gates.race import play
 from harness.scoring.race import RaceState, RaceVerdict, boundaries, change_after, confirm, judge_planned, planned_looks
 from harness.scoring.stats import Interval
 from harness.scoring.stats_differences import detection
-from harness.verbs.race import play
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from harness.asking.verbs import VERBS
+from harness.options.commands import COMMANDS
 from tests import warm
 from tests.budget import thinned
 from tests.storms import storm
@@ -27,5 +27,5 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
 
 def test_storms_play_every_command() -> None:
     played = set().union(*map(commands_of, CAMPAIGNS.values()))
-    assert played == set(VERBS) - {"gate", "view"}, "a gate runs and scores as they do, a view stores no sample"
+    assert played == set(COMMANDS) - {"gate", "view"}, "a gate runs and scores as they do, a view stores no sample"
     assert set(OFTEN) <= set(CAMPAIGNS)

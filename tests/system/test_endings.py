@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands.graded import GradedRounds
 from harness.core import channel
 from harness.testing import STALL, FakeServer, Pause, Request, Step, completion, http, models
-from harness.verbs.graded import GradedRounds
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness, process

@@ -19,14 +19,14 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.asking.verbs import VERBS
 from harness.core import files
+from harness.options.commands import COMMANDS
 from harness.testing import FakeServer, Request, Step
 from tests import warm
+from tests.commands.toy_model import Fault, Toy, answering
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, environment, harness
-from tests.verbs.toy_model import Fault, Toy, answering
 
 FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="/dev/full is on Linux only")
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 ASKED = "--data sums.jsonl --concurrency 1 --id-key id --no-canary --no-fingerprint --base-url URL --out new --samples"
 ROWS = {
     "serve": Row("serve status", stops=""),  # tests/server_launchers: test_foreground, test_state_folder
-    # Its threads need a process that ends: tests/verbs/test_probe.py sends the signal.
+    # Its threads need a process that ends: tests/commands/test_probe.py sends the signal.
     "probe": Row("probe URL --checks usage,length --save-reference made.json", stops="", writes=True),
     "run": Row(f"run {ASKED} 2", 0, "new", "MQS", "POST", writes=True, prints=False, resumes=True),
     "sweep": Row("sweep sweep.yaml --out new", 0, "new/sums", "MQSGD", "POST", writes=True, resumes=True),
@@ -162,7 +162,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_command_has_a_row() -> None:
-    assert ROWS.keys() == VERBS.keys()
+    assert ROWS.keys() == COMMANDS.keys()
 
 
 @pytest.mark.parametrize("command", [command for command in ROWS if command != "view"])

@@ -23,11 +23,11 @@ import pytest
 
 import harness as product
 from harness.__main__ import _not_installed
-from harness.asking.options.run import RunOptions
-from harness.asking.prepare import questions_of, server_of
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts import page
 from harness.core.errors import ServerError
+from harness.options.run import RunOptions
+from harness.preparing.prepare import questions_of, server_of
 from harness.presets import preset as presets
 from harness.testing import FakeServer, completion, models
 from server_launchers.embedded import llama_cpp_server

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 
 import harness
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.probing import ProbeOptions
 from harness.client.address import providers
 from harness.generation import fingerprint
+from harness.judges import judge as judging
+from harness.judges.judge import score_with_judge
+from harness.options.judge import JudgeOptions
+from harness.options.probing import ProbeOptions
 from harness.presets.grading import GradingOptions
+from harness.probes import probe
 from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run, score_run
 from harness.testing import FakeServer, Request, Step, completion, http
-from harness.verbs import judge as judging
-from harness.verbs.judge import score_with_judge
-from harness.verbs.probe import probe
 from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
 from tests.budget import thinned
+from tests.commands.judged_runs import PROSE, write_run
 from tests.faults.able import sums
-from tests.verbs.judged_runs import PROSE, write_run
 
 KEY = "sk-one-asker-0123456789"
 HEADER = {"X-Team": "blue"}

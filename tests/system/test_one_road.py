@@ -1,6 +1,6 @@
 """One road: both doors send the same bodies, servers are looked at once, the manifest says what happened.
 
-For: harness.asking, harness.asking.session, harness.asking.options, harness.verbs.run, harness.verbs.probe.
+For: harness.preparing, harness.preparing.session, harness.options, harness.commands.run, harness.probes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.reports.scored import read_without_grades
 from harness.reports.settings import given_table
 from harness.runs import RunFolder
 from harness.testing import FakeServer, Request, Step, completion, http, models
-from tests.verbs.toy_model import Fault, Toy, answering
+from tests.commands.toy_model import Fault, Toy, answering
 
 SLOTS = {"total_slots": 3, "default_generation_settings": {"n_ctx": 40960}}
 

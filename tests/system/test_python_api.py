@@ -18,14 +18,14 @@ import httpx
 import pytest
 
 import harness
-from harness.asking.options.run import RunOptions
 from harness.core.options import options_of
+from harness.options.run import RunOptions
 from harness.runs import RunFolder, read_samples
 from harness.testing import FAULTS, FakeServer, Pause, Request, Step, completion, models, scripted
 from server_launchers.keeping import servers
 from tests.conftest import CHECKOUT
 
-ABLE = CHECKOUT / "tests" / "verbs" / "able_server.py"
+ABLE = CHECKOUT / "tests" / "commands" / "able_server.py"
 
 
 def answering(request: Request) -> Iterator[Step]:

@@ -11,8 +11,8 @@ import pytest
 
 import harness as front_door
 from harness.runs import opinions
+from tests.commands.judged_runs import write_run
 from tests.system.command import harness
-from tests.verbs.judged_runs import write_run
 
 STAND_IN = """
 def parse(text, *args, **kwargs): return [text]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.asking.verbs import VERBS
+from harness.options.commands import COMMANDS
 from harness.testing import FakeServer, Request, Step, completion, delta, event, event_stream, http, models
 from server_launchers.machine import processes
 from tests.conftest import CHECKOUT
@@ -314,7 +314,7 @@ MEETS_NO_KEY = {"benchmarks", "grade", "plan"}
 def test_no_command_that_may_meet_a_key_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     tried = {"run", "view", "race", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
-    assert VERBS.keys() - MEETS_NO_KEY - tried == set()
+    assert COMMANDS.keys() - MEETS_NO_KEY - tried == set()
 
 
 def test_a_leak_of_any_kind_would_be_found(tmp_path: Path, commands: Commands) -> None:

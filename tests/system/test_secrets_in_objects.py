@@ -14,13 +14,6 @@ from typing import Any
 
 import pytest
 
-from harness.asking import servers
-from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.request import HowWritten
-from harness.asking.options.run import RunOptions
-from harness.asking.options.whom import WhichServer
-from harness.asking.prepare import prepare
-from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
 from harness.client.facts.tokens import Tokenizer
@@ -28,9 +21,16 @@ from harness.client.interface import Deadlines
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import open_transport
 from harness.core.errors import ServerError
+from harness.judges.judge import judge_of
+from harness.options.judge import JudgeOptions
+from harness.options.request import HowWritten
+from harness.options.run import RunOptions
+from harness.options.whom import WhichServer
+from harness.preparing import servers
+from harness.preparing.prepare import prepare
+from harness.preparing.watching import Watcher
+from harness.probes.probed_endpoint import probed
 from harness.testing import FakeServer, Request, Step, completion, http, models
-from harness.verbs.judge import judge_of
-from harness.verbs.probe.probed_endpoint import probed
 from tests.faults.able import sums
 
 KEY = "sk-objects-canary-0123456789"

@@ -21,11 +21,11 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import assign_parts
+from harness.commands.again import options_again
+from harness.commands.report import run_facts
 from harness.core.records import Key
 from harness.runs import JournalReport, Manifest, RunFolder, locked, read_samples
 from harness.testing import FakeServer, Request, completion, http, models
-from harness.verbs.again import options_again
-from harness.verbs.report import run_facts
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv

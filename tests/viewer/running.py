@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from harness.verbs.compare import published_beside
-from harness.verbs.report import run_facts
+from harness.commands.compare import published_beside
+from harness.commands.report import run_facts
 from harness.viewer.app import Server
 from harness.viewer.library import Library
 from tests.patience import PATIENCE_SECONDS

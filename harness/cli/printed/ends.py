@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from harness.generation.dispatch.causes import Cause
-from harness.verbs.sweep.rows import CellRow, MeanRow
+from harness.sweeps.rows import CellRow, MeanRow
 
 
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):

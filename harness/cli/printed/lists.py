@@ -8,8 +8,8 @@ import msgspec
 
 from harness.benchmarks.data import status
 from harness.generation.progress import Progress
+from harness.progress.running_score import RunningScore
 from harness.runs.going import OnDisk
-from harness.showing.running_score import RunningScore
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card

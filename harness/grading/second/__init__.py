@@ -1,5 +1,5 @@
 """Second opinions on grades: another library in a process of its own, or a judge model.
 
-Enter from `verbs` and `cli`. This package writes the requests to a judge and reads the replies; `verbs.judge` sends
+Enter from `commands` and `cli`. This package writes the requests to a judge and reads the replies; `judges.judge` sends
 the requests.
 """

@@ -1,6 +1,6 @@
 """Which grades a judge model sees, the request for each, and the verdict of its reply.
 
-Pure: makes requests and reads replies; `verbs.judge` sends the requests.
+Pure: makes requests and reads replies; `judges.judge` sends the requests.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from typing import Any
 from harness.cli.json_output import printing
 from server_launchers.engines.table import by_name
 from server_launchers.spec import ENGINES
+from tests.commands.toy_faults import FAULTS
 from tests.pins import reading, stored
 from tests.pins.server import drawing
 from tests.pins.stage import Scene, Stage, write_sums
-from tests.verbs.toy_faults import FAULTS
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {

@@ -11,8 +11,8 @@ import shutil
 from itertools import chain, pairwise
 from pathlib import Path
 
-from harness.asking.watching import Watcher
 from harness.extensions.clusters.ray.cluster import Cluster
+from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.manifest import Manifest

@@ -16,9 +16,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options.run import RunOptions
-from harness.asking.session import Ran, Sampled
-from harness.asking.watching import Watcher
+from harness.commands.run import run
 from harness.core.errors import InUse, UsageError
 from harness.core.files import open_untrusted
 from harness.core.money import prices_in
@@ -27,9 +25,11 @@ from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
+from harness.options.run import RunOptions
+from harness.preparing.session import Ran, Sampled
+from harness.preparing.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.merging import merge
-from harness.verbs.run import run
 
 FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""

@@ -1,6 +1,0 @@
-"""All options of a run, a judge, a scoring and the other verbs; each option is declared once, here.
-
-A file holds the options of one subject, and the classes of the commands with these options, whose docstrings are the
-commands' help. `harness.core.options` turns a declaration into a flag, a keyword, a key of a file and a check;
-`harness.asking.verbs` lists the commands. All packages above may import this one; it imports nothing that takes long.
-"""

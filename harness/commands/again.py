@@ -1,0 +1,196 @@
+"""Derives from a run's manifest and scores the commands that ask for the same samples and grade them again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.benchmarks import catalogue
+from harness.core.inert import visible
+from harness.core.options import COMMAS, Option, options_of
+from harness.core.secret import HIDDEN
+from harness.grading.second.judge import without_judge
+from harness.grading.second.judge_prompts import RUBRIC
+from harness.grading.verifier import TRUST_VARIABLE, own_module
+from harness.options.judge import JudgeOptions
+from harness.options.run import RunOptions, recorded_options
+from harness.runs.manifest import KEY_VARIABLE, BenchmarkRecord, Manifest
+from harness.scoring.audit import JudgeErrors
+from harness.scoring.score import Score
+
+AGAIN = "-again"
+"""Ends the name of the folder to which a run is repeated."""
+
+RUBRIC_FILE = "./rubric.txt"
+"""The file of a judge's rubric in the commands."""
+
+
+def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[str]:
+    """The lines of a shell that repeat a run and its scores: the line that trusts graders of one's own, the runs, and a
+    scoring by each judge, or one without. A rubric is a file `rubric.txt`.
+
+    For a run of which no options are recorded there is only a comment; for an imported run there is none.
+    """
+    groups = options_again(manifest, run)
+    if not groups:
+        return list(_unrecorded(manifest))
+    judges: list[dict[str, Any]] = []
+    for errors in (score.judge_errors for score in scores if score.judge_errors is not None):
+        judge = _judge_again(errors)
+        if judge and judge not in judges:
+            judges.append(judge)
+    # A run is refused if a function of the user's own leaves answers to a judge, and no judge is named.
+    of_run = judges[0] if len(judges) == 1 and _own_graders(scores) else {}
+    commands = [
+        *(run_command(options, of_run) for options in groups),
+        *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
+    ]
+    before = [*_unrecorded(manifest), *_trusting(scores), *_about_judges(judges)]
+    if any(HIDDEN in command for command in commands):
+        before.append(f"# put your own values in the places of {HIDDEN}: no key is recorded")
+    return [*before, *commands]
+
+
+def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
+    """The fields of `JudgeOptions` that ask the same judge; empty if they are not recorded."""
+    rubric = {"prompt": RUBRIC_FILE} if str(errors.settings.get("prompt", "")).startswith(RUBRIC) else {}
+    key = {KEY_VARIABLE: errors.key_variable} if errors.key_variable else {}
+    return {**errors.settings, **rubric, **key}
+
+
+def _unrecorded(manifest: Manifest) -> Iterator[str]:
+    """Yield a comment that names the benchmarks whose options are not recorded; none if all are."""
+    records = manifest.benchmarks.items()
+    if names := [name for name, record in records if record.options is None and not record.imported]:
+        yield (
+            f"# {', '.join(map(visible, names))}: sampled by an earlier version, which did not record the options; the "
+            "settings are in manifest.json"
+        )
+
+
+def _about_judges(judges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a comment if a judge needs a file, and one if it had several votes, which a command cannot give it."""
+    if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
+        yield f"# make {RUBRIC_FILE} of the rubric's text, which the page of the report shows"
+    for judge in judges:
+        if (votes := judge.get("votes", 1)) != 1:
+            yield f"# {visible(str(judge['model']))} had {votes} votes on each answer; a judge has one now"
+
+
+def _trusting(scores: Iterable[Score]) -> Iterator[str]:
+    """Yield the line that trusts the modules of the scores' graders, and imports them from the folder in which the
+    commands run; none for the graders of the harness.
+    """
+    if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
+        yield f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"'
+
+
+def _own_graders(scores: Iterable[Score]) -> list[tuple[str, str]]:
+    """The (name, module) of each grader of the user's own, in order; the name is without a judge."""
+    graders = sorted({without_judge(grader) for score in scores for grader in score.graders})
+    return [(grader, module) for grader in graders if (module := own_module(grader))]
+
+
+def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
+    """The fields of `RunOptions` that repeat a run: one mapping for each group of benchmarks with the same options.
+
+    run: the run's name; the repeat is then written to a folder `NAME-again`, so that it does not continue the run.
+
+    The fields are those that the user gave, without those of a session only (budgets, prices, pace, patience, another
+    server accepted), and the run's model and endpoints. A manifest holds the name of the key's variable, but no keys or
+    headers, so the user gives these again. Benchmarks without recorded options are left out.
+    """
+    groups: list[dict[str, Any]] = []
+    for name, record in manifest.benchmarks.items():
+        if record.options is None:
+            continue
+        options = _options(manifest.model, record, record.options)
+        if run:
+            options["out"] = f"{run}{AGAIN}"
+        data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
+        if record.settings.get(catalogue.WITHOUT_CARD):
+            # The options of the user, if there are any for these, replace what follows from the record.
+            groups.append({"data": data, "samples": record.plan.samples, **_prompt_option(record), **options})
+            continue
+        if data is not None:
+            options["data"] = data
+        # A card's file is recorded without the release or dates that the user put behind it.
+        _, sign, restriction = name.partition("@")
+        benchmark = f"{name if file is None else f'{file}{sign}{restriction}'}:{record.plan.samples}"
+        # Benchmarks share a command if their options are equal; those that are asked on a file do not.
+        for group in groups:
+            if "data" not in group and group == {"benchmarks": group["benchmarks"], **options}:
+                group["benchmarks"].append(benchmark)
+                break
+        else:
+            groups.append({"benchmarks": [benchmark], **options})
+    return groups
+
+
+def _prompt_option(record: BenchmarkRecord) -> dict[str, Any]:
+    """The option that names the prompt of a file without a card, if it is none of today's defaults; else no option.
+
+    Earlier versions chose the default by the language of the questions.
+    """
+    prompt = record.identity.get("prompt")
+    return {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
+
+
+def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:
+    """The command `harness run …` with these options, as `options_again` gives them, and by a judge if there is one."""
+    words = ["harness", "run"]
+    for name, value in options.items():
+        words += [",".join(value)] if name == "benchmarks" else _words(options_of(RunOptions)[name], value)
+    return shlex.join([*words, *_judge_words(judge or {})])
+
+
+def _judge_words(judge: Mapping[str, Any]) -> list[str]:
+    """The words that name the judge; none without one."""
+    if not judge:
+        return []
+    address = f"@{judge['base_url'][0]}" if judge.get("base_url") else ""
+    keyed = (
+        f",{name}={json.dumps(value) if isinstance(value, bool) else value}"
+        for name, value in judge.items()
+        if name not in ("model", "base_url") and name in options_of(JudgeOptions) and value is not False
+    )
+    return ["--judge", f"{judge['model']}{address}{''.join(keyed)}"]
+
+
+def _words(option: Option, value: Any) -> Iterator[str]:
+    """Yield the words of the command line that give the option this value."""
+    if option.type is bool:
+        word = option.flag_word
+        yield word if value or option.default else f"--no-{word[2:]}"
+        return
+    for member in value if option.is_list and option.kind is not COMMAS and isinstance(value, list) else [value]:
+        yield option.flag_word
+        if isinstance(member, dict):
+            yield json.dumps(member)
+        elif isinstance(member, list):
+            yield ",".join(map(str, member))
+        else:
+            yield "none" if member is None else str(member)
+
+
+def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run that asks the same. given: the recorded options of the user."""
+    settings, ids = record.settings, record.plan.question_ids
+    options: dict[str, Any] = {"model": model}
+    if addresses := [
+        str(endpoint.get("base_url")) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)
+    ]:
+        options["base_url"] = addresses
+    if variable := settings.get(KEY_VARIABLE):
+        options[KEY_VARIABLE] = variable
+    if ids is not None and not given.keys() & {"limit", "filter"}:
+        options["ids"] = ids
+    return options | {name: value for name, value in recorded_options(given).items() if name not in _OF_A_SESSION}
+
+
+_OF_A_SESSION = frozenset(
+    ["budget_tokens", "budget_usd", "prices", "rpm", "concurrency", "timeout", "attempts", "accept_server_change"]
+)
+"""Options that limit a session and change no reply. A complete run may have needed several sessions of a budget."""

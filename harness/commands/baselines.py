@@ -1,0 +1,123 @@
+"""With which run each scored benchmark is compared: the first run that has it, or only the named baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.nouns import are
+from harness.preparing.outputs import open_scored
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.runs.layout import BenchmarkFolder, RunFolder
+from harness.runs.manifest import BenchmarkRecord
+from harness.scoring.tally import QuestionTally
+
+
+class Side(NamedTuple):
+    """One of the two sides of a comparison: a benchmark of a run."""
+
+    run: ScoredRun
+    benchmark: ScoredBenchmark
+
+    @property
+    def folder(self) -> BenchmarkFolder:
+        """The folder of the benchmark's questions and samples, which may have another name than the comparison."""
+        return self.run.folder.benchmark(self.run.stored_name(self.benchmark))
+
+    @property
+    def record(self) -> BenchmarkRecord:
+        """The benchmark's record in the manifest."""
+        return self.benchmark.record
+
+    def questions(self) -> dict[str, QuestionTally]:
+        """The questions with samples, by id."""
+        return {item.question.question_id: item for item in self.benchmark.questions if item.n}
+
+
+class BenchmarkPair(NamedTuple):
+    """A benchmark of a run, and the same benchmark of the run that is the baseline in it."""
+
+    ours: Side
+    baseline: Side
+
+
+def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[RunFolder]:
+    """The folders of the runs, the named baseline first, each folder once. Raises `UsageError` if they are not two."""
+    named = [open_scored(source) for source in (baseline, *sources) if source is not None]
+    folders: dict[Path, RunFolder] = {}
+    for folder in named:
+        folders.setdefault(folder.path.resolve(), folder)
+    if len(folders) > 1:
+        return list(folders.values())
+    if len(named) > 1:
+        raise UsageError(f"{visible(str(named[0].source))} is named twice: name another run to compare it with")
+    raise UsageError("give at least two runs: the others are compared with the first")
+
+
+def _advice(runs: Sequence[ScoredRun]) -> str:
+    """What to do if these runs share no benchmark, though their questions may be the same."""
+    if any(benchmark.record.imported for run in runs for benchmark in run.benchmarks.values()):
+        return (
+            "To compare outputs of another tool with runs of a benchmark, score the outputs under the benchmark's name "
+            "(`benchmark`)"
+        )
+    return "Runs are compared on benchmarks of one name, or of the same questions under two names"
+
+
+def _same_questions(side: Side, baselines: Mapping[str, Side]) -> str | None:
+    """The name under which a baseline of another run holds the same questions; None if none does.
+
+    A file of one's own may be renamed; the benchmarks of a sweep are not, so none of them is taken for another.
+    """
+    digest = side.record.identity.get("dataset_digest")
+    if side.run.sweep is not None or not digest:
+        return None
+    for name, baseline in baselines.items():
+        is_other_run = baseline.run is not side.run and baseline.run.sweep is None
+        if is_other_run and baseline.record.identity.get("dataset_digest") == digest:
+            return name
+    return None
+
+
+def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[list[BenchmarkPair], list[str]]:
+    """Pair each run's benchmarks with those of their baselines, and write a sentence for each that is in no pair.
+
+    only_first: the first run is the baseline of all benchmarks, since the user named it; otherwise the baseline of a
+    benchmark is the first run that has it, or its questions under another name. Raises `UsageError` if no
+    benchmark can be compared.
+    """
+    baselines: dict[str, Side] = {}
+    holders: dict[str, list[str]] = {}
+    for run in runs:
+        for name in run.benchmarks:
+            holders.setdefault(name, []).append(visible(run.label, 80))
+    single = {name for name, labels in holders.items() if len(labels) == 1}
+    paired = []
+    for run in runs:
+        for name, benchmark in run.benchmarks.items():
+            side, baseline_name = Side(run, benchmark), name if name in baselines else None
+            # No other run has this name, but one may have its questions under a name that it alone has.
+            if name in single:
+                unshared = {other: baseline for other, baseline in baselines.items() if other in single}
+                baseline_name = _same_questions(side, unshared)
+            if baseline_name is not None:
+                paired.append(BenchmarkPair(side, baselines[baseline_name]))
+            elif run is runs[0] or not only_first:
+                baselines[name] = side
+    if not paired:
+        held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
+        raise UsageError(f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. {_advice(runs)}")
+    compared = {side.benchmark.name for pair in paired for side in pair}
+    alone = []
+    for name, labels in holders.items():
+        if name in compared:
+            continue
+        why = "no other of these runs has it"
+        if name not in baselines:
+            why = f"the baseline {visible(runs[0].label, 80)} does not have it"
+        scores = "the score" if len(labels) == 1 else "the scores"
+        alone.append(f"{scores} of {', '.join(labels)} in {visible(name, 80)} {are(len(labels))} not compared: {why}")
+    return paired, alone

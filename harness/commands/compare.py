@@ -1,0 +1,281 @@
+"""`compare` compares runs with a baseline; `verify` compares a run with published scores of its model.
+
+Both read scored run folders, or scored outputs of other tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
+from harness.commands.comparison_warnings import comparison_warnings, undecided_range
+from harness.commands.known_questions import known_as
+from harness.core.errors import StoreError, UsageError, near_names
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.options.deciding import CompareOptions, VerifyOptions
+from harness.preparing.outputs import open_scored
+from harness.reports.looks import look_warnings, owed_samples
+from harness.reports.published import beside, other_questions, published_of, reported_by
+from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.runs.layout import RunFolder
+from harness.runs.manifest import UNKNOWN_MODEL, Difference
+from harness.runs.recorded_settings import server_differences, setting_differences
+from harness.runs.sweep_cell import JOIN
+from harness.scoring.beside import overall_verdict
+from harness.scoring.comparison import PairedComparison, compare_runs, pairs
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
+from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.published.loading import load_published
+from harness.scoring.published.value import PublishedScore
+from harness.scoring.tally import QuestionTally
+from harness.scoring.tokens import n_cut
+
+MAX_HELD = 8
+"""A refusal lists at most this many benchmarks of a file of published scores."""
+
+
+class SampleKinds(NamedTuple):
+    """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
+
+    truncated: samples cut by max_tokens; None where a file does not say. mean_completion_tokens: their mean length;
+    None if no server stated it.
+    """
+
+    n: int
+    undecided: int
+    truncated: int | None
+    no_answer: int
+    mean_completion_tokens: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunComparison:
+    """One comparison: the decision, the counts of samples, and the settings that differ.
+
+    baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
+    settings: the settings that differ.
+    """
+
+    decision: Decision
+    baseline_samples: SampleKinds
+    samples: SampleKinds
+    settings: Sequence[Difference]
+
+
+class Comparisons(list[RunComparison]):
+    """The comparisons of the runs. uncompared: a sentence for each benchmark that only one run has (or, with a named
+    baseline, that the baseline lacks), so that nothing is known of it.
+    """
+
+    def __init__(self, comparisons: Iterable[RunComparison], uncompared: Sequence[str] = ()) -> None:
+        super().__init__(comparisons)
+        self.uncompared = tuple(uncompared)
+
+
+def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
+    """Compare each run with the baseline of each of its benchmarks.
+
+    In each benchmark the baseline is the first run that has it, or, if the user names a baseline, that run only.
+    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where no two runs share a
+    benchmark, `StoreError` where a run is damaged or not scored.
+    """
+    runs = read_runs(folders_to_compare(options.baseline, sources), named_by_sweep=True)
+    paired, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
+    margin = None if options.margin is None else options.margin / 100
+    decisions = decide([_run_pair(pair) for pair in paired], margin)
+    comparisons = [_comparison(decision, *pair) for decision, pair in zip(decisions, paired, strict=True)]
+    return Comparisons(comparisons, uncompared)
+
+
+def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison:
+    """The decision with the counts of samples of both sides, and the settings that differ."""
+    shared = pairs(baseline.benchmark.questions, ours.benchmark.questions)
+    servers = baseline.run.manifest.provenance, ours.run.manifest.provenance
+    return RunComparison(
+        decision=decision,
+        baseline_samples=_kinds_of([item for item, _ in shared]),
+        samples=_kinds_of([item for _, item in shared]),
+        settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
+    )
+
+
+class Caution(NamedTuple):
+    """What a comparison with the first run must allow for.
+
+    warnings: as a comparison prints them. undecided_range: the least and the largest difference in points that
+    undecided answers allow; None without any.
+    """
+
+    warnings: tuple[str, ...]
+    undecided_range: tuple[float, float] | None
+
+
+def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
+    """What the comparisons of scored runs with the first must allow for, by run folder.
+
+    Runs of one benchmark. Raises `UsageError` if they cannot be compared; `StoreError` where one is damaged, not
+    scored, or scored before its latest samples.
+    """
+    by_folder = {}
+    for pair in pair_benchmarks(read_runs(folders), only_first=True)[0]:
+        warnings = comparison_warnings(*pair, _compare_pair(pair))
+        by_folder[pair.ours.run.folder.path] = Caution(tuple(warnings), undecided_range(*pair))
+    return by_folder
+
+
+def _compare_pair(pair: BenchmarkPair) -> PairedComparison:
+    """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
+    both = [counted_questions(run, benchmark) for run, benchmark in pair]
+    for (run, benchmark), questions in zip(pair, both, strict=True):
+        if not any(item.n for item in questions):
+            raise StoreError(
+                f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples; complete the run first, by "
+                "the same `harness run` command, and score it."
+            )
+    return compare_runs(*both)
+
+
+def _run_pair(pair: BenchmarkPair) -> RunPair:
+    """The comparison of one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
+    paired = _compare_pair(pair)
+    ours, baseline = pair
+    return RunPair(
+        run=ours.run.label,
+        baseline=baseline.run.label,
+        paired=paired,
+        warnings=(*comparison_warnings(ours, baseline, paired), *look_warnings(*ours, *baseline)),
+        sides=(_over_benchmarks(*ours), _over_benchmarks(*baseline)),
+        imported=any(side.record.imported for side in pair),
+        n_owed=sum(owed_samples(side.benchmark) for side in pair),
+    )
+
+
+def _over_benchmarks(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
+    """The name of a run for a mean over benchmarks: of a sweep's cell without the benchmark, which ends its name."""
+    return run.label if run.sweep is None else run.label.removesuffix(f"{JOIN}{benchmark.name}")
+
+
+def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
+    """Count the samples of these questions."""
+    grades = [grade for item in questions for grade in item.grades]
+    tokens = [grade.completion_tokens for grade in grades if grade.completion_tokens is not None]
+    return SampleKinds(
+        n=len(grades),
+        undecided=sum(item.undecided for item in questions),
+        truncated=n_cut(questions),
+        no_answer=sum(grade.verdict == "no_answer" for grade in grades),
+        mean_completion_tokens=fmean(tokens) if tokens else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """One benchmark of a run compared with published scores of its model.
+
+    standing: the verdict. comparisons: the nearest settings first. reason: why scores published under the benchmark's
+    name are not compared; empty if they are.
+    """
+
+    benchmark: str
+    standing: PublishedVerdict
+    comparisons: Sequence[PublishedComparison]
+    reason: str = ""
+
+
+def verify(source: Path, options: VerifyOptions) -> list[Verified]:
+    """Compare a scored run, or another tool's scored outputs, with published scores of its model, by benchmark.
+
+    Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
+    """
+    (run,) = read_runs([open_scored(source)], known_as=known_as)
+    return _verify_run(run, options)
+
+
+def _verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
+    """Do what `verify` does, for a run that is read already."""
+    name = options.model or run.manifest.model
+    if name == UNKNOWN_MODEL:
+        raise UsageError(
+            f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
+        )
+    scores = load_published(options.published, models=[name])
+    verified = [verify_benchmark(run, benchmark, scores, name) for benchmark in run.benchmarks.values()]
+    if not any(verified):
+        raise UsageError(_nothing_published(run, name, options.published))
+    return [each for each in verified if each is not None]
+
+
+def verify_benchmark(
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str
+) -> Verified | None:
+    """Compare one benchmark of a run with those of these published scores that are of it; None if none is.
+
+    model: its name in `scores`. Raises `StoreError` where the benchmark is not scored.
+    """
+    counted_questions(run, benchmark)
+    references = published_of(run, benchmark, scores, model)
+    if reason := other_questions(benchmark, references):
+        return Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason)
+    comparisons = beside(run, benchmark, references)
+    if not comparisons:
+        return None
+    standing = overall_verdict(comparisons, run.suite.source)
+    return Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons)
+
+
+def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> str:
+    """Why no published score stands beside the run, and what to do. published: the user's place of scores, if any."""
+    names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
+    where = "the table of published scores" if published is None else visible(str(published), 200)
+    scores = load_published(published)
+    held = [*dict.fromkeys(score.benchmark for score in scores)]
+    near = near_names(model, {score.model for score in scores if score.benchmark in run.benchmarks})
+    if not run.benchmarks.keys().isdisjoint(held):
+        own = ", or `published` for scores of your own" if published is None else ""
+        return (
+            f"{where} holds no published score of {visible(model, 100)} on {names}: give `model` "
+            f"if the model is published under another name{own}.{near}".removesuffix(".")
+        )
+    advice = "give `published` for scores of your own"
+    if published is not None:
+        listed = ", ".join(visible(name, 40) for name in held[:MAX_HELD])
+        more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
+        advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
+    return f"{where} holds no score of any model on {names}: {advice}"
+
+
+def published_beside(folder: RunFolder, benchmark: str) -> str:
+    """What others report of the run's model on this benchmark, each source with its number, and whether the run agrees
+    with them; empty where nothing is published, or if the run is damaged or not scored."""
+    try:
+        (run,) = read_runs([folder], known_as=known_as)
+        model, scored = run.manifest.model, run.benchmarks[benchmark]
+        verified = verify_benchmark(run, scored, load_published(models=[model]), model)
+    except (StoreError, UsageError):
+        return ""
+    if verified is None or verified.reason:
+        return "" if verified is None else verified.reason
+    words = reported_by(verified.comparisons, run.suite.source, scored.record.plan.samples)
+    return ": ".join(filter(None, (words, verified.standing)))
+
+
+def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
+    """The counted questions of a scored benchmark.
+
+    Raises `StoreError` where it is not scored, or has samples that were stored after the scoring. While a run is being
+    sampled, such samples come all the time; then they are left out.
+    """
+    if benchmark.score is None or not benchmark.questions:
+        raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
+    if benchmark.n_ungraded and not run.is_sampling:
+        raise StoreError(
+            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before "
+            f"{count_noun(benchmark.n_ungraded, 'sample')} of it {'was' if benchmark.n_ungraded == 1 else 'were'} "
+            "stored; score it again first."
+        )
+    return benchmark.questions

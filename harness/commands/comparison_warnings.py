@@ -1,0 +1,232 @@
+"""The warnings of a comparison: what makes it mean less than its numbers say.
+
+| what | how it is found |
+| --- | --- |
+| other questions | the stored questions of both runs are compared, id by id |
+| other graders, a judging that has not ended | from the scores, by `harness.scoring.graded_by` |
+| missing samples, groups of questions, undecided answers | from the grades |
+| one run repeats the other | from the replies, by `harness.commands.same_replies` |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.commands import same_replies
+from harness.commands.baselines import Side
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
+from harness.reports.scored import ScoredBenchmark
+from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
+from harness.scoring.audit import Audited
+from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison, pairs
+from harness.scoring.graded_by import grading_warnings
+from harness.scoring.score import Score
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import unequal_clusters
+
+_SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
+"""Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
+
+
+def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
+    """The warnings of a comparison. ours: the run. baseline: what it is compared with. paired: their comparison."""
+    assert ours.benchmark.score is not None
+    assert baseline.benchmark.score is not None
+    warnings = [*_other_rows(ours, baseline, paired), *_left_out(ours, baseline, paired)]
+    warnings += _other_settings(ours, baseline)
+    warnings += effort_without_effect(ours.benchmark, baseline.benchmark)
+    warnings += grading_warnings(ours.benchmark.score, baseline.benchmark.score)
+    scores = {"the run": ours.benchmark.score, "the baseline": baseline.benchmark.score}
+    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
+    for which, score in scores.items():
+        if score.copies is not None and score.copies.many:
+            warnings.append(f"{which}: {score.copies.sentence}")
+        if score.early_cut:
+            warnings.append(f"{which}: {score.early_cut.sentence}")
+        if score.hidden_limit:
+            warnings.append(f"{which}: {score.hidden_limit.sentence}")
+    # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
+    shared = list(pairs(baseline.benchmark.questions, ours.benchmark.questions))
+    warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
+    warnings += _undecided_warnings(ours, baseline)
+    for which, record in (("the run", ours.record), ("the baseline", baseline.record)):
+        if record.imported:
+            warnings.append(f"{which} was made by another tool: its settings are unknown")
+    records = ours.record, baseline.record
+    folders = ours.folder, baseline.folder
+    return [*warnings, *same_replies.warnings(folders, records, [item.question.question_id for item, _ in shared])]
+
+
+# ---- settings
+
+
+def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
+    """A warning for each setting that determines the prompts and differs, in words instead of digests."""
+    same = {name for name in _SAME_QUESTIONS if baseline.record.identity.get(name) == ours.record.identity.get(name)}
+    determining = {*_SAME_QUESTIONS, *(name for digest, name in NAMED_BY.items() if digest not in same)}
+    for difference in setting_differences(baseline.record, ours.record):
+        field = difference.field.rsplit(".", 1)[-1]
+        if field == "dataset_digest":
+            yield "the data of the runs differ: other questions, answers, or rules by which they are graded"
+        elif field == "prompt_digest":
+            prompt = visible(str(ours.record.identity.get("prompt")), 80)
+            yield f"the settings of the runs differ: the prompt {prompt} has another text"
+        elif field in determining:
+            yield f"the settings of the runs differ: {difference.in_words}"
+
+
+_EFFORT = re.compile("effort|thinking|reasoning")
+"""Settings of these names say how much a model reasons before it answers."""
+
+
+def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> Iterator[str]:
+    """A warning if the runs differ in how much the model should reason, and their lengths no more than by chance."""
+    changed = [
+        setting for setting in setting_differences(baseline.record, ours.record) if _EFFORT.search(setting.field)
+    ]
+    scores = (baseline.score, ours.score)
+    counts = [score.tokens.completion for score in scores if score is not None and score.tokens is not None]
+    means = [one.mean for one in counts if one is not None]
+    if not changed or len(means) < 2 or not (means[0].sampling and means[1].sampling):
+        return
+    low, high = sorted(means, key=lambda mean: mean.value)
+    assert low.sampling is not None
+    assert high.sampling is not None
+    # The nearer ends of both intervals.
+    reach = math.hypot(high.value - high.sampling.low, low.sampling.high - low.value)
+    if high.value - low.value <= reach:
+        yield (
+            f"{'; '.join(map(difference_in_words, changed))}: yet the mean length of a reply does not differ beyond "
+            f"chance, {means[0].value:,.0f} and {means[1].value:,.0f} tokens. The server may ignore the setting"
+        )
+
+
+# ---- questions
+
+
+def _other_rows(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
+    """One warning that names the questions which have the same id in both runs and another row of the data."""
+    new, old = ours.questions(), baseline.questions()
+    changed = [name for name, item in old.items() if name in new and not _same_row(item, new[name])]
+    if not changed:
+        return []
+    return [
+        f"{count_noun(len(changed), 'question')} {'has' if len(changed) == 1 else 'have'} the same id in both runs but "
+        f"another text or answer, and {are(len(changed))} left out: {_named(changed)}; both accuracies are over the "
+        f"{paired.n_questions:,} shared questions"
+    ]
+
+
+def _named(ids: Sequence[str]) -> str:
+    """The first of these questions by their ids, and the number of the others."""
+    named = ", ".join(visible(question_id, 40) for question_id in ids[:MAX_NAMED_QUESTIONS])
+    more = len(ids) - MAX_NAMED_QUESTIONS
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _same_row(item: QuestionTally, twin: QuestionTally) -> bool:
+    """Whether two questions with the same id have the same row of the data."""
+    return item.question.row_digest == twin.question.row_digest
+
+
+def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
+    """One warning that counts and names the questions that only one run has; none if both have the same questions."""
+    new, old = ours.questions(), baseline.questions()
+    alone = [name for name in (*old, *new) if (name in old) != (name in new)]
+    if not alone:
+        return []
+    return [
+        f"{count_noun(len(alone), 'question')} that only one run has {are(len(alone))} left out: {_named(alone)}; both "
+        f"accuracies are over the {paired.n_questions:,} shared questions"
+    ]
+
+
+# ---- grades
+
+
+def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
+    """One warning if a judge decided verdicts, whose errors no interval knows; else none.
+
+    scores: "the run" or "the baseline" → its score.
+    """
+    judged = {which: score for which, score in scores.items() if score.judge_errors is not None}
+    parts = []
+    for which, score in judged.items():
+        errors, audit = score.judge_errors, score.audited
+        assert errors is not None
+        begun = any(warning.kind == "audit" for warning in score.warnings)
+        by_hand = "their audit gives no estimate yet" if begun else "nobody has audited them"
+        if audit is not None:
+            by_hand = _words_of_audit(audit)
+        parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} are a judge's ({by_hand})")
+    if not parts:
+        return []
+    unaudited = any(score.audited is None for score in judged.values())
+    advice = ": `harness audit` measures them" if unaudited else ""
+    return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
+
+
+def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
+    """One warning if verdicts by hand differ from the grader's; else none. scores: as above.
+
+    The audit of a judge stands in the warning about the judge.
+    """
+    parts = []
+    for which, score in scores.items():
+        if score.audited is not None and score.judge_errors is None:
+            parts.append(f"{which}: {_words_of_audit(score.audited)}")
+        elif score.audited is None and score.accuracy_overridden is not None:
+            samples = count_noun(score.n_overridden, "sample")
+            parts.append(f"{which}: a person judged {samples} otherwise than the grader")
+    if not parts:
+        return []
+    advice = "`harness compare` (option samples) has the difference with verdicts by hand"
+    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {advice}"]
+
+
+def _words_of_audit(audit: Audited) -> str:
+    """The accuracy that an audit estimates, in words."""
+    share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
+    return f"a person audited {share}: the audited accuracy is {audit.words}"
+
+
+def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
+    """The least and the largest difference of the run from the baseline, in points, if all undecided answers of one are
+    wrong and all of the other right; None if neither has any.
+    """
+    return _range_of(pairs(ours.benchmark.questions, baseline.benchmark.questions))
+
+
+def _range_of(shared: Sequence[tuple[QuestionTally, QuestionTally]]) -> tuple[float, float] | None:
+    """As `undecided_range`. shared: the questions that both have, as (the run's, the baseline's)."""
+    if not any(item.undecided for pair in shared for item in pair):
+        return None
+
+    def difference(ours_right: bool, theirs_right: bool) -> float:
+        """The difference if the undecided answers of the run, and those of the baseline, are right or wrong."""
+        gaps = (
+            (ours.correct + ours_right * ours.undecided) / ours.n
+            - (theirs.correct + theirs_right * theirs.undecided) / theirs.n
+            for ours, theirs in shared
+        )
+        return 100 * math.fsum(gaps) / len(shared)
+
+    return difference(ours_right=False, theirs_right=True), difference(ours_right=True, theirs_right=False)
+
+
+def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
+    """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
+    shared = pairs(ours.benchmark.questions, baseline.benchmark.questions)
+    if (possible := _range_of(shared)) is None:
+        return []
+    sides = zip(*shared, strict=True)
+    counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
+    return [
+        f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. By them the "
+        f"difference may lie anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points, for which the intervals "
+        "above do not allow: read them with `harness show`, or let a judge decide. Verdicts by hand (`harness audit`) "
+        "do not count here; `harness compare` with the option samples counts them"
+    ]

@@ -1,0 +1,44 @@
+"""The protocol of extensions that run work on the machines of a cluster (`on`).
+
+The extensions themselves are in `harness.extensions.clusters`, found by name; the core knows only this protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from harness.core import plugins
+from harness.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.options.run import RunOptions
+    from harness.preparing.session import Ran
+    from harness.preparing.watching import Watcher
+    from harness.presets.grading import GradingOptions
+    from harness.runs import RunFolder
+
+
+class ClusterExtension(Protocol):
+    """A kind of cluster, such as Ray. on (in its methods): the kind's name, or NAME://HOST:PORT of a cluster."""
+
+    def check(self, options: RunOptions) -> RunOptions:
+        """The options of a run, with a server's address that other nodes can reach.
+
+        Raises `UsageError` for options that have a meaning for a single client only.
+        """
+
+    def run_on(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
+        """Run the benchmarks from the nodes of the cluster, in as many shards as the first session had nodes."""
+
+    def grade_on(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
+        """Grade the run's samples on the cluster. Return the settings for grading the rest on this machine."""
+
+
+def cluster(on: str) -> ClusterExtension:
+    """Return the extension for the kind of cluster that `on` names, such as `ray`. Raises `UsageError` without one."""
+    extension: ClusterExtension | None = plugins.extension("cluster", on.partition("://")[0])
+    if extension is None:
+        names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]
+        expected = f"expected {', '.join(names)}" if names else "no extension for clusters is installed"
+        raise UsageError(expected, field="on", value=on)
+    return extension

@@ -1,0 +1,43 @@
+"""`export`: a run, or a benchmark's own solutions, in another tool's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.benchmarks import catalogue, questions
+from harness.core.errors import UsageError
+from harness.exports import Written
+from harness.exports import export as export_run
+from harness.exports.solutions import export_solutions
+from harness.options.finished import ExportOptions
+from harness.preparing.outputs import open_scored
+
+
+def export(source: Path, options: ExportOptions) -> Written:
+    """Export a run, or with `solution_key` a benchmark's solutions.
+
+    source: the run's folder, or scored outputs of another tool; with `solution_key`, the benchmark's name or card file.
+    Raises `UsageError`, `StoreError`.
+    """
+    given = dict(options)
+    column, prompt = given.pop("solution_key"), given.pop("prompt")
+    if column is None:
+        if prompt is not None:
+            raise UsageError("the questions of a run are exported as they were asked; leave it out", field="prompt")
+        return export_run(open_scored(source), **given)
+    run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key", "prompt")]
+    if run_options:
+        raise UsageError(f"{run_options[0]} chooses samples of a run; solution_key takes no run")
+    card = catalogue.load(str(source))
+    # The column of the solutions is read as metadata of the questions.
+    columns = card.columns.model_copy(update={"metadata": (column,)})
+    built = questions.build(card.model_copy(update={"columns": columns}), prompt=prompt)
+    return export_solutions(
+        built.name,
+        built.questions,
+        column,
+        options.to,
+        options.out,
+        publish=built.publish,
+        i_know=options.i_know,
+    )

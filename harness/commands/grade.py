@@ -1,0 +1,77 @@
+"""Grades one response against one reference answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Unpack
+
+from harness.core import plugins
+from harness.core.errors import UsageError
+from harness.core.records import GradeRules
+from harness.grading import Verdict
+from harness.grading.elsewhere import is_elsewhere, require_extension
+from harness.grading.processes.lasting import lasting_verdict
+from harness.grading.verifier import RAISED, RULES
+from harness.options.commands import takes
+from harness.options.finished import GradeOptions
+
+if TYPE_CHECKING:
+    from harness.options.keywords import GradeKeywords
+
+
+@takes(GradeOptions)
+def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
+    """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
+
+    The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
+    of `harness grade`, by the same names. Raises `UsageError`.
+    """
+    return verdict_on(reference, response, GradeOptions.of(**options) if options else _default_grading())
+
+
+@cache
+def _default_grading() -> GradeOptions:
+    """The default options of `grade`, made and checked once for all calls without options."""
+    return GradeOptions()
+
+
+def verdict_on(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
+    """The verdict on `response` from a worker process that stays for the next call.
+
+    reference: text, a number, or a list of the parts of one answer. with_steps: compute the steps of the verdict at
+    once, and not when they are first read. A user's own verifier gets a new process for each call, since its code may
+    keep state. Raises `UsageError`.
+    """
+    if isinstance(reference, str) and not reference.strip():
+        raise UsageError("the reference is empty: give the right answer", field="reference")
+    # The name of a plug-in's grader stands for its function, as in a card.
+    grader = options.grader if options.grader == RULES else plugins.value_of("grader", options.grader) or options.grader
+    if grader == RULES and is_elsewhere(options.kind):
+        grader = options.kind
+        try:
+            reference = require_extension(grader).written(str(reference))
+        except ValueError as error:
+            raise UsageError(str(error), field="reference") from error
+    rules = GradeRules(
+        grader=grader,
+        relative_tolerance=options.relative_tolerance,
+        absolute_tolerance=options.absolute_tolerance,
+        round_to_reference=options.round_to_reference,
+        whole_reply=options.whole_reply,
+    )
+    verdict = lasting_verdict(
+        reference, response, kind=options.kind, rules=rules, choices=options.choices,
+        deadline_s=options.deadline, with_steps=with_steps,
+    )  # fmt: skip
+    return _with_hint(verdict) if verdict.rule.startswith(RAISED) else verdict
+
+
+def _with_hint(verdict: Verdict) -> Verdict:
+    """The verdict of a verifier that raised, with a step on what it was not given."""
+    hint = (
+        "here the verifier gets the reference and the reply, but no text, id and metadata of a question: to try it on "
+        "a card's questions, score a file of replies (docs/tutorials/own-questions.md)"
+    )
+    # Before the last two steps, the rule and the verdict.
+    return replace(verdict, steps=(*verdict.steps[:-2], hint, *verdict.steps[-2:]))

@@ -1,0 +1,339 @@
+"""Answers how many samples, tokens, hours and dollars a comparison needs, by a scored run or by published spreads.
+
+Differences and margins are planned by one chain of functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from harness.benchmarks import catalogue, questions
+from harness.benchmarks.sources import chooser, tables
+from harness.commands.compare import counted_questions
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.limits import MAX_SAMPLES
+from harness.core.money import Prices, prices_in
+from harness.core.nouns import in_percent
+from harness.generation.forecast import Forecast, forecast
+from harness.options.deciding import PlanOptions
+from harness.preparing.outputs import open_scored
+from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.runs import read_samples
+from harness.runs.layout import imported_at, run_around, run_in_results
+from harness.runs.recorded_settings import recorded_prices
+from harness.scoring.comparison import most_possible
+from harness.scoring.published.loading import load_published
+from harness.scoring.stats_differences import (
+    MAX_PLANNED,
+    Detection,
+    MarginReach,
+    SampleSpread,
+    fewest,
+    least_variance,
+    margin_reach,
+    planned_detection,
+    smoothed_variance,
+)
+from harness.scoring.uncertainty import accuracy
+
+_TESTS = 2
+"""Number of p values that `harness compare` makes for each benchmark: one for the same questions and one for new ones.
+The p values of all benchmarks are corrected together, with one more for the mean of several benchmarks.
+"""
+
+_CONCURRENCY = 64
+"""Number of requests in flight that a forecast assumes where the run does not record its number."""
+
+MIN_PUBLISHED = 10
+"""Smallest number of published deviations of a benchmark that give its spread without a stated accuracy."""
+
+Basis = Literal["run", "models on this benchmark", "models on all benchmarks"]
+"""Whose spread a plan takes."""
+
+
+class PlanSource(NamedTuple):
+    """What to plan. name: of a benchmark, or the path of its card, of a file of questions, or of a scored run.
+    samples: per question, if their smallest difference is asked for.
+    """
+
+    name: str
+    samples: int | None = None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether `name` is the path of a run or of scored outputs, and no benchmark's and no file of questions."""
+        path = Path(self.name)
+        if path.is_file():
+            scored = run_around(path) is not None or imported_at(path).manifest.is_file()
+            return scored or not (path.suffix in catalogue.CARD_SUFFIXES or tables.is_named_as_data(path))
+        return path.exists() or len(path.parts) > 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needed:
+    """What two runs on one benchmark need to show a difference, and what a given number of samples shows.
+
+    run: the folder that the plan is based on; empty if it is based on published spreads. basis: whose spread is taken:
+    that of `run`, of models published on this benchmark, or on all benchmarks (`n_published` scores). accuracy: of that
+    run, of these models, or as given. deviation: standard deviation of one sample around its question's chance of being
+    right. Both are fractions. With a margin, "difference" means the margin in all that follows, and to find it means to
+    show that an equally good model is not worse by so much or more.
+
+    samples: number of samples of each question that the wanted difference needs; None if no difference is wanted, or if
+    no number is enough: `least_difference` is then the smallest difference that any number finds.
+
+    smallest_difference: the smallest true difference that `given_samples` of each question find in 80 % of repetitions,
+    a fraction; above the largest difference that an accuracy can have from `accuracy` (`largest_possible`), they find
+    none.
+
+    forecast: of one new run of `samples` (of `given_samples`, if no difference is wanted); None if no run tells.
+    concurrency: number of requests in flight that it assumes.
+    """
+
+    benchmark: str
+    run: str
+    n_questions: int
+    accuracy: float
+    deviation: float
+    samples: int | None
+    forecast: Forecast | None
+    concurrency: int
+    basis: Basis = "run"
+    n_published: int = 0
+    given_samples: int | None = None
+    smallest_difference: float | None = None
+    least_difference: float | None = None
+
+    def largest_possible(self, *, loss: bool) -> float:
+        """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
+        return self.accuracy if loss else most_possible(self.accuracy)
+
+
+class _Evidence(NamedTuple):
+    """What is known of a benchmark before its comparison.
+
+    spread: how its samples vary. run: the scored run that shows the spread; None: `n_published` published scores do.
+    """
+
+    source: PlanSource
+    benchmark: str
+    spread: SampleSpread
+    run: ScoredRun | None = None
+    basis: Basis = "run"
+    n_published: int = 0
+
+
+def sources_of(arguments: Sequence[str]) -> list[PlanSource]:
+    """What the arguments name, such as `aime24:64`, `results/mine` or `aime24:64,math500`.
+
+    Raises `UsageError` for a number of samples that is none.
+    """
+    # As in `harness run`, commas stand between benchmarks; a path may have them, too.
+    words = [
+        word.strip()
+        for argument in arguments
+        for word in ([argument] if Path(argument).exists() else argument.split(","))
+    ]
+    return [_source_of(word) for word in words if word]
+
+
+def _source_of(word: str) -> PlanSource:
+    """The source that one word names. Raises `UsageError`."""
+    name, colon, number = word.rpartition(":")
+    if not colon or Path(word).exists():
+        return PlanSource(word)
+    if not number.isdecimal() or not 1 <= int(number[:9]) <= MAX_SAMPLES or ":" in name:
+        raise UsageError(
+            f"{visible(word, 80)}: expected a benchmark or a run, and one number of samples from 1 to {MAX_SAMPLES}, "
+            "as in aime24:64"
+        )
+    return PlanSource(name, int(number))
+
+
+def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
+    """The plans for one comparison of two runs on all these benchmarks, in their order.
+
+    A run is planned from its samples, a benchmark from the spread of published runs. Raises `UsageError`, and
+    `StoreError` for a run that is not scored.
+    """
+    bare = [source for source in sources if source.samples is None]
+    if options.points is None and bare:
+        raise UsageError(
+            f"give the difference to find, as detect=2, or the loss to rule out, as "
+            f"margin=2; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
+        )
+    benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
+    names = [evidence.benchmark for evidence in benchmarks]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(
+            f"{visible(twice, 80)} is given twice: a plan is for one comparison, which has each benchmark once"
+        )
+    n_tests = n_tests_of(options, len(benchmarks))
+    return [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
+
+
+def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
+    """Number of p values that the planned comparison of two runs corrects together."""
+    of_each = 1 if options.margin is not None else _TESTS
+    return of_each * n_benchmarks + (n_benchmarks > 1)
+
+
+def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:
+    """What is known of each benchmark of `source`."""
+    if not source.is_run:
+        yield _published(source, None if options.accuracy is None else options.accuracy / 100)
+        return
+    folder = open_scored(source.name)
+    if options.accuracy is not None:
+        raise UsageError(
+            f"the plan takes accuracy and spread from {visible(str(folder.path), 200)}: leave this option out",
+            field="accuracy",
+        )
+    (run,) = read_runs([folder])
+    for benchmark in run.benchmarks.values():
+        yield _Evidence(source, benchmark.name, _spread_of(run, benchmark), run)
+
+
+def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
+    """The spread of a benchmark's samples as published runs show it. accuracy: a fraction; None: the published one.
+
+    Some sources publish the standard deviation s of a run's accuracy over repeated runs. One run asks each of Q
+    questions once, so Q · s² is the variance of one sample around its question's chance of being right, mean over the
+    questions. A few repeats estimate it badly, and models differ, so the median over all published models is taken. At
+    another accuracy a, a model's variance is taken as a share of the largest possible, a · (1 − a).
+
+    Raises `UsageError` for an unknown benchmark, and if neither the accuracy is known nor enough is published.
+    """
+    if not catalogue.knows(source.name) and (run := run_in_results(source.name)) is not None:
+        raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}?")
+    card = catalogue.load_or_make(source.name)
+    # Only a file of this machine is read for its number of questions.
+    n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
+    if not n_questions:
+        raise UsageError(
+            f"the card {visible(source.name, 80)} does not state its number of questions: write `questions: N` into "
+            "the card, or give a scored run of it instead of its name"
+        )
+    rows = _published_scores()
+    own = [row[1:] for row in rows if row[0] == card.name]
+    enough = len(own) >= MIN_PUBLISHED
+    if not enough and accuracy is None:
+        raise UsageError(
+            f"no source publishes how much samples vary on {visible(card.name, 80)}: give your model's "
+            f"`accuracy`, or a scored run in place of the name"
+        )
+    taken = own if enough else [row[1:] for row in rows]
+    if accuracy is None:
+        accuracy, variance = (float(value) for value in np.median(taken, axis=0))
+    else:
+        variance = float(np.median([v / (a * (1 - a)) for a, v in taken])) * accuracy * (1 - accuracy)
+    spread = SampleSpread(n_questions, accuracy, max(variance, least_variance(accuracy, n_questions)))
+    basis: Basis = "models on this benchmark" if enough else "models on all benchmarks"
+    return _Evidence(source, card.name, spread, basis=basis, n_published=len(taken))
+
+
+@cache
+def _published_scores() -> list[tuple[str, float, float]]:
+    """(benchmark, accuracy, variance of one sample) of each published score with a deviation over repeated runs."""
+    return [
+        (score.benchmark, score.value, score.run_deviation**2 * score.n_questions)
+        for score in load_published()
+        if score.metric == "pass@1" and score.run_deviation and score.n_questions and 0 < score.value < 1
+    ]
+
+
+def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
+    """The spread that a scored run shows.
+
+    Raises `UsageError` if the run has one sample of each question.
+    """
+    items = [item for item in counted_questions(run, benchmark) if item.n]
+    if not any(item.n > 1 for item in items):
+        raise UsageError(
+            f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample of each question, which shows no "
+            "spread: take two samples of each question (samples=2) and score them"
+        )
+    draws = accuracy(items)
+    return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
+
+
+def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> Needed:
+    """The plan of one benchmark. n_tests: p values that the comparison corrects together."""
+    spread, given, points = evidence.spread, evidence.source.samples, options.points
+    most = 100 * most_possible(spread.mean)
+    if options.detect is not None and options.detect > most:
+        raise UsageError(
+            f"no accuracy differs by {options.detect:g} points from {in_percent(spread.mean)} %, which the plan takes: "
+            f"give at most {math.floor(10 * most) / 10:g}",
+            field="detect",
+        )
+
+    needed = Needed(
+        benchmark=evidence.benchmark,
+        run="" if evidence.run is None else str(evidence.run.folder.source),
+        basis=evidence.basis,
+        n_published=evidence.n_published,
+        n_questions=spread.n_questions,
+        accuracy=spread.mean,
+        deviation=_single_variance(spread) ** 0.5,
+        samples=None if points is None else fewest(lambda n: _ahead(spread, n, options), points / 100, n_tests),
+        forecast=None,
+        concurrency=_CONCURRENCY,
+        given_samples=given,
+        smallest_difference=None if given is None else _ahead(spread, given, options).smallest(n_tests),
+    )
+    if points is not None and needed.samples is None:
+        needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
+    return _with_forecast(needed, evidence, given if points is None else needed.samples, options)
+
+
+def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> Detection | MarginReach:
+    """What to expect of a comparison of so many samples a question."""
+    return planned_detection(spread, samples) if options.margin is None else margin_reach(spread, samples)
+
+
+def _single_variance(spread: SampleSpread) -> float:
+    """The variance of one sample, smoothed if it was estimated from few of them."""
+    if math.isinf(spread.total):
+        return spread.variance
+    mean, total = np.asarray(spread.mean), np.asarray(spread.total)
+    return float(smoothed_variance(mean, spread.variance / total, total))
+
+
+def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, options: PlanOptions) -> Needed:
+    """The plan with the forecast of a new run of `size` samples of each question.
+
+    Without a size there is no run to forecast; another tool's outputs hold no times.
+    """
+    if evidence.run is None:
+        return needed
+    prices = None if options.prices is None else prices_in(options.prices)
+    n_questions = len(evidence.run.benchmarks[evidence.benchmark].questions)
+    ahead, concurrency = run_forecast(evidence.run, evidence.benchmark, (n_questions, size or 1), prices)
+    return replace(needed, concurrency=concurrency, forecast=None if size is None else ahead)
+
+
+def run_forecast(
+    run: ScoredRun, name: str, planned: tuple[int, int], prices: Prices | None = None
+) -> tuple[Forecast | None, int]:
+    """What a new run takes if it is like `run`, and the requests in flight that this assumes.
+
+    planned: questions, and samples of each. prices: None: those that `run` records. None for another tool's outputs,
+    which hold no times.
+    """
+    record = run.benchmarks[name].record
+    recorded = record.settings.get("concurrency")
+    concurrency = recorded if isinstance(recorded, int) and recorded > 0 else _CONCURRENCY
+    if record.imported:
+        return None, concurrency
+    stored = [sample for sample in read_samples(run.folder.benchmark(name)) if sample.benchmark == name]
+    prices = prices or recorded_prices(record)
+    return forecast(stored, {name: planned}, concurrency, prices), concurrency

@@ -1,0 +1,76 @@
+"""Makes the report of scored runs, with published scores of their models beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.commands.again import lines_again
+from harness.commands.known_questions import known_as
+from harness.commands.run_remarks import remarks
+from harness.core import channel
+from harness.core.inert import visible
+from harness.preparing.outputs import open_scored
+from harness.reports.report import Report
+from harness.reports.report import report as report_of
+from harness.reports.scored import read_without_grades
+from harness.reports.settings import checksum_table, failure_table, given_table, run_table
+from harness.runs import Manifest
+from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
+from harness.runs.merging import unjoined_in_words
+from harness.scoring.published.loading import load_published
+
+
+def report(sources: Sequence[Path]) -> Report:
+    """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
+
+    A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. Raises
+    `UsageError`, `StoreError`.
+    """
+    for source in sources:
+        for shards in sorted(source.glob(f"*/{SHARDS}")) if runs_in(source) else ():
+            if not RunFolder(shards.parent).manifest.is_file() and runs_in(shards):
+                path = visible(str(shards.parent), 200)
+                channel.warn(f"{path} is left out: its shards are not joined yet, which `harness score {path}` does")
+    named = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
+    manifests = dict(readable(named, Manifest.load))
+    folders = list(manifests)
+    published = load_published(models=[manifest.model for manifest in manifests.values()])
+    of_one_folder = len(sources) == 1 and bool(runs_in(sources[0]))
+    return report_of(
+        folders,
+        published,
+        repeat=lines_again,
+        known_as=known_as,
+        remarks=remarks(),
+        title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
+    )
+
+
+def run_facts(folder: RunFolder) -> dict[str, Any]:
+    """What the viewer's page of a run shows: tables of its settings and failures, `folded` ones of checksums, its
+    warnings, and the commands that repeat it. Raises `StoreError`.
+    """
+    run = read_without_grades(folder)
+    failures = failure_table([run])
+    return {
+        "tables": [
+            *(given_table(run, benchmark) for benchmark in run.benchmarks),
+            run_table([run]),
+            *([] if failures is None else [failures]),
+        ],
+        "folded": [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows],
+        "warnings": [*run.history.warnings, *unjoined_in_words(folder)],
+        "commands": lines_again(run.manifest, run.label, run.scores),
+    }
+
+
+def default_folder(sources: Sequence[Path]) -> Path:
+    """The default folder of a report: the folder of the only run; for several runs, the folder that holds the first of
+    them; for a folder of runs, that folder.
+    """
+    if runs_in(sources[0]):
+        return sources[0]
+    first = open_scored(sources[0]).path
+    return first if len(sources) == 1 else first.parent

@@ -1,0 +1,250 @@
+"""Grade and score one source: a run folder, or a file of another tool's outputs.
+
+The rules grade first. If a judge is named, it then rules on the samples in its scope. The command line and Python both
+call `score`, and after it, if asked for, `harness.commands.second_opinions` and `send_scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.core.errors import (
+    EXIT_COMPLETE,
+    EXIT_OWED,
+    EXIT_UNJUDGED,
+    StoreError,
+    UsageError,
+)
+from harness.core.inert import visible
+from harness.core.money import Prices, prices_in
+from harness.options.judge import JudgeOptions
+from harness.options.score import JudgingCosts, ScoreOptions
+from harness.preparing.outputs import check_file, is_outputs, make_run
+from harness.preparing.watching import Watcher
+from harness.presets.grading import GradingOptions
+from harness.runs import Manifest, RunFolder, grades, overrides
+from harness.runs.merging import join_shards
+from harness.scoring.pipeline import OnGraded, grade_run, score_run
+from harness.scoring.score import Score
+
+# The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
+# the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
+if TYPE_CHECKING:
+    from harness.exports.trackers import Tracker
+    from harness.judges.judge import Judged, JudgeSettings
+
+ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
+"""Grades a run folder by the rules, once or for as long as the run goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A scored run. folder: its folder; of another tool's outputs, that of the run which was made of them.
+
+    scores: with the judge's verdicts if there is a judge. judge: the settings of the judge. judged: what the judge did.
+    Both are None without a judge.
+    """
+
+    folder: RunFolder
+    scores: list[Score]
+    judged: Judged | None = None
+    judge: JudgeSettings | None = None
+
+    @property
+    def owed(self) -> tuple[str, ...]:
+        """The reasons why replies of the judge are missing; empty if none are. The same call requests them again."""
+        outcome = None if self.judged is None else self.judged.outcome
+        if outcome is None or outcome.complete:
+            return ()
+        return tuple(map(str, outcome.causes)) or ("replies of the judge are missing",)
+
+    @property
+    def verifier_errors(self) -> list[str]:
+        """Errors of the benchmarks' own verifiers."""
+        return [error for score in self.scores for error in score.verifier_errors]
+
+    @property
+    def n_open(self) -> int:
+        """The number of samples that the grader left undecided and no person has judged by hand."""
+        n_open = sum(score.n_undecided for score in self.scores)
+        for score in self.scores:
+            benchmark = self.folder.benchmark(score.benchmark)
+            by_hand = overrides.in_force(overrides.read(benchmark)) if score.n_undecided else {}
+            if by_hand:
+                stored = grades.read(benchmark)
+                n_open -= sum(grade.verdict == "undecided" and grade.key in by_hand for grade in stored)
+        return max(0, n_open)
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the exit code for missing replies of the judge, for a judge without a single verdict, or for samples
+        that a verifier could not judge.
+        """
+        if self.owed:
+            return EXIT_OWED
+        mute = self.judged is not None and self.judged.mute
+        return EXIT_UNJUDGED if mute or self.verifier_errors else EXIT_COMPLETE
+
+
+def are_outputs(source: Path, options: ScoreOptions) -> bool:
+    """Whether `source` is scored as another tool's outputs, not as a run."""
+    if options.tool is None and RunFolder(source).manifest.is_file():
+        return False
+    return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
+
+
+def check(
+    sources: Sequence[Path],
+    options: ScoreOptions,
+    judge: JudgeOptions | None,
+    *,
+    follow: bool = False,
+) -> None:
+    """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
+
+    follow: whether scoring continues while the run grows.
+    """
+    file = next((source for source in sources if are_outputs(source, options)), None)
+    if file is not None:
+        if follow:
+            raise UsageError(f"`follow` is for run folders, but {file} is a file")
+        if options.out is not None and len(sources) > 1:
+            raise UsageError(f"it takes one file, but {len(sources)} sources are given", field="out")
+    elif options.of_outputs:
+        refused = f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder"
+        if options.of_outputs[0] == "out":
+            refused += ": `harness merge A B --out RUN` joins shards, and `harness score RUN --json` prints scores"
+        alone = (
+            '. A judge rules on all benchmarks of a run; "A judge for one benchmark only" in docs/judge.md says more'
+        )
+        raise UsageError(refused + (alone if judge is not None and options.benchmark is not None else ""))
+
+
+def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
+    """Raise what would refuse one of several sources, before the first of them is scored."""
+    for source in sources:
+        if are_outputs(source, options):
+            check_file(source, options)
+            continue
+        grade_run(_run_at(source), options)  # grades nothing: its iterator is dropped
+
+
+def _run_at(source: Path) -> RunFolder:
+    """The run in this folder, with what its shards have stored so far; for a shard's folder, the run that the shard
+    belongs to. Raises `StoreError`."""
+    run = RunFolder(source).run_of_shard()
+    join_shards(run or RunFolder(source))
+    # The path as it was typed, for the error's words.
+    return RunFolder.open(run.path if run is not None else source)
+
+
+def score(
+    source: Path,
+    options: ScoreOptions,
+    judge: JudgeOptions | None,
+    watcher: Watcher,
+    *,
+    by_rules: ByRules = score_run,
+    prices: Prices | None = None,
+) -> Scored:
+    """Score `source` and store the scores where reports find them.
+
+    by_rules: grades and scores a run folder by the rules where there is no judge; a judge needs the grades of
+    `grade_run`. prices: those of the judge's tokens. Raises `UsageError`, `StoreError`, and with a judge what a run
+    raises.
+    """
+    grading: GradingOptions = options
+    if judge is not None:
+        from harness.judges.judge import judge_of, score_with_judge
+
+        settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
+    folder = make_run(source, options) if are_outputs(source, options) else _run_at(source)
+    if options.on is not None:
+        # Called for its checks alone, before the cluster is asked: its iterator would grade, and is dropped.
+        grade_run(folder, grading)
+        from harness.commands.elsewhere import cluster
+
+        grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
+    if judge is None:
+        if by_rules is score_run and not folder.has_samples():
+            raise StoreError(f"{visible(str(folder.path))} holds no sample yet, so there is nothing to score.")
+        judges = _judges_with_replies(folder)
+        graded = by_rules(folder, grading, watcher.graded)
+        if judges:  # only now: a grading that is refused leaves the judge's grades as they were
+            watcher.warn(
+                f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
+                f"grades without the judge. Its replies are kept, and --judge MODEL with its "
+                "prompt or rubric brings its grades back"
+            )
+        return Scored(folder=folder, scores=_with_drops(folder, graded))
+    judged = score_with_judge(
+        folder, grade_run(folder, grading, watcher.graded), settings, serving, on_progress=watcher.progressed,
+        resume_command=watcher.resume_command,
+    )  # fmt: skip
+    scores = _with_drops(folder, judged.scores)
+    return Scored(folder=folder, scores=scores, judged=judged, judge=settings)
+
+
+def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
+    """Add the drop of accuracy to the scores of twins, if the run may have a benchmark of twins and its originals."""
+    if len(scores) < 2:
+        return scores
+    from harness.commands.twins import add_drops
+
+    return add_drops(folder, scores)
+
+
+def _judges_with_replies(folder: RunFolder) -> list[str]:
+    """The names of the judges whose replies the run holds, each once."""
+    manifest = Manifest.find(folder)
+    if manifest is None or not (folder.path / "judge").is_dir():
+        return []
+    from harness.scoring.judge_replies import judges_of
+
+    names = {
+        f"{judge.model}@{judge.benchmarks[benchmark].identity.get('prompt')}"
+        for benchmark in manifest.benchmarks
+        for _, judge in judges_of(folder.benchmark(benchmark))
+    }
+    return sorted(names)
+
+
+def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str) -> Prices | None:
+    """The prices of the judge's tokens; None if none are given. Raises `UsageError` for prices without a judge.
+
+    named_by: how the caller names a judge.
+    """
+    if costs.prices is None:
+        return None
+    if judge is None:
+        raise UsageError(f"they are prices of the judge: name the judge with {named_by}", field="prices")
+    return prices_in(costs.prices)
+
+
+def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
+    """Name → tracker. Raises `UsageError` for an unknown name.
+
+    It is called before grading, so that a misspelt name costs no time.
+    """
+    if not names:
+        return {}
+    from harness.exports.trackers import find_tracker
+
+    return {name: find_tracker(name) for name in names}
+
+
+def sent_in_words(name: str, address: str) -> str:
+    """The sentence on a tracker that got the scores. address: where they can be seen; empty if unknown."""
+    return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
+
+
+def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
+    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none."""
+    from harness.exports.trackers import SeriesStep, track
+
+    around = scored.folder.path.absolute().parent.name
+    step = None if options.step is None else SeriesStep(options.series or around, options.step)
+    return track(scored.folder, scored.scores, tracker, step)

@@ -1,0 +1,421 @@
+"""The decision of a gate: a pure function of the policy, the scored runs, the former decisions, and the day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
+from functools import cache
+from itertools import takewhile
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core import codec
+from harness.core.inert import visible
+from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.gates.policy import Policy, Watched
+from harness.generation.dispatch.canary import BEGINNING
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
+from harness.scoring import gate
+from harness.scoring.stats import Array, effective_samples
+from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
+from harness.scoring.tokens import n_cut
+
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
+"""How a benchmark stands; `Checked` says what each word means."""
+
+HALTED = ("missing", "stopped", "probe")
+"""States in which the samples have not decided; the same command goes on."""
+
+USUAL_CUT = 5.0
+"""Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
+
+
+DIGEST_CHARS = 12
+"""Characters of each digest in a key."""
+
+MAX_CHANGED = 4
+"""Largest number of differences from the baseline that a decision names."""
+
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
+"""Settings that a gate chooses: where they differ from the baseline's, no score does."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision on one benchmark. Fractions.
+
+    state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
+    truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
+    server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
+    of each question that decided, 0.25 if one sample of a quarter of them did. bounds: the accuracy if all undecided
+    answers were wrong, and right; absent if there are none. variance: of the sampling error. deviation: of runs, beyond
+    sampling; known_runs: former runs that taught it. odd: the accuracy stands out from the run before, and teaches
+    nothing. key: digests of the reference, and of model, settings and engine; of another key no run teaches. why: one
+    line for a person.
+    """
+
+    benchmark: str
+    tier: str
+    state: State
+    accuracy: float | None
+    reference: float
+    loss: float
+    rounds: float
+    max_rounds: int
+    variance: float
+    deviation: float
+    known_runs: int
+    why: str
+    bounds: tuple[float, float] | None = None
+    odd: bool = False
+    key: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more samples may change the state."""
+        return self.state in HALTED or (self.state == "undecided" and self.rounds < self.max_rounds)
+
+
+class Gated(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
+
+    verdict: fail if a critical benchmark fails; else undecided if any of them neither passes nor is waived; else pass.
+    sampled: when its run began, ISO 8601, UTC. forgotten: its accuracies teach no deviation of runs (`--forget`).
+    """
+
+    schema: int = 1
+    gate: str
+    run: str
+    verdict: Literal["pass", "fail", "undecided"]
+    exit_code: int
+    checks: tuple[Checked, ...]
+    sampled: str = ""
+    forgotten: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more samples may change the decision, so that the same command goes on."""
+        return any(check.is_open for check in self.checks)
+
+
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+"""Verdict of a gate → exit code of the command."""
+
+Halt = tuple[State, str]
+"""Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
+
+
+def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
+    """The former runs that teach by how much runs differ, in order: those of this key that passed."""
+    checks = [check for entry in history if not entry.forgotten for check in entry.checks]
+    return [each for each in checks if (each.benchmark, each.key, each.state) == (benchmark, key, "pass") and key]
+
+
+def deviation_of(policy: Policy, nights: Sequence[Checked]) -> gate.Deviations:
+    """By how much runs differ beyond sampling, by the policy and by these former runs (`nights_of`)."""
+    accuracies = [night.accuracy or 0.0 for night in nights]
+    return gate.learnt_deviation(accuracies, [night.variance for night in nights], policy.run_deviation / 100)
+
+
+def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
+    """The digest of what the benchmark is held against; the first part of `Checked.key`."""
+    made = baseline and baseline.manifest.created
+    return codec.digest([watched.floor, watched.floor_samples, watched.floor_unit, made])[:DIGEST_CHARS]
+
+
+def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: ScoredRun | None) -> str:
+    """`Checked.key`; empty for several runs, whose mean is none."""
+    if len(runs) != 1 or name not in runs[0].benchmarks:
+        return ""
+    manifest, identity = runs[0].manifest, runs[0].benchmarks[name].record.identity
+    servers = {
+        f"{facts.host.get('engine')} {facts.host.get('version')}" for facts in manifest.provenance.servers.values()
+    }
+    settings = {field: value for field, value in identity.items() if field not in OF_A_GATE}
+    state = codec.digest([manifest.model, settings, sorted(servers)])
+    return f"{reference_key(watched, baseline)}-{state[:DIGEST_CHARS]}"
+
+
+def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate.Rules:
+    """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm."""
+    critical = policy.critical if watched.tier == "critical" else 1
+    return gate.rules(looks, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+
+
+def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
+    """Right, undecided and independent samples of each question, (Q,); copies count as one sample, as in a score."""
+    right, undecided, n = np.array([(item.correct, item.undecided, item.n) for item in items], dtype=float).T
+    counts = np.array([item.n if item.independent is None else max(1, item.independent) for item in items], dtype=float)
+    return right * counts / n, undecided * counts / n, counts
+
+
+def reference_of(
+    watched: Watched, n_questions: int, baseline: Sequence[QuestionTally], *, undecided_right: bool = False
+) -> gate.Reference:
+    """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor.
+
+    n_questions: of the benchmark, each with `floor_samples` samples behind the floor; a baseline has its own counts.
+    undecided_right: whether undecided answers of the baseline count as right, in place of wrong.
+    """
+    if watched.floor is None:
+        right, undecided, counts = counted(baseline)
+        right += undecided_right * undecided
+        value, total = float((right / counts).mean()), float(effective_samples(counts))
+        return gate.Reference(value, total, runs=1.0, correct=right, counts=counts)
+    if watched.floor_samples is None:
+        return gate.Reference(watched.floor / 100)
+    rounding = (watched.floor_unit / 100) ** 2 / 12
+    return gate.Reference(watched.floor / 100, float(watched.floor_samples * n_questions), rounding, runs=1.0)
+
+
+def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
+    """The questions in the order in which a look at a part takes them; another seed takes others."""
+    return sorted(question_ids, key=lambda question_id: codec.sample_seed(seed or 0, question_id, -1))
+
+
+def decide(
+    policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
+    history: Sequence[Gated], today: date, n_questions: Mapping[str, int], halt: Halt | None = None,
+) -> Gated:  # fmt: skip
+    """The decision. label: names the runs; what `history` says of them, and later, does not count. baselines: by
+    benchmark. halt: why no more samples come.
+
+    n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
+    """
+    checks = []
+    former = [*takewhile(lambda entry: entry.run != label, history)]
+    for name in policy.benchmarks:
+        present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
+        baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
+        key = _key(policy.benchmarks[name], name, runs, baselines.get(name))
+        nights = nights_of(name, key, former)
+        check = _check(
+            policy, name, present if len(present) == len(runs) else (),
+            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, nights),
+            n_questions.get(name),
+        )  # fmt: skip
+        check = msgspec.structs.replace(check, key=key)
+        if check.state == "pass" and nights and deviation_of(policy, [*nights, check]).odd[-1]:
+            apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
+            why = f"{check.why}; {apart} points from the run before stand out, and teach no deviation of runs"
+            check = msgspec.structs.replace(check, odd=True, why=why)
+        # Each of these steps may replace the state that the samples alone give, or say more of it.
+        stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
+        if stopped and policy.run.get("canary", True) and check.state != "pass":
+            why = f"{stopped[0]} (options belong under `run` of the policy)"
+            check = msgspec.structs.replace(check, state="canary", why=why)
+        if halt is not None and check.state in ("undecided", "missing"):
+            check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
+        if name in baselines and check.state in ("fail", "undecided", "truncated"):
+            changed = _changed(name, baselines[name], runs[0])
+            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
+        checks.append(_with_waivers(check, policy, today))
+    critical_states = {check.state for check in checks if check.tier == "critical"}
+    verdict: Literal["pass", "fail", "undecided"] = "undecided"
+    if "fail" in critical_states:
+        verdict = "fail"
+    elif critical_states <= {"pass", "waived"}:
+        verdict = "pass"
+    return Gated(
+        gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks),
+        sampled=runs[0].manifest.created if runs else "",
+    )  # fmt: skip
+
+
+def _with_waivers(check: Checked, policy: Policy, today: date) -> Checked:
+    """The check, "waived" if it failed and a waiver is in force; the reason names each waiver of its benchmark."""
+    for waiver in policy.waivers:
+        if waiver.benchmark == check.benchmark and check.state == "fail":
+            state: State = "waived" if waiver.until >= today else "fail"
+            until = "waived until" if state == "waived" else "its waiver ended on"
+            why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
+            check = msgspec.structs.replace(check, state=state, why=why)
+    return check
+
+
+def _check(
+    policy: Policy, name: str, runs: Sequence[ScoredBenchmark], compared: Mapping[str, QuestionTally],
+    deviations: gate.Deviations, n_questions: int | None,
+) -> Checked:  # fmt: skip
+    """The decision on one benchmark by the samples alone.
+
+    runs: the benchmark in each of them; empty if one lacks it. compared: the questions of the baseline by their ids,
+    which alone count; empty with a floor. n_questions: as in `decide`; None for runs that exist.
+    """
+    watched = policy.benchmarks[name]
+    # Of each run, the questions that count, by id.
+    of_runs = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
+    ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
+    n_whole = len(compared) or n_questions or len(ids)
+    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
+    looks = gate.planned(n_whole, watched.max_samples) if len(of_runs) == 1 else (1.0,)
+    rules = rules_of(policy, watched, looks)
+    lacking = _lacking(runs, of_runs, compared, n_questions)
+    unlooked = "no look has all its samples" if of_runs else "the runs hold no samples of it"
+    check = Checked(
+        benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
+        loss=watched.loss_of((watched.floor or 0.0) / 100), rounds=0, max_rounds=watched.max_samples, variance=0.0,
+        deviation=deviations.sd, known_runs=deviations.known, why=lacking or unlooked,
+    )  # fmt: skip
+    if not of_runs or (lacking and not compared):
+        return check
+
+    @cache
+    def verdicts_of(n: int) -> list[Verdicts]:
+        """The complete rounds of each run on the first `n` questions."""
+        return [Verdicts.of([rows[each] for each in ids[:n] if each in rows], n) for rows in of_runs]
+
+    for number, look in enumerate(looks):
+        n, n_rounds = math.ceil(min(look, 1) * n_whole), math.ceil(look)
+        if len(ids) < n or any(len(verdicts.right) < n_rounds for verdicts in verdicts_of(n)):
+            break
+        # Of several runs all rounds count; of one run, those of this look.
+        parts = [each.first(n_rounds if len(of_runs) == 1 else len(each.right)) for each in verdicts_of(n)]
+        right, undecided, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
+        rounds = look if len(of_runs) == 1 else sum(len(each.right) for each in verdicts_of(n))
+        held = [compared[each] for each in ids[:n] if compared]
+        reference, runs_of = reference_of(watched, n_whole, held), float(len(of_runs))
+        loss, total = watched.loss_of(reference.value), float(effective_samples(counts))
+        # At the low end all undecided answers of the run are wrong and those of a baseline right; else the reverse.
+        best = reference_of(watched, n_whole, held, undecided_right=True)
+        low = gate.look_at(right, counts, number, rules, best, loss, deviations, runs_of)
+        high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
+        state: State = "fail" if high[0] else "pass" if low[1] else "undecided"
+        bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
+        single = bounds[0] * (1 - bounds[0]) * float(gate.share_of(right, counts, reference))
+        limit = limit_of(single, total, reference, deviations.sd, runs_of)
+        if not compared and look <= 1 and len(of_runs) == 1:
+            # Beside a floor one sample of each question hides f; a part of the questions errs as a whole, too.
+            single *= 1 - look / 2
+        check = msgspec.structs.replace(
+            check, state=state, accuracy=bounds[0], reference=reference.value, variance=single / total, loss=loss,
+            rounds=rounds, bounds=bounds if undecided.any() else None,
+            why=_in_words(
+                watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
+                turns=state == "undecided" and bool(low[0] or high[1]),
+                copied=float(counts.sum()) < 0.99 * n * math.ceil(rounds),
+            ),
+        )  # fmt: skip
+        if state != "undecided":
+            break
+    sampled = [item for rows in of_runs for item in rows.values() if item.n]
+    return check if check.state == "missing" else _cut(check, watched, sampled, compared.values())
+
+
+class Verdicts(NamedTuple):
+    """The complete rounds of one run. right, undecided: (rounds, Q). worth: (Q,), the share of independent samples."""
+
+    right: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+    worth: Array
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionTally], n: int) -> Verdicts:
+        """The rounds that all of `n` questions have; none if some are absent."""
+        # Of each question the samples in order, up to the first that is missing.
+        verdicts = [facts["signs"][facts["index"] == np.arange(len(facts))] for facts in (item.facts for item in items)]
+        n_rounds = min(map(len, verdicts)) if len(items) == n else 0
+        signs = np.array([each[:n_rounds] for each in verdicts], dtype=np.uint8).reshape(len(items), n_rounds).T
+        independent = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
+        return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent))
+
+    def first(self, n_rounds: int) -> tuple[Array, Array, Array]:
+        """Right, undecided and independent samples of each question in the first rounds; see `counted`."""
+        counts = np.maximum(1.0, np.floor(n_rounds * self.worth + 1e-9))
+        part = counts / n_rounds
+        return self.right[:n_rounds].sum(axis=0) * part, self.undecided[:n_rounds].sum(axis=0) * part, counts
+
+
+def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
+    """Whether the baseline's question of this id, if any, is the same. Of a long run not all digests are kept."""
+    first, second = item.question.row_digest, compared.get(item.question.question_id, item).question.row_digest
+    return len({first, second} - {""}) < 2
+
+
+def _lacking(
+    runs: Sequence[ScoredBenchmark], of_runs: Sequence[Mapping[str, QuestionTally]],
+    compared: Mapping[str, QuestionTally], n_questions: int | None,
+) -> str:  # fmt: skip
+    """Why these runs are not of the questions that the benchmark is held against; empty if they are.
+
+    of_runs: the questions of each run by id. compared, n_questions: as in `_check`.
+    """
+    if compared:
+        absent = max((len(compared.keys() - rows.keys()) for rows in of_runs), default=0)
+        return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
+    if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
+        return "a part of the questions was asked, and a floor is for all of them: name a baseline of the same ones"
+    return "the runs hold different questions" if any(rows.keys() != of_runs[0].keys() for rows in of_runs) else ""
+
+
+def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
+    """The settings and the model's facts that differ from the baseline's, which may be why the score does."""
+    servers = baseline.manifest.provenance, run.manifest.provenance
+    first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
+    changed = setting_differences(first, second, servers) + server_differences(*servers)
+    return [
+        f"differs from the baseline: {difference_in_words(each)}"
+        for each in changed
+        if each.field.partition(".")[0] not in OF_A_GATE
+    ]
+
+
+def _cut(
+    check: Checked, watched: Watched, sampled: Collection[QuestionTally], baseline: Collection[QuestionTally]
+) -> Checked:
+    """The check, "truncated" if more replies were cut by max_tokens than is sound, beyond chance (3 errors)."""
+    n, n_baseline = sum(item.n for item in sampled), sum(item.n for item in baseline)
+    cut = (n_cut(sampled) or 0) / n
+    usual = USUAL_CUT if not n_baseline else 100 * (n_cut(baseline) or 0) / n_baseline
+    allowed = (usual if watched.truncated is None else watched.truncated) / 100
+    # Of the difference of two fractions; 1/n keeps it above 0 where no reply may be cut.
+    error = math.sqrt((allowed * (1 - allowed) + 1 / n) * (1 / n + (1 / n_baseline if n_baseline else 0)))
+    if cut <= allowed + 3 * error:
+        return check
+    why = (
+        f"max_tokens cut {in_percent(cut)}% of the replies, {in_percent(allowed)}% is sound: raise it, or look "
+        f"at what makes the replies longer ({check.why})"
+    )
+    return msgspec.structs.replace(check, state="truncated", why=why)
+
+
+def limit_of(single: float, total: float, reference: gate.Reference, sd: float, runs: float = 1.0) -> str:
+    """The largest part of the error, and the others, in words. single: variance of a sample; sd: of runs."""
+    parts = {
+        "runs differ": sd * math.sqrt(1 / runs + reference.runs),
+        "sampling": math.sqrt(single / total),
+        "the baseline" if reference.correct is not None else "the floor": math.sqrt(
+            single / reference.samples + reference.variance
+        ),
+    }
+    first, *others = sorted(parts, key=lambda name: -parts[name])
+    rest = ", ".join(f"{name} {in_percent(parts[name])}" for name in others if parts[name])
+    mend = {"runs differ": "several runs", "sampling": "more max_samples"}.get(first, f"more samples of {first}")
+    return f"the largest error is: {first} by {in_percent(parts[first])} points ({rest}): {mend} or a larger loss help"
+
+
+def _in_words(
+    watched: Watched, state: State, bounds: tuple[float, float], reference: gate.Reference, loss: float, n_samples: int,
+    limit: str, *, turns: bool, copied: bool,
+) -> str:  # fmt: skip
+    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `limit_of`. copied:
+    whether copies are among the samples.
+    """
+    what = "the floor" if watched.floor is not None else "the baseline"
+    line = (
+        f"{in_percent(bounds[0])} beside {what} of {in_percent(reference.value)} "
+        f"({in_points(bounds[0] - reference.value)} points) after {count_noun(n_samples, 'sample')}"
+    )
+    if copied:
+        line += ", of which copies count as one"
+    if bounds[1] > bounds[0]:
+        line += f"; {in_percent(bounds[1])} if all undecided answers were right"
+    if turns:
+        line += ": what is undecided could turn the verdict: let a judge decide, or read them with `harness show`"
+    elif state == "undecided":
+        line += f": a loss of {count_points(in_percent(loss))} is neither seen nor excluded; {limit}"
+    return line

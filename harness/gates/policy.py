@@ -1,0 +1,171 @@
+"""The policy of a gate: a YAML file, read and checked."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from harness.core import yaml_file
+from harness.core.errors import UsageError, misspelt
+from harness.core.inert import visible
+from harness.core.nouns import in_percent
+from harness.core.options import options_of
+from harness.core.part import SHORT_NAME, Part
+from harness.core.validation import first_problem
+from harness.options.request import FORMER
+from harness.options.run import RunOptions
+from harness.scoring.published.loading import load_published, matching
+
+EXAMPLE = Path(__file__).with_name("example.yaml")
+"""A policy with comments."""
+
+Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Percent = Annotated[str, Field(pattern=r"^\d{1,2}(\.\d+)? ?%$")]
+Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
+
+
+class Watched(Part):
+    """One benchmark of a gate. floor_unit: of the floor's last digit. baseline: a run, or `published`. loss: points, or
+    a percentage of the reference, `3 %`. truncated: the percentage of replies cut by max_tokens that is still sound;
+    default: what the baseline had, or 5.
+    """
+
+    floor: Points | None = None
+    floor_samples: Count | None = None
+    floor_unit: Points = 0
+    baseline: str | None = None
+    loss: Annotated[float, Field(gt=0, lt=100)] | Percent
+    max_samples: Count = 8
+    tier: Literal["critical", "supporting", "advisory"] = "critical"
+    truncated: Points | None = None
+
+    @model_validator(mode="after")
+    def _one_reference(self) -> Watched:
+        """Refuse both or neither of floor and baseline, and a floor that is no number of points."""
+        if (self.floor is None) == (self.baseline is None):
+            raise ValueError("expected either a floor or a baseline")
+        if self.floor is not None and 0 < self.floor <= 1:
+            raise ValueError(f"a floor is in points: write {100 * self.floor:g} for {100 * self.floor:g} %")
+        if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
+            raise ValueError(f"a loss of {self.loss} points is more than the floor of {self.floor:g}")
+        if self.loss_of(1.0) == 0:
+            raise ValueError("a loss of 0 % is none: expected more")
+        if self.floor_samples is not None and self.floor is None:
+            raise ValueError("floor_samples belongs to a floor; a baseline has its own samples")
+        return self
+
+    def loss_of(self, reference: float) -> float:
+        """The loss beside this reference, both fractions."""
+        if isinstance(self.loss, str):
+            return reference * float(self.loss.rstrip("% ")) / 100
+        return self.loss / 100
+
+
+class Waiver(Part):
+    """A benchmark whose failure does not count up to and including a day."""
+
+    benchmark: str
+    reason: Annotated[str, Field(min_length=3)]
+    until: date
+
+
+class Policy(Part):
+    """The content of a gate's file."""
+
+    name: Annotated[str, SHORT_NAME] = "gate"
+    run: dict[str, Any] = Field(default_factory=dict)
+    benchmarks: Annotated[dict[str, Watched], Field(min_length=1)]
+    false_alarm: Annotated[float, Field(ge=0.01, le=20)] = 1.0
+    power: Annotated[float, Field(ge=50, le=99.9)] = 95.0
+    run_deviation: Annotated[float, Field(ge=0, le=20)] = 0.5
+    history: Path | None = None
+    probe: bool = False
+    waivers: tuple[Waiver, ...] = ()
+
+    @model_validator(mode="after")
+    def _known_names(self) -> Policy:
+        """Refuse waivers of unknown benchmarks, and options of `run` that the gate sets or its floors do not allow."""
+        for waiver in self.waivers:
+            if waiver.benchmark not in self.benchmarks:
+                raise ValueError(f"the waiver names {waiver.benchmark!r}, which is no benchmark of this gate")
+        if "data" in self.run and list(self.benchmarks) != [Path(str(self.run["data"])).name.partition(".")[0]]:
+            raise ValueError(
+                "with run: data, the only benchmark has the name of the file of questions, without its ending"
+            )
+        for name in ("benchmarks", "samples", "out", "target_error", "shard"):
+            if name in self.run:
+                raise ValueError(f"the gate sets {name} itself: leave it out of run")
+        for name in ("limit", "filter", "ids"):
+            if name in self.run and any(watched.baseline is None for watched in self.benchmarks.values()):
+                raise ValueError(
+                    f"run: {name} asks other questions than a floor is for: name a baseline of the same ones"
+                )
+        return self
+
+    @property
+    def critical(self) -> int:
+        """The number of critical benchmarks, which share the chance of a false alarm; at least 1."""
+        return max(1, sum(watched.tier == "critical" for watched in self.benchmarks.values()))
+
+    def options(self, out: Path | None) -> RunOptions:
+        """The options of the run. out: its folder; each name of a folder draws anew. Raises `UsageError`."""
+        if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
+            why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
+            raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
+        run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
+        if "data" in run:  # A file of questions is one benchmark, named after the file.
+            ((_, watched),) = self.benchmarks.items()
+            return RunOptions.of(**run, samples=watched.max_samples, out=out)
+        asked = tuple(f"{name}:{watched.max_samples}" for name, watched in self.benchmarks.items())
+        return RunOptions.of(**run, benchmarks=asked, out=out)
+
+
+def _with_published(policy: Policy, path: Path) -> Policy:
+    """The policy with a floor for each baseline `published`: the score of its model that shares most settings.
+
+    `published: TITLE` takes that of one source. Raises `UsageError` if it is not one.
+    """
+    benchmarks = dict(policy.benchmarks)
+    for name, watched in policy.benchmarks.items():
+        word, _, title = (watched.baseline or "").partition(":")
+        if word != "published":
+            continue
+        model = str(policy.run.get("model", ""))
+        scores = [
+            score
+            for score in matching(load_published(models=[model]), model, name)
+            if score.metric == "pass@1" and not score.averaged and title.strip() in ("", score.source.title)
+            if all(policy.run.get(key, value) == value for key, value in score.settings.items())
+        ]
+        shared = [len(score.settings.keys() & policy.run.keys()) for score in scores]
+        scores = [score for score, n in zip(scores, shared, strict=True) if n == max(shared)]
+        if len({score.value for score in scores}) != 1:
+            titles = ", ".join(f"{in_percent(each.value)} ({visible(each.source.title, 80)})" for each in scores[:8])
+            raise UsageError(
+                f"{path}: benchmarks.{name}.baseline: expected one published score of run: model, "
+                f"{visible(model, 80) or 'which is not named'}, found {titles or 'none'}; write `published: TITLE` for "
+                "one of several, and the settings that tell them apart in run"
+            )
+        best = max(scores, key=lambda score: score.samples or 0)
+        floor = {"floor": 100 * best.value, "floor_samples": best.samples or 1, "floor_unit": 100 * best.unit}
+        benchmarks[name] = Watched.model_validate(watched.model_dump() | floor | {"baseline": None})
+    return policy.model_copy(update={"benchmarks": benchmarks})
+
+
+def read(path: Path) -> Policy:
+    """Read a policy. Raises `UsageError`: one sentence with file and line."""
+    content, line = yaml_file.read_with_lines(path, "a gate's policy")
+    try:
+        policy = Policy.model_validate(content)
+    except ValidationError as error:
+        problem = first_problem(error, Policy.model_fields | Watched.model_fields, content)
+        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}") from None
+    try:
+        policy.options(None)
+    except UsageError as error:
+        raise UsageError(f"{path}:{line(('run', error.field or ''))}: run: {error.sentence}") from error
+    return _with_published(policy, path)

@@ -1,0 +1,264 @@
+"""A race: candidates sample the same questions in whole rounds until each is known to be better or worse than the
+baseline (the first candidate), or equal to it within a margin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.commands.graded import GradedRounds
+from harness.core.errors import StoreError, UsageError
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.core.records import SCHEMA_VERSION
+from harness.gates import look_plan
+from harness.generation.outcome import Outcome
+from harness.generation.spending import Account
+from harness.options.deciding import RaceRules
+from harness.options.run import RunOptions
+from harness.preparing import session
+from harness.preparing.prepare import Prepared, default_folder, prepare
+from harness.preparing.watching import Watcher
+from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
+from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
+
+if TYPE_CHECKING:
+    from harness.commands.compare import Caution
+
+_NUMBER = re.compile(r"\d[\d,.]*")
+"""A number in a warning; without its numbers, a warning of each look is the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One entrant of a race. name: also names its run folder. options: all options of its run."""
+
+    name: str
+    options: RunOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raced:
+    """How a race ended.
+
+    standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. owed: which
+    candidate misses how many samples, so that the race ended early and can be continued; empty if none does. warnings:
+    by candidate, what its comparison with the baseline must allow for.
+    """
+
+    baseline: str
+    standings: Mapping[str, RaceState]
+    folders: Mapping[str, Path]
+    n_rounds: Mapping[str, int]
+    owed: str = ""
+    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def decided(self) -> bool:
+        """Whether every candidate is known to be better or worse than the baseline, or equal within the margin."""
+        return not self.owed and all(state.verdict != "undecided" for state in self.standings.values())
+
+
+def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> list[Candidate]:
+    """The candidates of a race.
+
+    entrants: each candidate's name and its own options. common: the options that hold for all, with `out`, the folder
+    of the run folders (None: below races/, named after the benchmark). Raises `UsageError` that names the candidate
+    whose option is wrong.
+    """
+    raced = []
+    for name, own in entrants:
+        try:
+            options = RunOptions.of(**{**common, **own, "out": common.get("out")})
+        except UsageError as error:
+            if error.field in own or error.field is None:
+                raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error
+            raise
+        folder = options.out or default_folder(Path("races"), options)
+        raced.append(Candidate(name=name, options=options.but(out=named_folder(folder, name))))
+    return raced
+
+
+OnLook = Callable[[Mapping[str, RaceState]], None]
+"""A callback that receives the standings after each look (a comparison of all candidates with the baseline)."""
+
+
+def race(
+    candidates: Sequence[Candidate],
+    rules: RaceRules | None = None,
+    watcher: Watcher | None = None,
+    on_look: OnLook = lambda _standings: None,
+) -> Raced:
+    """Sample whole rounds of all candidates until each is known to be better or worse than the first candidate, or
+    equal to it within the margin, or has used up its samples.
+
+    A candidate that is decided samples no more. Raises `UsageError`, and what `prepare` and `generate` raise.
+    """
+    rules = rules or RaceRules()
+    if len(candidates) < 2:
+        raise UsageError("name at least two candidates: the others are compared with the first")
+    if len({candidate.name for candidate in candidates}) < len(candidates):
+        names = ", ".join(candidate.name for candidate in candidates)
+        raise UsageError(f"two candidates have the same name: {visible(names, 200)}")
+    for name in ("budget_tokens", "budget_usd"):
+        if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
+            raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
+    for candidate in candidates:
+        if candidate.options.budget_usd is not None and candidate.options.prices is None:
+            raise UsageError(
+                f"the candidate {visible(candidate.name, 80)} has no prices, and the budget is for all candidates "
+                "together; if its tokens cost nothing, give it prices=0,0",
+                field="budget_usd",
+            )
+    with contextlib.ExitStack() as stack:
+        account = Account()  # A budget is for all candidates together.
+        entered = {
+            candidate.name: replace(stack.enter_context(prepare(candidate.options, watcher)), account=account)
+            for candidate in candidates
+        }
+        return _run(entered, rules, watcher, on_look)
+
+
+SampleTo = Callable[[str, int], NDArray[np.bool_]]
+"""Makes a candidate sample until it has a number of rounds.
+
+Returns for the complete rounds whether each sample is right, shape (rounds, questions).
+"""
+
+
+def play(
+    rounds: Mapping[str, NDArray[np.bool_]],
+    sample_to: SampleTo,
+    *,
+    most: int,
+    margin: float,
+    step: int,
+    on_look: OnLook,
+) -> tuple[Mapping[str, RaceState], Mapping[str, NDArray[np.bool_]], str]:
+    """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
+    candidates sample up to the next multiple of `step` rounds.
+
+    The race ends when all are decided or have sampled `most` rounds, or when a candidate cannot complete its rounds.
+    Returns the standings without the baseline's, the rounds of all, and the candidate that could not complete its
+    rounds ("": none). This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample
+    is right, shape (rounds, questions); the baseline first. most: rounds that a candidate may use. margin: the largest
+    difference, a fraction, that counts as equal. `step` and `most` fix the looks.
+    """
+    baseline, *others = rounds
+    rounds_of = dict(rounds)
+    incomplete = ""
+    tests, looks = planned_looks(step, most), (*range(step, most, step), most)
+
+    def standing(name: str) -> RaceState:
+        """How the candidate stands against the baseline, by the rounds that both have."""
+        n = min(len(rounds_of[name]), len(rounds_of[baseline]))
+        ours, theirs = rounds_of[name][:n], rounds_of[baseline][:n]
+        return confirm(judge_planned(ours, theirs, tests, margin, len(others)), ours, theirs, looks)
+
+    while True:
+        standings = {name: standing(name) for name in others}
+        on_look(standings)
+        running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
+        if incomplete or not running:
+            return standings, rounds_of, incomplete
+        # To the next planned look, also if a budget had stopped the race between two looks.
+        target = min(most, (min(standings[name].rounds for name in running) // step + 1) * step)
+        for name in (baseline, *running):
+            rounds_of[name] = sample_to(name, max(target, len(rounds_of[name])))
+            if len(rounds_of[name]) < target:
+                incomplete = name
+
+
+def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
+    """Carry out the race of the prepared candidates, in the folder that they share.
+
+    entered: the prepared runs by candidate, the baseline first.
+    """
+    benchmark, baseline = _one_benchmark(entered), next(iter(entered))
+    graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
+    last: dict[str, Outcome] = {}  # of each candidate's latest session
+    warned: set[tuple[str, str]] = set()  # (candidate, sentence without its numbers)
+
+    def sample_to(name: str, n: int) -> NDArray[np.bool_]:
+        """Sample and grade a candidate up to round `n`."""
+        last[name] = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in last)
+        # Each look is a session, and later ones warn of the same with larger numbers.
+        for sentence in last[name].warnings:
+            if watcher is not None and (without_numbers := (name, _NUMBER.sub("", sentence))) not in warned:
+                warned.add(without_numbers)
+                watcher.warn(f"{visible(name, 80)}: {sentence}")
+        return graded[name].of(benchmark)
+
+    stored = {name: graded[name].of(benchmark) for name in entered}
+    most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
+    plan = {"samples": most, "step": rules.step, "candidates": len(entered), "schema": SCHEMA_VERSION}
+    path = entered[baseline].folder.path.parent / RACE_PLAN
+    look_plan.settle(path, plan, "race", begun=any(len(rounds) for rounds in stored.values()))
+    margin, step = rules.margin / 100, rules.step
+    standings, rounds_of, incomplete = play(stored, sample_to, most=most, margin=margin, step=step, on_look=on_look)
+    n_owed = (last[incomplete].n_owed or last[incomplete].n_missing) if incomplete else 0
+    cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
+    return Raced(
+        baseline=baseline,
+        standings={name: _withhold_equal(state, cautious.get(name), rules.margin) for name, state in standings.items()},
+        warnings={name: caution.warnings for name, caution in cautious.items()},
+        folders={name: prepared.folder.path for name, prepared in entered.items()},
+        n_rounds={name: len(rounds) for name, rounds in rounds_of.items()},
+        owed=f"{visible(incomplete, 80)} misses {count_noun(n_owed, 'sample')}" if incomplete else "",
+    )
+
+
+def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
+    """What the comparisons with the baseline must allow for, by candidate; empty for fewer than two runs.
+
+    folders: of the candidates that have rounds, the baseline first. A judge's grades keep the race from scoring; the
+    race then says why nothing is known, since its verdicts must not be lost.
+    """
+    if len(folders) < 2:
+        return {}
+    from harness.commands.compare import Caution, cautions  # only the end of a race needs what compares runs
+
+    _, *others = folders
+    try:
+        by_folder = cautions([*folders.values()])
+    except (StoreError, UsageError) as error:
+        return dict.fromkeys(others, Caution((f"what a comparison warns of is not known: {error}",), None))
+    return {name: by_folder[folders[name].path] for name in others if folders[name].path in by_folder}
+
+
+def _withhold_equal(state: RaceState, caution: Caution | None, margin: float) -> RaceState:
+    """Return the state, but undecided where undecided answers may carry an equal candidate beyond the margin.
+
+    margin: in points.
+    """
+    low, high = (caution and caution.undecided_range) or (0.0, 0.0)
+    if state.verdict != "equal within the margin" or max(-low, high) <= margin:
+        return state
+    why = f"undecided answers may carry the difference from {low:+z.1f} to {high:+z.1f} points, beyond the margin"
+    return state._replace(verdict="undecided", withheld=why)
+
+
+def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
+    """The benchmark of a race, whose questions must be the same for all candidates. Raises `UsageError`."""
+    for name, prepared in entered.items():
+        if len(prepared.sets) != 1:
+            raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
+        if prepared.options.target_error is not None:
+            raise UsageError("target_error ends a run by itself, but a race ends when it is decided: leave it out")
+    rows = {
+        name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
+        for name, prepared in entered.items()
+    }
+    first = next(iter(rows))
+    for name, own in rows.items():
+        if own != rows[first]:
+            raise UsageError(f"the questions of {visible(name, 80)} differ from those of the first candidate")
+    return entered[first].sets[0].name

@@ -1,0 +1,417 @@
+"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; says what it will cost."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+from harness.benchmarks.questions import QuestionSet
+from harness.commands.compare import counted_questions
+from harness.commands.graded import grade_new
+from harness.commands.plan import run_forecast
+from harness.core import codec
+from harness.core.errors import StoppedByRule, UsageError
+from harness.core.inert import visible
+from harness.core.nouns import count_noun, count_points, in_percent
+from harness.core.options import options_of
+from harness.core.packed import Packed
+from harness.core.records import Question
+from harness.gates import look_plan
+from harness.gates.decide import (
+    Gated,
+    Halt,
+    decide,
+    deviation_of,
+    in_order,
+    limit_of,
+    nights_of,
+    reference_key,
+    reference_of,
+    rules_of,
+)
+from harness.gates.policy import Policy
+from harness.gates.written import read_history, written_in
+from harness.generation.forecast import Forecast
+from harness.options.probing import DROPPABLE, ProbeOptions
+from harness.preparing.outputs import open_scored
+from harness.preparing.prepare import Prepared, prepare, questions_of
+from harness.preparing.session import sample_to
+from harness.preparing.watching import Watcher
+from harness.probes.probe import probe
+from harness.reports.scored import ScoredRun, read_runs
+from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
+from harness.scoring import gate
+from harness.scoring.tally import QuestionTally
+
+OnLook = Callable[[Gated], None]
+"""Receives the state of the gate after each look."""
+
+
+def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
+    """The baseline of each benchmark that has one.
+
+    Raises `UsageError` if it lacks the benchmark, and `StoreError` if its score is missing or older than its samples.
+    """
+    baselines = {}
+    for name, watched in policy.benchmarks.items():
+        if watched.baseline is not None:
+            (run,) = read_runs([open_scored(watched.baseline)])
+            _refuse_ungraded([run], [name])
+            compared = _compared_questions(run, name)
+            if not compared:
+                held = ", ".join(visible(each, 40) for each in run.benchmarks)
+                raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
+            reference = reference_of(watched, n_questions=0, baseline=compared)  # 0: only a floor needs it
+            loss = watched.loss_of(reference.value)
+            if reference.value < loss:
+                raise UsageError(
+                    f"a loss of {in_percent(loss)} points is more than {name} has in {watched.baseline}: "
+                    f"{in_percent(reference.value)}"
+                )
+            if reference.samples < 1.5 * len(compared):  # most questions have one sample
+                n = _samples_needed(policy, name, reference, len(compared), watched.max_samples)
+                raise UsageError(
+                    f"{name} in the baseline {watched.baseline} counts {reference.samples / len(compared):.3g} samples "
+                    f"a question, copies as one, which is too few to know its own error: give it {n or 2}"
+                    + ("" if n else "; no number of them finds this loss beside this run_deviation")
+                )
+            baselines[name] = run
+    return baselines
+
+
+def _compared_questions(baseline: ScoredRun | None, benchmark: str) -> list[QuestionTally]:
+    """The questions with samples of a benchmark in its baseline; none without a baseline."""
+    scored = None if baseline is None else baseline.benchmarks.get(benchmark)
+    return [] if scored is None else [item for item in scored.questions if item.n]
+
+
+def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
+    """Decide on scored runs that exist.
+
+    Raises `StoreError` if one is damaged, not scored, or scored before its latest samples.
+    """
+    if len({source.resolve() for source in sources}) < len(sources):
+        raise UsageError("a run is named twice, and would count as two")
+    folders = [open_scored(source) for source in sources]
+    based = {open_scored(each.baseline).path.resolve() for each in policy.benchmarks.values() if each.baseline}
+    if own := [folder for folder in folders if folder.path.resolve() in based]:
+        raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
+    runs = read_runs(folders)
+    _refuse_ungraded(runs, policy.benchmarks)
+    # A single folder may be a gate's own, which so far asked a part of its questions: its plan has the number of all.
+    plan = look_plan.read(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
+    label = " ".join(sorted(map(_named, sources, runs)))
+    return decide(
+        policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
+        n_questions={} if plan is None else plan["questions"],
+    )  # fmt: skip
+
+
+def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> None:
+    """Raise `StoreError` if a score of these benchmarks is missing, or leaves out samples that are stored, here or
+    in a shard: also while the run goes on, since the decision is of the whole run.
+    """
+    for run in runs:
+        for name in run.benchmarks.keys() & {*benchmarks}:
+            counted_questions(replace(run, is_sampling=False), run.benchmarks[name])
+
+
+class Session:
+    """Samples the benchmarks of a gate into its run folder. ids: of each benchmark's questions, in the order in which
+    looks take them. halt: why no sample may be taken; None if they may.
+    """
+
+    ids: Mapping[str, Sequence[str]]
+    halt: Halt | None
+
+    def __init__(self, policy: Policy, prepared: Prepared, baselines: Mapping[str, ScoredRun], watcher: Watcher | None):
+        self._prepared, self._policy, self._watcher = prepared, policy, watcher
+        self.ids = _ids_to_sample(policy, prepared.sets, baselines, prepared.settings.seed)
+        self.halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
+        prepared.folder.create()
+
+    def runs(self) -> list[ScoredRun]:
+        """The scored run, with its latest samples graded; empty before the first sample."""
+        folder = self._prepared.folder
+        if not folder.manifest.exists():
+            return []
+        for name in self._policy.benchmarks:
+            grade_new(folder, name)
+        return read_runs([folder])
+
+    def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
+        """Sample each benchmark up to a look. Returns why it ended early, if it did."""
+        rounds = {name: math.ceil(look) for name, look in looks.items()}
+        try:
+            outcome = sample_to(_stage(self._prepared, self.ids, looks), rounds, self._watcher, first=first)
+        except StoppedByRule as stop:
+            return "stopped", str(stop)
+        if n := outcome.n_owed or outcome.n_missing:
+            return "missing", f"{count_noun(n, 'sample')} could not be had: see the warnings, and repeat the command"
+        return None
+
+
+Opener = Callable[[Policy, Path, Mapping[str, ScoredRun]], AbstractContextManager[Session]]
+"""Opens the session of a policy, a run folder and the baselines."""
+
+
+def with_watcher(watcher: Watcher | None) -> Opener:
+    """Opens sessions that ask the policy's server."""
+
+    @contextmanager
+    def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Session]:
+        with prepare(policy.options(out), watcher, must_answer=True) as prepared:
+            yield Session(policy, prepared, baselines, watcher)
+
+    return opened
+
+
+def run_gate(
+    policy: Policy, out: Path, opener: Opener, on_look: OnLook = lambda _gated: None, today: date | None = None
+) -> Gated:
+    """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
+
+    The same call continues. Raises `UsageError` for a folder whose gate is decided, or was begun with another policy or
+    baseline, and what `prepare` and `generate` raise; a rule that stops the sampling, such as a budget, makes the
+    gate's state "stopped".
+    """
+    _refuse_decided(out)
+    baselines, history = read_baselines(policy), read_history(policy)
+    day = today or datetime.now(UTC).date()
+    with opener(policy, out, baselines) as session:
+        n_questions = {name: len(each) for name, each in session.ids.items()}
+        halt, before, runs = session.halt, None, session.runs()
+        if halt is None:
+            plan = _plan_of(policy, n_questions, baselines)
+            look_plan.settle(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
+        while True:
+            label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
+            gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
+            on_look(gated)
+            looks = _next_looks(gated, n_questions)
+            if not looks and runs and before is None:
+                # All samples are there: a session without any refuses other settings and another model.
+                looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
+            # Samples that make no look more, such as of questions that are now others, never will.
+            if halt is not None or not looks or looks == before:
+                return gated
+            first, before = before is None, looks
+            halt, runs = session.sample(looks, first=first), session.runs()
+
+
+def _refuse_decided(out: Path) -> None:
+    """Raise `UsageError` if the gate of this folder is decided: a folder holds the decision of one state."""
+    if (gated := written_in(out)) is not None and not gated.is_open:
+        raise UsageError(
+            f"{visible(str(out), 200)} holds a gate that is decided ({gated.verdict}, sampled {gated.sampled}), and is "
+            "not decided twice: name another folder, or none, for a new gate; with the folder as RUN the gate decides "
+            "on its samples",
+            field="out",
+        )
+
+
+MAX_PAUSE = timedelta(hours=12)
+"""A gate without a name that has no decision is continued if it began at most so long ago; else a new one begins."""
+
+
+def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
+    """The folder of a gate without a name: `results/gate-NAME/` and the time, or the commit in CI.
+
+    The latest one without a decision is continued.
+    """
+    parent, time = Path(RESULTS, f"gate-{policy.name}"), "%Y-%m-%dT%H%M%S"
+    if commit:
+        numbered = (parent / (commit if number == 1 else f"{commit}.{number}") for number in count(1))
+        return next(path for path in numbered if (gated := written_in(path)) is None or gated.is_open)
+    for path in sorted(parent.glob("????-??-??T*"), reverse=True)[:1]:
+        with contextlib.suppress(ValueError):
+            begun = datetime.strptime(path.name, time).replace(tzinfo=UTC)
+            if now - begun <= MAX_PAUSE and ((gated := written_in(path)) is None or gated.is_open):
+                return path
+    return parent / now.strftime(time)
+
+
+def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
+    """The first fault by which a quick probe says that a score of this server would be wrong; None without one."""
+    if not policy.probe:
+        return None
+    given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
+    dropped, server = policy.options(None).drop, prepared.settings.endpoints[0].base_url
+    given |= {"base_url": server, "quick": True, "drop": [name for name in dropped if name in DROPPABLE]}
+    spoilt = [finding for finding in probe(ProbeOptions.of(**given), watcher).findings if finding.outcome == "spoils"]
+    if "stream" in dropped:
+        spoilt = [finding for finding in spoilt if finding.check != "streaming"]
+    return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
+
+
+def _ids_to_sample(
+    policy: Policy, sets: Sequence[QuestionSet], baselines: Mapping[str, ScoredRun], seed: int | None
+) -> dict[str, list[str]]:
+    """The ids of each benchmark's questions, in the order in which looks at parts take them: all, or the baseline's.
+
+    Raises `UsageError` if a benchmark has another name, or lacks questions of its baseline.
+    """
+    ids = {}
+    for each, written in zip(sets, policy.benchmarks, strict=True):
+        if each.name not in policy.benchmarks:
+            raise UsageError(
+                f"the benchmark {visible(written, 200)} is called {each.name}: write that name in the policy"
+            )
+        question_ids = set(each.ids)
+        if each.name in baselines:
+            compared = {item.question.question_id for item in _compared_questions(baselines[each.name], each.name)}
+            if absent := len(compared - question_ids):
+                raise UsageError(
+                    f"{visible(each.name, 200)} lacks {absent} of {count_noun(len(compared), 'question')} of its "
+                    f"baseline: ask the same ones, or make the baseline anew"
+                )
+            question_ids = compared
+        ids[each.name] = in_order(question_ids, seed)
+    return ids
+
+
+def _stage(prepared: Prepared, ids: Mapping[str, Sequence[str]], looks: Mapping[str, float]) -> Prepared:
+    """The prepared run with the questions of these looks alone."""
+    parts = {name: set(each[: math.ceil(min(looks[name], 1) * len(each))]) for name, each in ids.items()}
+    sets = [
+        replace(each, questions=Packed(Question, (q for q in each.questions if q.question_id in parts[each.name])))
+        for each in prepared.sets
+    ]
+    return replace(prepared, sets=sets)
+
+
+def _named(place: Path, run: ScoredRun) -> str:
+    """The name of a run in the history: a folder that is made anew is another run."""
+    return f"{place.resolve()} {run.manifest.created}"
+
+
+def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[str, ScoredRun]) -> dict[str, Any]:
+    """What the looks are planned by. A baseline is known by its counts."""
+    planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
+    held = {
+        name: codec.digest(
+            [(each.question.question_id, each.correct, each.n) for each in _compared_questions(run, name)]
+        )
+        for name, run in baselines.items()
+    }
+    return planned | {"questions": dict(n_questions), "baselines": held}
+
+
+def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
+    """The rounds of each benchmark at the next look; empty if none is open."""
+    looks = {}
+    for check in gated.checks:
+        looks[check.benchmark] = check.rounds
+        if check.state in ("undecided", "missing") and check.rounds < check.max_rounds:
+            planned = gate.planned(n_questions[check.benchmark], check.max_rounds)
+            looks[check.benchmark] = next(look for look in planned if look > check.rounds)
+    return looks if any(looks[check.benchmark] > check.rounds for check in gated.checks) else {}
+
+
+# ---- before it starts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What to expect of one benchmark. loss: a fraction. ahead: what the samples take if all is well, and at most, with
+    the requests in flight; by a run that exists: the baseline, or the gate's last one; empty without. limit: which
+    error is the largest. mend: what reaches the wanted power; empty if the policy does.
+    """
+
+    benchmark: str
+    n_questions: int
+    max_rounds: int
+    loss: float
+    deviation: gate.Deviations
+    forecast: gate.Forecast
+    ahead: tuple[tuple[Forecast | None, int], ...]
+    limit: str
+    mend: str
+
+
+def expected(policy: Policy) -> list[Expected]:
+    """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
+    baselines, history = read_baselines(policy), read_history(policy)
+    sets = questions_of(policy.options(None)).sets
+    return [
+        _expected_of(policy, name, len(ids), baselines.get(name), history)
+        for name, ids in _ids_to_sample(policy, sets, baselines, 0).items()
+    ]
+
+
+USUAL_SHARE = 0.8
+"""Largest share of a coin's variance that is left when the question is given, which a forecast assumes."""
+
+
+def _expected_of(
+    policy: Policy, name: str, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
+) -> Expected:
+    """What to expect of one benchmark. baseline: None with a floor."""
+    watched, compared = policy.benchmarks[name], _compared_questions(baseline, name)
+    # The state that a gate will meet is not known yet: the latest one of this reference stands for it.
+    keys = [check.key for entry in history for check in entry.checks if check.benchmark == name]
+    key = keys[-1] if keys and keys[-1].startswith(reference_key(watched, baseline)) else ""
+    deviations = deviation_of(policy, nights_of(name, key, history))
+    reference, share = reference_of(watched, n_questions, compared), USUAL_SHARE
+    if reference.correct is not None and reference.counts is not None:
+        share = min(share, float(gate.share_left(reference.correct, reference.counts)))
+    loss, plan = watched.loss_of(reference.value), gate.planned(n_questions, watched.max_samples)
+    forecast = gate.forecast(
+        n_questions, rules_of(policy, watched, plan), reference, loss, policy.power / 100, deviations, share,
+        repeats=1000,
+    )  # fmt: skip
+    ahead: tuple[tuple[Forecast | None, int], ...] = ()
+    if source := watched.baseline or _latest_run(name, history):
+        (run,) = read_runs([open_scored(source)])
+        samples = (round(forecast.rounds * n_questions), watched.max_samples * n_questions)
+        ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
+    mend = ""
+    if forecast.findable is None or forecast.findable > loss:
+        n = _samples_needed(policy, name, reference, n_questions, None, deviations.sd, share)
+        ways = [f"max_samples: {n}"] if n > watched.max_samples else []
+        ways += [] if forecast.findable is None else [f"a loss of {count_points(in_percent(forecast.findable))}"]
+        mend = " or ".join(ways) or "no loss"
+    single = share * reference.value * (1 - reference.value)
+    return Expected(
+        benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, loss=loss, deviation=deviations,
+        forecast=forecast, ahead=ahead, mend=mend,
+        limit=limit_of(single, float(watched.max_samples * n_questions), reference, deviations.sd),
+    )  # fmt: skip
+
+
+SEQUENTIAL = 1.15
+"""Factor of the error that the planned looks and an unlucky reference cost beside a single look."""
+
+
+def _samples_needed(
+    policy: Policy, name: str, reference: gate.Reference, n_questions: int, of_baseline: int | None = None,
+    sd: float | None = None, share: float = USUAL_SHARE,
+) -> int:  # fmt: skip
+    """About how many samples of each question find the loss with the wanted power; 0 if none do.
+
+    of_baseline: samples of the gate, if those of its baseline are to be found; else the baseline stays as it is.
+    """
+    watched, normal = policy.benchmarks[name], NormalDist().inv_cdf
+    single = share * reference.value * (1 - reference.value) / n_questions
+    z = normal(1 - policy.false_alarm / 100 / policy.critical) + normal(policy.power / 100)
+    room = (watched.loss_of(reference.value) / z / SEQUENTIAL) ** 2
+    room -= (policy.run_deviation / 100 if sd is None else sd) ** 2 * (1 + reference.runs) + reference.variance
+    room -= single / of_baseline if of_baseline else single * n_questions / reference.samples
+    return max(2, math.ceil(single / room)) if room > 0 else 0
+
+
+def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:
+    """The folder of the latest run of the gate that has this benchmark and is still there; None without one."""
+    for entry in reversed(history):
+        folder = Path(entry.run.rpartition(" ")[0])  # a label is the folder and the time of its first sample
+        if any(check.benchmark == benchmark for check in entry.checks) and RunFolder(folder).manifest.is_file():
+            return folder
+    return None

@@ -1,0 +1,210 @@
+"""A person's verdicts on samples drawn from a scored run, and the accuracy that they give.
+
+The verdicts are overrides (corrections by hand, which change no stored grade). They are stored one by one, so an audit
+may end after any sample and go on later, in the terminal, by a file, or in the viewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import NotWritable, UsageError
+from harness.core.inert import quoted, visible
+from harness.core.records import Key, VerdictName
+from harness.judges import audit_file
+from harness.judges.audit_file import FileRow, VerdictLine
+from harness.options.finished import AuditOptions
+from harness.preparing.outputs import open_scored
+from harness.runs import overrides
+from harness.scoring.audit import Audited
+from harness.scoring.audit_order import WHY
+from harness.scoring.opened import OpenBenchmark, OpenRun
+from harness.viewer import auditing
+from harness.viewer.auditing import AuditItem
+
+WHY_UNDECIDED = "undecided by the grader"
+"""The reason of a verdict by hand on a sample that was chosen because the grader could not decide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The audit of one benchmark.
+
+    accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
+    the person has not judged. estimate: the accuracy that follows from the person's verdicts; None while too few count
+    in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
+    the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
+    person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
+    the samples are the undecided ones, not drawn at random. n_without_answer: then, the number of samples without an
+    answer that the person has not judged; they are not among the undecided ones.
+    """
+
+    benchmark: str
+    accuracy: float | None
+    n_drawn: int
+    items: list[AuditItem]
+    estimate: Audited | None
+    why: str = ""
+    rubric: str = ""
+    by_hand: str = ""
+    undecided: bool = False
+    n_without_answer: int = 0
+
+
+def audit(source: Path, options: AuditOptions) -> list[Audit]:
+    """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
+
+    A file that was written with `undecided` gives the audits of the undecided samples. Each benchmark's estimate is
+    added to its stored score. Raises `UsageError` for a file with a mistake, of which no
+    verdict is then stored, and `StoreError` if the run is damaged or not scored.
+    """
+    opened = open_run(source)
+    names, undecided = list(opened.benchmarks), options.undecided
+    if options.benchmark is not None:
+        opened.benchmark(options.benchmark)
+    if options.out is not None:
+        _check_replaceable(options.out, options.verdicts)
+    if options.verdicts is not None:
+        # Read into a list, so that every line is checked before the first verdict is stored.
+        rows = [*audit_file.read(options.verdicts)]
+        lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
+        for benchmark, row in lines:
+            key = Key(row.question_id, row.sample_index)
+            why = WHY_UNDECIDED if row.undecided else WHY
+            _store(benchmark, key, row.verdict, options.who, why)
+        in_file = {row.line.benchmark for row in rows}
+        names = [name for name in names if name in in_file]
+        if all(row.line.undecided for row in rows):  # The file was written with `undecided`.
+            undecided = True
+    if options.benchmark is not None:
+        names = [options.benchmark]
+    audit_of = _audit_of_undecided if undecided else _audit
+    audits = [audit_of(opened.benchmark(name), options.samples) for name in names]
+    if options.out is not None:
+        try:
+            audit_file.write(options.out, (item for one_audit in audits for item in one_audit.items))
+        except NotWritable as error:
+            error.add("Name another path by `out`")
+            raise
+    return audits
+
+
+def open_run(source: Path) -> OpenRun:
+    """Open the run `source`, or that of scored outputs of another tool, and read its manifest. Raises `StoreError`."""
+    return OpenRun.of(open_scored(source), source.name)
+
+
+def judge(
+    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, *, undecided: bool = False
+) -> None:
+    """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
+
+    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. undecided: as
+    in `AuditItem`. Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
+    """
+    _store(benchmark, key, verdict, who, WHY_UNDECIDED if undecided else WHY)
+    benchmark.refresh()
+    auditing.take_in(benchmark)
+
+
+def _store(benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, why: str) -> None:
+    """Store a person's verdict, unless the person gave it before.
+
+    why: `WHY`, or `WHY_UNDECIDED` for a verdict that an audit must not count.
+    """
+    by_hand = benchmark.audits if why == WHY else benchmark.overrides
+    override, grade = by_hand.get(key), benchmark.grade(key)
+    if override is None or override.verdict != verdict:
+        graded = None if grade is None else grade.verdict
+        overrides.correct(
+            benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=why
+        )
+
+
+def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
+    """The present state of a benchmark's audit; the score gets what the verdicts by hand say."""
+    keys = auditing.draw_keys(benchmark, samples)
+    score = auditing.take_in(benchmark)
+    return Audit(
+        benchmark=benchmark.name,
+        accuracy=score.accuracy and score.accuracy.value,
+        n_drawn=len(keys),
+        items=[auditing.item(benchmark, key) for key in keys if key not in benchmark.audits],
+        estimate=score.audited,
+        why="" if score.audited else auditing.why_unknown(benchmark),
+        rubric=auditing.rubric_used(benchmark),
+    )
+
+
+def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
+    """The undecided samples of a benchmark as an audit without an estimate; the score gets what the verdicts say.
+
+    samples: largest number of samples that the person is asked about.
+    """
+    keys = auditing.undecided_keys(benchmark, samples)
+    score, by_hand = auditing.take_in(benchmark), benchmark.by_hand()
+    return Audit(
+        benchmark=benchmark.name,
+        accuracy=score.accuracy and score.accuracy.value,
+        n_drawn=len(keys),
+        items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
+        estimate=None,
+        rubric=auditing.rubric_used(benchmark),
+        by_hand=by_hand,
+        undecided=True,
+        n_without_answer=auditing.n_without_answer(benchmark),
+    )
+
+
+def _check_replaceable(out: Path, verdicts: Path | None) -> None:
+    """Raise `UsageError` unless `out` is new, holds unfilled lines only, or is the file whose verdicts get stored."""
+    if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
+        return
+    try:
+        unfilled = all(row.line.verdict is None for row in audit_file.read(out))
+    except UsageError:
+        unfilled = False
+    if not unfilled:
+        raise UsageError(
+            f"{out} exists and holds verdicts or other text, which would be lost; store its verdicts by "
+            f"`verdicts`, or name another file for `out`",
+            field="out",
+        )
+
+
+def _verdicts(
+    path: Path, rows: Iterable[FileRow], opened: OpenRun, only: str | None
+) -> Iterator[tuple[OpenBenchmark, VerdictLine]]:
+    """Yield (benchmark, line) for each row of the file `path` that has a verdict.
+
+    only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, for a verdict on
+    another reply than the stored one, too, and for a file without a verdict.
+    """
+    benchmarks: dict[str, OpenBenchmark] = {}
+    for file_row in rows:
+        where, row = file_row.where, file_row.line
+        if row.verdict is None:
+            continue
+        if only not in (None, row.benchmark):
+            raise UsageError(
+                f"{where} is a verdict on {visible(row.benchmark, 80)}, but `benchmark` takes "
+                f"{visible(str(only), 80)} alone: leave the option out, or remove the line",
+                field="benchmark",
+            )
+        if row.benchmark not in benchmarks:
+            benchmarks[row.benchmark] = opened.benchmark(row.benchmark)
+        benchmark, key = benchmarks[row.benchmark], Key(row.question_id, row.sample_index)
+        if benchmark.grade(key) is None:
+            raise UsageError(
+                f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
+                f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
+            )
+        audit_file.check_unchanged(file_row, auditing.item(benchmark, key), opened.label)
+        yield benchmark, row
+    if not benchmarks:
+        raise UsageError(
+            f"{path} holds no verdict: fill in `verdict` in its lines, as correct, wrong or undecided",
+            field="verdicts",
+        )

@@ -1,0 +1,667 @@
+"""A judge model rules on a run's grades: the rules grade first, then the judge sees the samples that its scope names.
+
+The judge's requests and replies are a run folder of their own, `<run>/judge/<model, prompt, sampling>/`. A judge that
+was killed and started again asks only for missing replies; once every answer has its reply, no server is contacted.
+
+Long: a judge is tried before a run with the very requests by which it judges after the run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from harness.benchmarks.questions import QuestionSet
+from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
+from harness.core.codec import digest
+from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
+from harness.core.inert import visible
+from harness.core.money import Prices
+from harness.core.nouns import count_noun
+from harness.core.records import Grade, Key, Message, Question, Sample
+from harness.generation.outcome import Outcome
+from harness.generation.progress import Progress
+from harness.generation.runner import Listener, ServerSide, generate, stated_context
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
+from harness.grading import verifier
+from harness.grading.second import judge_prompts
+from harness.grading.second.judge import (
+    Scope,
+    answer_for_judge,
+    apply_ruling,
+    in_scope,
+    judge_name,
+    judge_question,
+    text_for_judge,
+    vote,
+)
+from harness.grading.second.judge_prompts import JudgePrompt
+from harness.grading.second.second_opinion import Agreement, agreement
+from harness.grading.verdict import JUDGE_RULE
+from harness.options.judge import JudgeOptions
+from harness.preparing import servers
+from harness.preparing.watching import Watcher
+from harness.presets.sampling import Sampling
+from harness.runs import RunFolder, opinions, read_samples
+from harness.runs.layout import named_folder
+from harness.runs.line_file import make_folder
+from harness.scoring.anomalies import reply_doubts
+from harness.scoring.audit import JudgeErrors
+from harness.scoring.judging import JudgeCost, Judging
+from harness.scoring.pipeline import GradedBenchmark, publish
+from harness.scoring.score import Score, ScoreWarning, warned
+
+MAX_TOKENS = 4096
+"""Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
+more.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Who judges, and which samples.
+
+    model: name of the checkpoint, also in the grades. override: the judge's verdict also replaces a verdict of the
+    rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that
+    the user named for the key; None without one.
+    """
+
+    model: str
+    prompt: JudgePrompt
+    scope: Scope = "undecided"
+    override: bool = False
+    temperature: float = 0.0
+    max_tokens: int = MAX_TOKENS
+    key_variable: str | None = None
+    prices: Prices | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        """The sampling fields of each judge request."""
+        return Sampling(temperature=self.temperature, max_tokens=self.max_tokens)
+
+    @property
+    def name(self) -> str:
+        """The name of this judge in the grades that it decides, and in its opinions."""
+        return judge_name(self.model, self.prompt)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `JudgeOptions` that decide verdicts, by name."""
+        return {
+            "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
+            "temperature": self.temperature, "max_tokens": self.max_tokens,
+        }  # fmt: skip
+
+    def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
+        """What a score by this judge records of it. ended, mute, cost: as in `Judging`."""
+        return Judging(name=self.name, settings=self.options, ended=ended, mute=mute, cost=cost)
+
+    def folder(self, run: RunFolder) -> RunFolder:
+        """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
+        made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
+        return RunFolder(named_folder(run.path / "judge", self.model, f"-{self.prompt.name}-{made_of}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The server that runs the judge.
+
+    asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. context_of:
+    (endpoint, model) → context in tokens; None if the server does not state it.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    asker: Asker
+    concurrency: int
+    context_of: Callable[[Endpoint, str], int | None] = stated_context
+
+
+Serve = Callable[[], Server]
+"""Looks up the judge's server; called for the trial, and when replies are missing."""
+
+
+def judge_of(
+    options: JudgeOptions, watcher: Watcher | None = None, prices: Prices | None = None
+) -> tuple[JudgeSettings, Serve]:
+    """Return the judge's settings, and a function that looks up its server. prices: of its tokens.
+
+    The judge's server is not contacted yet. Raises `UsageError`.
+    """
+    watcher = watcher or Watcher()
+    assert options.model is not None
+    judge = JudgeSettings(
+        model=options.model,
+        prompt=judge_prompts.prompt_named(options.prompt),
+        scope=options.scope,
+        override=options.override,
+        temperature=options.temperature or 0.0,
+        max_tokens=options.max_tokens or MAX_TOKENS,
+        key_variable=servers.key_variable(options),
+        prices=prices,
+    )
+
+    return judge, lambda: _server(options, watcher)
+
+
+TRIAL = Question(
+    benchmark="trial",
+    question_id="sum",
+    messages=(Message("user", "What is 2 + 3?"),),
+    references=("5",),
+    kind="integer",
+    row_digest=digest("What is 2 + 3?"),
+    prompt_digest=digest("What is 2 + 3?"),
+)
+"""The question of a judge's trial."""
+
+TRIAL_ANSWERS = {"right": TRIAL.references[0], "wrong": "no such answer"}
+"""The two answers to `TRIAL` that the judge is asked about."""
+
+MIN_ALIKE = 10
+"""A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
+
+MAX_QUOTED_CHARS = 100
+"""Largest number of characters of a judge's reply that a warning quotes."""
+
+_VERDICT_WORDS = {True: "correct", False: "incorrect", None: "neither correct nor incorrect"}
+"""The verdict of a judge's reply → its word in the line on the trial."""
+
+TRIAL_SECONDS = 120.0
+"""A judge's trial waits this many seconds for the first token of a reply, and for each next one: a person waits."""
+
+TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
+"""In a trial one failure is final, unless the server is down or asks for a pause (`generation.dispatch.retry`), and a
+signal ends it at once: no reply of it is kept."""
+
+
+def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
+    """Ask the judge about a right and a wrong answer with the requests that scoring makes, so that a judge that fails
+    is noticed before hours of sampling. The watcher is told how long its replies took.
+
+    Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
+    such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
+    answer wrong by a prompt of the harness (a rubric may rightly reject it). may_start: the caller will start servers,
+    of which one may be the judge; then a judge that cannot be asked yet is only a warning.
+    """
+    judge, serve = judge_of(options, watcher)
+    name = visible(judge.model, 80)
+    watcher.standing(f"trying the judge {name} on two answers")
+    try:
+        with TemporaryDirectory() as folder:
+            replies = _trial(judge, serve(), RunFolder(Path(folder) / "trial"))
+    except ServerError as error:
+        if not may_start:
+            raise
+        watcher.warn(f"the judge cannot be asked now: {error.sentence}")
+        return
+    is_rubric = judge.prompt.name not in judge_prompts.PROMPTS
+    for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=True):
+        verdict = vote(reply, judge.prompt)
+        called = _VERDICT_WORDS[verdict]
+        watcher.standing(f"the judge {name} called the {which} answer {called} after {reply.timing.total:.1f} s")
+        if verdict is None:
+            watcher.warn(
+                f"the judge {name} gave no verdict when it was tried on the {which} answer: "
+                f"{_no_verdict(judge, reply)}. Where it gives none, the verdict without the judge stays (see "
+                "docs/judge.md)"
+            )
+        elif verdict is (which == "wrong") and not (is_rubric and which == "right"):
+            watcher.warn(
+                f'the judge {name} was tried on the {which} answer "{answer}" to the question '
+                f'"{TRIAL.messages[0].content}" and called it {called}: it may call every answer {called}'
+            )
+
+
+def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
+    """The judge's replies about the right and the wrong answer to `TRIAL`, in this order.
+
+    Raises `ServerError` if the judge does not reply, and `Interrupted`.
+    """
+    questions = [judge_question(judge.prompt, TRIAL, answer) for answer in TRIAL_ANSWERS.values()]
+    cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {})
+    deadlines = dataclasses.replace(server.asker.deadlines, first_token=TRIAL_SECONDS, idle=TRIAL_SECONDS)
+    server = dataclasses.replace(server, asker=dataclasses.replace(server.asker, deadlines=deadlines))
+    make_folder(folder.path)
+    try:
+        outcome = _ask(folder, [cases], judge, server, patience=TRIAL_PATIENCE)
+    except Interrupted as error:
+        # The session's own sentence says that its folder can be resumed, and this one is deleted.
+        signum = error.exit_code - 128
+        stopped = f"stopped by {signal.Signals(signum).name} while the judge was tried; nothing was sampled"
+        raise Interrupted(stopped, signum) from None
+    replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
+    if len(replies) < len(questions):
+        raise _of_judge(judge.model, ServerError(_why_unanswered(outcome) or "no reply came"))
+    return [replies[question.question_id] for question in questions]
+
+
+def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
+    """Why this reply of the judge has no verdict."""
+    if reply.truncated:
+        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
+    last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
+    return f"the last line of its reply is {last_line!r}, and the prompt asks for {judge.prompt.form}"
+
+
+def _of_judge(model: str, error: ServerError) -> ServerError:
+    """The error with the judge's name before its sentence."""
+    return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
+
+
+def _server(who: JudgeOptions, watcher: Watcher) -> Server:
+    """Look at the judge's server, and make its asker and the length of its context.
+
+    Raises `ServerError` and `UsageError` that name the judge: the run may have another server.
+    """
+    try:
+        reached = servers.find(who)
+        looks = servers.look_at(reached, who, watcher)
+    except ServerError as error:
+        raise _of_judge(who.model or "", error) from error
+    except UsageError as error:
+        raise UsageError(f"judge: {error.sentence}") from error
+    return Server(
+        endpoints=reached.endpoints,
+        asker=reached.asker(looks),
+        concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
+        context_of=looks.context_of,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReport:
+    """What the judge did on one benchmark.
+
+    agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
+    out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
+    n_owed: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
+    first_grader: who graded before the judge, the rules or a function of the user's own.
+    """
+
+    benchmark: str
+    first_grader: str
+    agreement: Agreement
+    n_answers: int
+    n_owed: int
+    n_decided: int
+    cost: JudgeCost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing, so that the
+    judge was not asked. n_stored: number of replies that were stored before.
+
+    mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
+    the same warning.
+    """
+
+    scores: list[Score]
+    reports: list[JudgeReport]
+    outcome: Outcome | None
+    n_stored: int
+    folder: Path
+    mute: str
+
+
+def score_with_judge(
+    run: RunFolder,
+    by_rules: Iterable[GradedBenchmark],
+    judge: JudgeSettings,
+    serve: Serve,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
+) -> Judged:
+    """Grade by the rules, ask the judge, then write grades and scores.
+
+    by_rules: the benchmarks as `grade_run` grades them. Stored scores stay as they are until the judge's session has
+    ended. If it fails, a benchmark without a score gets that of the rules, with a warning that the judging has not
+    ended. An answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
+    on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
+    """
+    graded = [*by_rules]
+    cases = [_cases(benchmark, judge) for benchmark in graded]
+    folder = judge.folder(run)
+    outcome = None
+    stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
+    n_stored = sum(len(replies.rulings) for replies in stored)
+    if any(replies.owed for replies in stored):
+        for path in (run.path, run.path / "judge", folder.path):
+            make_folder(path)
+        try:
+            outcome = _ask(folder, cases, judge, serve(), on_progress=on_progress, resume_command=resume_command)
+        except (HarnessError, KeyboardInterrupt):
+            for benchmark in graded:
+                if not benchmark.folder.scores.exists():
+                    publish(_mark_unfinished(benchmark, judge))
+            raise
+        stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
+    mute = _mute(cases, stored)
+    agreeable = _agreeable(stored)
+    doubts = [f"the judge's own run: {doubt}" for doubt in reply_doubts(folder)]
+    scores, reports = [], []
+    for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
+        cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
+        after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
+        warnings = [
+            mute if benchmark_cases.questions else "",
+            agreeable if replies.rulings else "",
+            "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
+            _missing_warning(replies, len(benchmark_cases.questions), outcome),
+            *(doubts if replies.rulings else ()),
+        ]
+        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
+        reports.append(report)
+    if mute:
+        shown = shlex.quote(str(folder.path))
+        mute = f"{mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
+    return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
+
+
+def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
+    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended.
+
+    No warning if no sample is in the judge's scope: the rules' verdicts are then the final ones.
+    """
+    if not any(in_scope(grade, judge.scope) for grade in graded.grades):
+        return dataclasses.replace(graded, judging=judge.judging(ended=True))
+    name = visible(judge.name.removeprefix("judge:"), 100)
+    warning = (
+        f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
+        "command goes on with it"
+    )
+    return dataclasses.replace(
+        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
+    )
+
+
+def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
+    """A sentence if the judge gave no verdict on any answer; else empty.
+
+    The sentence names no folder: a score may be moved.
+    """
+    n_answers = sum(len(benchmark_cases.questions) for benchmark_cases in cases)
+    if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
+        return ""
+    return (
+        f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
+        "verdicts without the judge stand"
+    )
+
+
+def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -> str:
+    """A warning with the number of samples that stay undecided since the judge gave no verdict on them; else empty.
+
+    grades: before the judge.
+    """
+    silent = {case for case, ruling in replies.rulings.items() if ruling is None}
+    n = sum(grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent for grade in grades)
+    them = "it" if n == 1 else "them"
+    return f"the judge was asked about {count_noun(n, 'undecided sample')} and gave no verdict on {them}" if n else ""
+
+
+def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:
+    """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
+    if not replies.owed:
+        return ""
+    why = "" if outcome is None else _why_unanswered(outcome)
+    return (
+        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}"
+        f"{f' ({why})' if why else ''}: "
+        f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the verdict without the judge, and the same "
+        "command asks again"
+    )
+
+
+def _why_unanswered(outcome: Outcome) -> str:
+    """Why replies of the judge's session are missing: the first cause without its count, which holds for all benchmarks
+    and all warnings together; empty if none is known.
+    """
+    return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
+
+
+def _agreeable(stored: Sequence[_Replies]) -> str:
+    """A warning if the judge called many distinct answers correct and none wrong; else empty.
+
+    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
+    benchmarks.
+    """
+    rulings = Counter(ruling for replies in stored for ruling in replies.rulings.values())
+    if rulings[True] < MIN_ALIKE or rulings[False]:
+        return ""
+    return (
+        f"the judge called {rulings[True]:,} distinct answers of this run correct and none wrong: it may call "
+        "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """The cases of one benchmark: the distinct pairs of a question and an answer that the judge is asked about.
+
+    questions: the question to the judge, by the case's id. case_of: sample → id of its case; samples without text have
+    none.
+    """
+
+    benchmark: str
+    questions: dict[str, Question]
+    case_of: dict[Key, str]
+
+
+def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) -> list[tuple[Question, bool]]:
+    """The judge's question about each distinct answer in scope, and whether `score_with_judge` would send it now.
+
+    run: the run in whose folder the judge's replies are stored.
+    """
+    cases = _cases(graded, judge)
+    owed = _replies(judge.folder(run), cases, judge).owed
+    return [(question, case in owed) for case, question in cases.questions.items()]
+
+
+def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
+    """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
+    by_id = {question.question_id: question for question in graded.questions}
+    to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
+    to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
+    whole = judge.prompt.whole_reply
+    unextracted = {grade.key for grade in to_judge if whole or answer_for_judge(grade) is None}
+    texts: dict[Key, str | None] = {}
+    if unextracted:
+        samples = read_samples(graded.folder, keys=unextracted)
+        texts = {sample.key: text_for_judge(sample, whole=whole) for sample in samples}
+    case_ids: dict[tuple[str, str], str] = {}
+    questions: dict[str, Question] = {}
+    case_of = {}
+    for grade in to_judge:
+        answer = texts[grade.key] if grade.key in texts else answer_for_judge(grade)
+        if answer is None:
+            continue
+        pair = grade.question_id, answer
+        if pair not in case_ids:
+            question = judge_question(judge.prompt, by_id[grade.question_id], answer)
+            case_ids[pair] = question.question_id
+            questions.setdefault(question.question_id, question)
+        case_of[grade.key] = case_ids[pair]
+    return _Cases(graded.folder.name, questions, case_of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replies:
+    """The judge's replies for one benchmark. rulings: case → its verdict, None without one. owed: the cases without a
+    reply. servers: addresses of the servers that replied.
+    """
+
+    benchmark: str
+    rulings: Mapping[str, bool | None]
+    owed: frozenset[str]
+    servers: Mapping[str, None]
+
+
+def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
+    """The stored replies of the judge, read as verdicts."""
+    rulings: dict[str, bool | None] = {}
+    servers: dict[str, None] = {}
+    for sample in read_samples(folder.benchmark(cases.benchmark)):
+        if sample.question_id in cases.questions and sample.sample_index == 0:
+            servers[sample.endpoint] = None
+            rulings[sample.question_id] = vote(sample, judge.prompt)
+    return _Replies(cases.benchmark, rulings, frozenset(cases.questions.keys() - rulings.keys()), servers)
+
+
+def _all_mute(stored: Sequence[_Replies]) -> bool:
+    """Whether the judge has replied about at least one case, and never with a verdict."""
+    rulings = [ruling for replies in stored for ruling in replies.rulings.values()]
+    return bool(rulings) and all(ruling is None for ruling in rulings)
+
+
+def _ask(
+    folder: RunFolder,
+    cases: list[_Cases],
+    judge: JudgeSettings,
+    server: Server,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
+    patience: Patience | None = None,
+) -> Outcome:
+    """Ask the judge for the missing replies of all benchmarks, in one session.
+
+    folder: the run folder of the replies. cases: of each benchmark. resume_command: what the user types to continue.
+    patience: when the session gives up; None: when a run does.
+    """
+    with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
+    benchmark = BenchmarkSettings(samples=1, sampling=judge.sampling)
+    settings = RunSettings(
+        asker=server.asker,
+        endpoints=server.endpoints,
+        benchmarks=with_neutral(
+            {benchmark_cases.benchmark: benchmark for benchmark_cases in with_questions}, folder, server.asker
+        ),
+        out=folder.path,
+        key_variable=judge.key_variable,
+        concurrency=server.concurrency,
+        prices=judge.prices,
+        patience=patience or Patience(),
+        fit_context=True,
+        accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
+        canary=False,  # equal verdicts on all of the first answers are a good sign here
+    )
+    sets = [_question_set(benchmark_cases, judge, folder) for benchmark_cases in with_questions]
+    try:
+        return generate(
+            settings,
+            sets,
+            servers=ServerSide(context_of=server.context_of),
+            listener=Listener(on_progress=on_progress, resume_command=resume_command),
+        )
+    except ServerError as error:
+        raise _of_judge(judge.model, error) from error
+
+
+def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
+    """The judge's cases of one benchmark as questions, which a run folder can store."""
+    # The cases grow with the run, so the identity of the judge's folder must not depend on them.
+    unchanging = digest(["answers", cases.benchmark])
+    return QuestionSet(
+        name=cases.benchmark,
+        questions=list(cases.questions.values()),
+        n_all=len(cases.questions),
+        rows_digest=unchanging,
+        dataset_digest=unchanging,
+        prompt=judge.prompt.name,
+        system_prompt=None,
+        template_digest=judge.prompt.digest,
+        api="chat",
+        origin=str(folder.path),
+    )
+
+
+def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]:
+    """The failures of the benchmark's own verifier, by the grades' rules → number of samples that the judge decided
+    in its place.
+
+    A verifier that returns None leaves an answer to the judge, which is no failure. before, after: the grades before
+    and after the judge, in the same order.
+    """
+    rules = (former.rule for former, grade in zip(before, after, strict=True) if grade.rule == JUDGE_RULE)
+    return dict(Counter(rule for rule in rules if rule != verifier.LEFT_OPEN and verifier.failure(rule) is not None))
+
+
+def _apply(
+    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings, cost: JudgeCost
+) -> tuple[GradedBenchmark, JudgeReport]:
+    """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
+
+    Also stores the judge's opinions.
+    """
+    rulings = replies.rulings
+    by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
+    grades: list[Grade] = [
+        apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
+    ]
+    if graded.folder.path.is_dir():
+        opinions.replace(graded.folder, judge.name, by_key)
+    compared = agreement(graded.grades, by_key)
+    decided = [
+        disagreement
+        for disagreement in compared.disagreements
+        if disagreement.ours != "undecided" and disagreement.theirs is not None
+    ]
+    by_rules = all(question.rules.grader == verifier.RULES for question in graded.questions)
+    report = JudgeReport(
+        benchmark=graded.folder.name,
+        first_grader=verifier.RULES if by_rules else "own grader",
+        agreement=msgspec.structs.replace(compared, disagreements=decided),
+        n_answers=len(cases.questions),
+        n_owed=len(replies.owed),
+        n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
+        cost=cost,
+    )
+    errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
+    # Beside the settings: it decides no verdict, and two scores do not differ in it.
+    if errors is not None and judge.key_variable is not None:
+        errors = msgspec.structs.replace(errors, key_variable=judge.key_variable)
+    failures = _failures(graded.counted(graded.grades), graded.counted(grades))
+    judged = dataclasses.replace(
+        graded,
+        grades=grades,
+        from_reasoning=None,
+        judge_errors=errors,
+        judging=judge.judging(ended=not replies.owed, mute=_all_mute([replies]), cost=cost),
+        judged_failures=failures,
+    )
+    return judged, report
+
+
+def _errors(compared: Agreement, n_judged: int, n_samples: int, settings: dict[str, Any]) -> JudgeErrors | None:
+    """Count how often the judge differs from the rules, for the score; None if the judge decided no sample.
+
+    n_judged: samples whose verdict is the judge's, of n_samples. settings: as in `JudgeErrors`.
+    """
+    if not n_judged:
+        return None
+    # (number of samples, whether rules and judge differ) for each pair of verdicts that both gave.
+    both = [
+        (n, (rules == "correct") != (judge == "correct"))
+        for (rules, judge), n in compared.matrix.items()
+        if rules != "undecided" and judge != "no opinion"
+    ]
+    return JudgeErrors(
+        n_judged=n_judged,
+        n_samples=n_samples,
+        n_both=sum(n for n, _ in both),
+        n_differing=sum(n for n, differs in both if differs),
+        settings=settings,
+    )

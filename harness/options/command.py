@@ -1,0 +1,42 @@
+"""The base of the classes of options that a command has, and options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from harness.core.options import Option, Options
+from harness.options.headings import JUDGE
+from harness.options.judge import JUDGE_KEYS
+
+
+class CommandOptions(Options):
+    """Options of a command; the docstring of a subclass is the command's help.
+
+    first: names of the options in the short help; empty: the help shows all. refused: an option that people try in
+    vain → what to do instead. dashed: whether an argument may begin with a dash, such as -5.
+    """
+
+    first: ClassVar[tuple[str, ...]] = ()
+    refused: ClassVar[Mapping[str, str]] = {}
+    dashed: ClassVar[bool] = False
+
+
+def prints(what: str, type_name: str, under: str = "") -> Option:
+    """The option that prints a result as JSON. type_name: of the result, MODULE:TYPE or list[MODULE:TYPE]."""
+    return Option(computed=f"Print {what} as JSON (docs/json.md).", flag="json", under=under, prints=type_name)
+
+
+class JudgeFlag(Options):
+    """The judge of a command, its server and options in one text."""
+
+    judge: Annotated[
+        str | None,
+        Option(
+            computed="A model to decide what the rules leave undecided, at its server: an address or a name of "
+            "`harness serve status`; without one OPENAI_BASE_URL, else the running server. KEY: "
+            f"{', '.join(JUDGE_KEYS)} (docs/judge.md).",
+            under=JUDGE,
+            metavar="MODEL[@URL|@NAME][,KEY=VALUE...]",
+        ),
+    ] = None

@@ -1,0 +1,180 @@
+"""The commands: each has a class of options, from which its flags, its help and the keywords of Python are made.
+
+The class stands below `harness.options`; its docstring is the command's help. `harness.commands` or its neighbours
+(`probes`, `judges`, `sweeps`, `gates`) have the function, and `harness.cli` a module of that name, which prints the
+result. Nothing of them is imported before it is needed: `harness --help` takes the lines below,
+`harness COMMAND --help` one module of options.
+
+The error for an option that a command does not take is made here, too, the same for the command line and for Python.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cache, wraps
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from harness.core.errors import UsageError
+from harness.core.options import Options, options_of
+from harness.options.command import CommandOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Listed(NamedTuple):
+    """A command. line: what it does, for `harness --help`. options: MODULE:CLASS of its options; empty for a group of
+    commands, whose module in `harness.cli` has them.
+    """
+
+    line: str
+    options: str = ""
+
+
+GROUPS = {
+    "Serve": {
+        "serve": Listed("Start an inference server, list the running ones, or stop them."),
+        "probe": Listed("Examine a server: what would spoil a score from it.", "probing:ProbeCommand"),
+    },
+    "Ask": {
+        "run": Listed("Sample completions for benchmarks from a server; resume by the same command.", "run:RunCommand"),
+        "sweep": Listed("Run and score models × servers × settings × benchmarks from one file.", "run:SweepCommand"),
+        "benchmarks": Listed("List the benchmark cards, or show one."),
+        "status": Listed(
+            "Show or steer a run from another terminal: concurrency, pause, drain.", "reading:StatusCommand"
+        ),
+        "merge": Listed("Join the run folders of several clients (shards) into one run.", "finished:MergeCommand"),
+    },
+    "Grade": {
+        "score": Listed("Grade a run's samples (or any tool's outputs) and aggregate them.", "score:ScoreCommand"),
+        "grade": Listed("Grade one response against one reference answer, and say why.", "finished:GradeCommand"),
+        "audit": Listed(
+            "Judge some samples by hand: the accuracy that a person's verdicts give.", "finished:AuditCommand"
+        ),
+    },
+    "Read": {
+        "report": Listed("Print one table for runs, and write Markdown and HTML.", "finished:ReportCommand"),
+        "show": Listed("Read a run's questions and samples in the terminal.", "reading:ShowCommand"),
+        "view": Listed("Read runs on a local page in the browser.", "reading:ViewCommand"),
+        "export": Listed(
+            "Write a run as training data, as a table, or as another tool's results.", "finished:ExportCommand"
+        ),
+    },
+    "Decide": {
+        "compare": Listed("Show which run is better, and how sure that is.", "deciding:CompareCommand"),
+        "gate": Listed("Say whether a model still reaches its floors, with few samples.", "deciding:GateCommand"),
+        "race": Listed("Sample candidates in rounds until it is clear which is better.", "run:RaceCommand"),
+        "plan": Listed("Show how many samples it takes to see a difference, and their cost.", "deciding:PlanCommand"),
+        "verify": Listed("Say whether a run agrees with what is published of its model.", "deciding:VerifyCommand"),
+    },
+    "More": {
+        "doctor": Listed(
+            "Check plug-ins, the grader on every card, or the journal of a run; play the demo.", "reading:DoctorCommand"
+        ),
+    },
+}
+"""Heading of `harness --help` → command → what it does, in the order of the work."""
+
+COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
+
+
+@cache
+def options_class(command: str) -> type[CommandOptions]:
+    """The options of a command, which is no group."""
+    module, _, name = COMMANDS[command].options.partition(":")
+    declared: type[CommandOptions] = getattr(importlib.import_module(f"harness.options.{module}"), name)
+    return declared
+
+
+def all_options() -> dict[str, type[CommandOptions]]:
+    """Command → its options, in the order of `harness --help`."""
+    return {name: options_class(name) for name, command in COMMANDS.items() if command.options}
+
+
+def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
+    """The error for an option that the command does not take; None if it takes the option, or if no help shows it.
+
+    typed: the word for the option on a command line; empty for Python, which has its name.
+    """
+    own, field = options_class(command), typed or name
+    if name in own.refused:
+        return UsageError(own.refused[name], field=field)
+    # A run is what most people know: it comes first.
+    declared = {"run": options_class("run"), **all_options()}
+    tables = {taker: options_of(options) for taker, options in declared.items()}
+    takers = {taker: table[name] for taker, table in tables.items() if name in table and not table[name].hidden}
+    if not takers or command in takers:
+        return None
+    # Commands for which an option means the same share its help; the first of them stands for the others.
+    by_meaning: dict[str, str] = {}
+    for taker, option in takers.items():
+        by_meaning.setdefault(option.help, f"`harness {taker}`")
+    *others, last = by_meaning.values()
+    does = f"{', '.join(others)} and {last} do: their help says what for" if others else f"{last} does"
+    return UsageError(f"`harness {command}` does not take it; {does}{_as_field(own, name)}", field=field)
+
+
+def _as_field(declared: type[CommandOptions], name: str) -> str:
+    """How to send a refused sampling option as a field of each request: the end of a sentence, empty if none."""
+    from harness.presets.sampling import SamplingOption, SamplingOptions
+
+    option = options_of(SamplingOptions).get(name)
+    # One without a neutral value, such as max_tokens, bounds a reply, which the command decides itself.
+    if not isinstance(option, SamplingOption) or option.neutral is None or "extra_body" not in options_of(declared):
+        return ""
+    return f". To send the field with each request, give extra_body '{{\"{name}\": VALUE}}'"
+
+
+def refuse_flag(command: str, flag: str) -> None:
+    """Raise `UsageError` if another command has this flag, or a sentence says why this one does not; else return."""
+    names: dict[str, str] = {}
+    for declared in all_options().values():
+        for option in options_of(declared).values():
+            if not option.argument:
+                names.setdefault(option.flag_word, option.name)
+    names |= {f"--{name.replace('_', '-')}": name for declared in all_options().values() for name in declared.refused}
+    name = names.get(flag.replace("_", "-"))
+    if name is not None:
+        check(command, [name], typed=flag.removeprefix("--").replace("-", "_"))
+
+
+def check(command: str, names: Iterable[str], typed: str = "") -> None:
+    """Raise `UsageError` for the first of these options that this command does not take, but another command does.
+
+    typed: as in `refusal`.
+    """
+    for name in names:
+        if (refused := refusal(command, name, typed)) is not None:
+            raise refused
+
+
+def takes(declared: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return the decorator of a command's function, whose `**options` are those of `declared`.
+
+    `help` and editors then show these options by name. An option that only other commands take raises `UsageError`, in
+    the words of the command line.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        """The function, which first refuses options of other commands."""
+        signature = inspect.signature(function)
+        parameters = signature.parameters.items()
+        own = {name: parameter for name, parameter in parameters if parameter.kind != parameter.VAR_KEYWORD}
+        options = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.accepts)
+            for name, option in options_of(declared).items()
+            if not option.argument and option.default is not ...
+        ]
+
+        @wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            """Refuse options of other commands; then call the function."""
+            check(function.__name__, [name for name in keywords if name not in own])
+            return function(*args, **keywords)
+
+        checked.__signature__ = signature.replace(parameters=[*own.values(), *options])  # type: ignore[attr-defined]
+        return checked
+
+    return decorate

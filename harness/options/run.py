@@ -1,0 +1,209 @@
+"""All options of a run, and which must go together; the options of the commands that make runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from harness.core.errors import UsageError
+from harness.core.options import COMMAS, Option, options_of
+from harness.options.command import CommandOptions, JudgeFlag, prints
+from harness.options.deciding import RaceRules
+from harness.options.headings import ASKED, OUTPUT, RESUMING, WHOM
+from harness.options.limits import Limits, Money
+from harness.options.request import FORMER, BatchOptions, HowReasoned, HowWritten, WhichPreset
+from harness.options.resuming import Resuming
+from harness.options.what import OF_DATA, WhatIsAsked
+from harness.options.whom import HowReached, WhichServer
+from harness.presets.sampling import SamplingOptions
+
+
+class RunOptions(
+    WhatIsAsked,
+    WhichServer,
+    HowReached,
+    WhichPreset,
+    SamplingOptions,
+    HowReasoned,
+    HowWritten,
+    BatchOptions,
+    Limits,
+    Money,
+    Resuming,
+):
+    """All options of a run; only the benchmark is required.
+
+    Each option is described where it is declared, and in the help of `harness run`.
+    """
+
+    def _check(self) -> None:
+        """Raise `UsageError` for the first options that do not go together."""
+        super()._check()
+        if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
+            raise UsageError("it needs `data`, a file of questions", field=keys[0])
+        if self.shard is not None and self.target_error is not None:
+            raise UsageError(
+                "it does not work with `shard`, since a shard's error is not the run's: give all "
+                "shards the same number of samples with `samples`",
+                field="target_error",
+                value=self.target_error,
+            )
+        if self.batch:
+            self._check_batch()
+
+    def _check_batch(self) -> None:
+        """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "serve")
+        if given := [name for name in others if getattr(self, name) is not None]:
+            raise UsageError(
+                "it does not work with `batch`, which sends all requests at once: leave one of them out",
+                field=given[0],
+            )
+        if len(self.base_url) > 1:
+            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
+
+
+def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that a manifest records as they were given."""
+    return {name: given[name] for name in options_of(RunOptions) if name in given and name not in _RECORDED_ELSEWHERE}
+
+
+_RECORDED_ELSEWHERE = frozenset(
+    ["benchmarks", "samples", "ids", "shard", "data", "model", "base_url", "serve", "api_key_env", "header", "out"]
+)
+"""Options that a manifest holds in its own form: names, plan, endpoints. A header may be a key and is recorded nowhere.
+"""
+
+# ---- the commands that make runs
+
+FIRST = (
+    *("samples", "limit", "data", "model", "base_url", "serve", "preset", "temperature", "max_tokens", "concurrency"),
+    *("out", "dry_run"),
+)
+"""Options that most people use: the short help of a run shows only these."""
+
+
+class RunFlags(RunOptions, CommandOptions):
+    """The options of a run, as a command line has them."""
+
+    refused: ClassVar = {
+        **FORMER,
+        "port": "it is part of the address: --base-url http://127.0.0.1:PORT",
+        "repeats": "the samples of a question are `samples` here; `repeat: N` in a sweep's file repeats whole runs",
+    }
+
+    serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
+    """An option of `harness serve ENGINE` for the server that --serve starts, such as tp=8; engine-flag=WORD hands a
+    word to the engine unchanged. May be repeated.
+    """
+    quiet: Annotated[bool, Option(under=OUTPUT)] = False
+    """Print only warnings, errors and results. NO_COLOR takes the colours out of the progress."""
+
+    def _check(self) -> None:
+        """A file or a candidate completes these: what must go together is checked when the run's options are made."""
+
+
+class RunCommand(RunFlags, JudgeFlag):
+    """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
+    hf://datasets/OWNER/NAME with an eval.yaml) into a run folder.
+
+    The same command again asks only for what is missing; more --samples extend the run. Score it with
+    `harness score RUN_FOLDER`. A judge that will score the run is tried on two answers before the first request; if the
+    judge does not answer, nothing is sampled.
+
+    \b
+    harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
+    harness run aime24:64 --serve vllm --model Qwen/QwQ-32B --serve-option tp=8
+    harness run --data questions.jsonl --question-key Problem --answer-key Answer
+    """
+
+    first: ClassVar = (*FIRST, "judge")
+    refused: ClassVar = {
+        **RunFlags.refused,
+        "benchmark": "give the benchmarks before the options",
+    }
+
+    on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
+    """Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder (docs/scaling.md).
+    """
+    env_file: Annotated[Path | None, Option(under=WHOM, file=True)] = None
+    """File of NAME=VALUE lines: keys and addresses. A variable that is set already stays. Default: no file."""
+    as_json: Annotated[bool, prints("how the session ended", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
+    dry_run: Annotated[bool, Option(under=OUTPUT)] = False
+    """Show every setting and the first prompt; request no sample."""
+    scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
+    """Score while sampling, in a process of its own."""
+
+
+class RaceCommand(RunFlags, RaceRules):
+    """Sample BENCHMARK with each candidate, round by round, until it is clear how each compares with the first one.
+
+    A candidate is a name with options of its own; all other options hold for every candidate. A round is one sample of
+    each question, and --samples is the largest number of rounds. After every --step rounds the candidates are compared
+    (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start.
+    Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
+    by half as many rounds again, and withheld if those rounds contradict the verdict. The run folders are in --out, and
+    the same command continues the race.
+
+    \b
+    harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
+        --candidate 'cool temperature=0.6' --candidate 'hot temperature=1.0'
+    harness race aime24:64 --out races/tuned --candidate 'base model=org/base base_url=http://a:8000' \\
+        --candidate 'tuned model=org/tuned base_url=http://b:8000'
+    """
+
+    first: ClassVar = ("candidates", "margin", "step", "as_json", *FIRST)
+    refused: ClassVar = {**RunFlags.refused, "dry_run": "a race has no dry run: use `harness run` for it"}
+
+    benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
+    """NAME, NAME:SAMPLES or a card's file."""
+    candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
+    """A candidate with its own options of a run, by their names in Python. The first is the baseline."""
+    samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
+    """Samples per question that a candidate may use at most. Default: the card's."""
+    out: Annotated[Path | None, Option(under=RESUMING)] = None
+    """Folder of the candidates' run folders. Default: races/ and the benchmark's name."""
+    as_json: Annotated[bool, prints("how it ended", "harness.cli.printed.ends:RaceEnd")] = False
+
+
+class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
+    """Run and score every combination that FILE names: models × servers × prompts × sampling × benchmarks.
+
+    Each combination is a cell. Each server is started once, all its cells are run and scored, and it is stopped. If the
+    command is killed, the same command continues and asks for nothing twice. A cell that fails does not stop the
+    others; the exit code is then 1. An option given here replaces that of the file. A SUITE is a shipped file (--list):
+    give it a model and a server. The tables show published scores of the models beside the new ones, and with --verify
+    the exit code says whether they agree.
+
+    \b
+    harness sweep budgets.yaml --dry-run
+    harness sweep budgets.yaml
+    harness sweep checkpoints.yaml --follow 90
+    harness sweep limo10 --model GAIR/LIMO --serve vllm --serve-option tp=8 --judge org/judge@URL
+    """
+
+    first: ClassVar = (
+        *("print_schema", "list_suites", "verify", "dry_run", "follow", "track", "k", "as_json"),
+        *(*FIRST, "judge"),
+    )
+
+    file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE")] = None
+    """The sweep's file, or a suite."""
+    print_schema: Annotated[bool, Option(flag="schema")] = False
+    """Print the JSON schema of the file, for editors."""
+    list_suites: Annotated[bool, Option(flag="list")] = False
+    """List the suites that ship with the harness."""
+    verify: Annotated[bool, Option()] = False
+    """Exit with 4 if a score does not agree with published scores of its model."""
+    dry_run: Annotated[bool, Option()] = False
+    """Show the servers, the cells and the most tokens that they take; start and send nothing."""
+    follow: Annotated[float | None, Option(metavar="MINUTES", above=0)] = None
+    """Run and score each checkpoint as it appears; end after MINUTES without a new checkpoint."""
+    k: Annotated[int | None, Option(metavar="K", least=1)] = None
+    """k of pass@k in the tables, for every benchmark. Default: what the file says."""
+    track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()
+    """Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there."""
+    out: Annotated[Path | None, Option(under=RESUMING)] = None
+    """Folder of the cells and tables. Default: results/ and the sweep's name."""
+    as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False

@@ -1,0 +1,292 @@
+"""Makes a run of another tool's outputs, in a folder beside them: what then reads, grades or judges it takes runs."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.core import channel
+from harness.core.about import __version__
+from harness.core.errors import StoreError
+from harness.core.files import disk_error
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.core.options import options_of
+from harness.core.records import Question
+from harness.foreign import outputs
+from harness.grading.processes.pool import grader_names
+from harness.options.score import OutputsOptions, ScoreOptions
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
+from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
+from harness.runs.lock import hold, locked
+from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
+from harness.runs.merging import unjoined_in_words
+
+if TYPE_CHECKING:
+    from harness.benchmarks.prompts import Prompt
+
+_READING_OPTIONS = (
+    "tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats",
+)  # fmt: skip
+"""Options that say how a file is read. They are stored with its scores, in this order, so that a later message can
+repeat the command.
+"""
+
+_BY_ID = "rows are matched with questions by the id alone, as the file has no text of a question to compare"
+"""The warning of a score whose rows are matched by ids."""
+
+
+def check_file(path: Path, options: ScoreOptions) -> None:
+    """Read the outputs in `path` to their end, and raise what would refuse to grade them."""
+    prompt, card_questions = _questions_of(options.benchmark)
+    _, pairs = _read(path, options, prompt, card_questions)
+    grader_names(card_questions, options.sandbox)
+    deque(pairs, maxlen=0)
+
+
+def make_run(path: Path, options: ScoreOptions) -> RunFolder:
+    """Make a run of the outputs in `path`: their samples and questions; return its folder.
+
+    The folder is `options.out`, else `FILE.scored` beside the file. It is left as it is if it holds this reading of
+    the file already; a former reading in `FILE.scored` is replaced. Raises `UsageError` with file and line, before
+    anything is written, and `StoreError` for a folder that is no such run, or has verdicts on the former reading.
+    """
+    folder = RunFolder(options.out) if options.out is not None else imported_at(path)
+    reading = _reading_options(options)
+    if options.out is None:
+        _remove_leftovers(folder)
+    former = Manifest.find(folder)
+    prompt, card_questions = _questions_of(options.benchmark)
+    # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
+    seal = questions.seal(card_questions) if card_questions else None
+    if former is not None and _is_reading(former, path, reading, seal):
+        return folder
+    read, pairs = _read(path, options, prompt, card_questions)
+    # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
+    grader_names(card_questions, options.sandbox)
+    in_file: dict[str, dict[str, Question]] = {}  # benchmark → question id → question
+    most: dict[str, int] = {}  # benchmark → most samples of a question
+    missing: dict[str, Counter[str]] = defaultdict(Counter)  # benchmark → question id → replies that the file lacks
+    for question, sample in pairs:
+        name = question.benchmark
+        in_file.setdefault(name, {}).setdefault(question.question_id, question)
+        if sample is None:
+            missing[name][question.question_id] += 1
+        else:
+            most[name] = max(most.get(name, 0), sample.sample_index + 1)
+    doubts = () if options.benchmark else read.doubts
+    warnings = [*doubts, *read.notes, *filter(None, [read.numbers.sentence])]
+    if card_questions:
+        by_id = in_file[card_questions[0].benchmark]
+        if n_unanswered := len(card_questions) - len(by_id):
+            warnings.append(_words_on_missing_rows(n_unanswered, card_questions, path))
+        by_id.update({question.question_id: question for question in card_questions})
+        if options.id_key is not None and read.only_ids:
+            warnings.append(_BY_ID)
+    if former is not None:
+        with locked(folder):
+            _remove_former(folder, former, options)
+    stored = {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}
+    records = {
+        name: BenchmarkRecord(
+            identity={},
+            plan=Plan(samples=most[name]),
+            settings={OUTPUTS: {**stored, "missing": missing[name]}, questions.DIGEST: questions.seal(by_id.values())},
+        )
+        for name, by_id in in_file.items()
+    }
+    manifest = Manifest(
+        harness_version=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        model=options.written_by or read.model or UNKNOWN_MODEL,
+        benchmarks=records,
+    )
+    try:
+        _write(folder, manifest, in_file, pairs)
+    except StoreError as error:
+        if options.out is None:
+            error.add(f"To make the run elsewhere, give out={str(named_folder(RESULTS, path.stem))!r}")
+        raise
+    return folder
+
+
+def _write(
+    folder: RunFolder, manifest: Manifest, in_file: Mapping[str, Mapping[str, Question]], pairs: outputs.Pairs
+) -> None:
+    """Write the files of the run. in_file: benchmark → question id → question. Raises `StoreError`."""
+    with hold(folder):
+        with contextlib.ExitStack() as opened:
+            journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
+            for name, by_id in in_file.items():
+                questions.write(folder.benchmark(name), [*by_id.values()])
+            for question, sample in pairs:
+                if sample is not None:
+                    journals[question.benchmark].append(sample)
+        # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
+        manifest.save(folder)
+
+
+def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], seal: str | None) -> bool:
+    """Whether the manifest is of a run that was made of this file as it is now, read by the same options.
+
+    seal: checksum of the questions of the benchmark that is named; None without one.
+    """
+    stored = _stored(former)
+    if stored.get("read") != reading or stored.get("questions") != seal:
+        return False
+    return stored.get("digest") == outputs.digest_of(path)
+
+
+def _remove_leftovers(folder: RunFolder) -> None:
+    """Remove what a reading that was killed left: no manifest names these samples.
+
+    Raises `InUse` while another process makes the run, and `StoreError`.
+    """
+    left = [*folder.path.glob("*/samples.jsonl")]
+    if left and not folder.manifest.is_file():
+        with locked(folder):
+            # Meanwhile another process may have made the run.
+            _remove(folder, [] if folder.manifest.is_file() else left)
+
+
+def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
+    """Remove a former reading from the folder.
+
+    former: the manifest of the folder. Raises `StoreError` for a folder that is not replaced: one that the user named,
+    and one with a person's verdicts or a judge's replies.
+    """
+    shown = visible(str(folder.path))
+    if options.out is not None:
+        raise StoreError(
+            f"{shown} is a run already, and a file becomes a new run: name a new folder with `out`. "
+            f"`harness score {shlex.quote(shown)}` scores the old one."
+        )
+    benchmarks = [folder.benchmark(name) for name in former.benchmarks]
+    judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
+    if judged or any(each.overrides.exists() for each in benchmarks):
+        raise StoreError(
+            f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
+            f"new folder with `out`"
+        )
+    # The manifest is removed first: files that are half replaced must not be read with it.
+    _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])
+
+
+def _remove(folder: RunFolder, paths: Sequence[Path]) -> None:
+    """Remove these files and folders of a run, in their order. Raises `StoreError`."""
+    try:
+        for path in paths:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(folder.path, error) from error
+
+
+def _read(
+    path: Path, options: OutputsOptions, prompt: Prompt | None, card_questions: Sequence[Question]
+) -> tuple[outputs.Outputs, outputs.Pairs]:
+    """The outputs in `path`, and their (question, sample) pairs.
+
+    prompt, card_questions: as `_questions_of` returns them. The questions of the pairs are the benchmark's; without
+    one, they are the file's own. Raises `UsageError`.
+    """
+    columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
+    benchmark = options.benchmark
+    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
+    if not benchmark:
+        return read, read
+    # Imported late: it loads the prompts, which most files do not need.
+    from harness.foreign.recognising import Recognised
+
+    # By ids, if the user names their column, and the file has no text of a question, which would tell more.
+    by_id = options.id_key is not None and read.only_ids
+    return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id)
+
+
+def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
+    """The warning of `n` questions of a benchmark that have no row in the file `path`."""
+    have = f"{'has' if n == 1 else 'have'} no row"
+    return (
+        f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
+        f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing; if only the others were set, "
+        "name a file of the others as the benchmark"
+    )
+
+
+def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
+    """Whether `path` is scored as another tool's outputs, not as a run.
+
+    tool: the tool that the user named, None if none. described: whether columns or similar options were given; a path
+    that does not exist then counts as a missing file of outputs, not as a missing run.
+    """
+    if tool is not None:
+        return True
+    # A file inside a run folder stands for the run, unless options for outputs say that the file itself is meant.
+    if not described and run_around(path) is not None:
+        return False
+    if outputs.are_outputs(path):
+        return True
+    return not path.is_dir() and (path.exists() or described)
+
+
+def open_scored(path: Path | str) -> RunFolder:
+    """The run at `path`: a run folder, or the run that `harness score` has made of another tool's outputs.
+
+    Warns of samples that only the run's shards hold. path: the folder, or the outputs. Raises `StoreError` for a path
+    that is neither, and for outputs that are not scored or were changed since; the message names the command that
+    scores them.
+    """
+    source = Path(path)
+    if not outputs.are_outputs(source) or run_around(source) is not None:
+        run = RunFolder.open(source)
+        for sentence in unjoined_in_words(run):
+            channel.warn(sentence)
+        return run
+    folder, shown = imported_at(source), shlex.quote(visible(str(source)))
+    if not folder.manifest.is_file():
+        raise StoreError(
+            f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it holds questions, take "
+            "a run of them by `harness run`, with two samples of each, and score that run."
+        )
+    stored = _stored(Manifest.load(folder))
+    if stored.get("digest") != outputs.digest_of(source):
+        read = stored.get("read")
+        options = options_of(ScoreOptions)
+        words = [
+            f"--{options[name].flag or name.replace('_', '-')} {shlex.quote(str(member))}"
+            for name, value in (read if isinstance(read, dict) else {}).items()
+            for member in (value if isinstance(value, list) else [value])
+        ]
+        again = " ".join([f"harness score {shown}", *words])
+        raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
+    return folder
+
+
+def _stored(manifest: Manifest) -> Mapping[str, Any]:
+    """What the manifest of a run says of the outputs that it was made of: their digest, and how they were read."""
+    stored = next((record.settings.get(OUTPUTS) for record in manifest.benchmarks.values()), None)
+    return stored if isinstance(stored, Mapping) else {}
+
+
+def _reading_options(options: ScoreOptions) -> dict[str, Any]:
+    """The options that say how the file is read, as far as the user gave them."""
+    return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
+
+
+def _questions_of(benchmark: str | None) -> tuple[Prompt | None, Sequence[Question]]:
+    """The prompt and the questions of the card with this name, or of this file; none if no benchmark is named.
+
+    Raises `UsageError` if there is no such card.
+    """
+    if not benchmark:
+        return None, ()
+    # Imported late: cards are slow to import, and most files need none.
+    from harness.benchmarks import catalogue, prompts, questions
+
+    card = catalogue.load_or_make(benchmark)
+    return prompts.find_prompt(card.prompt, card.prompts), questions.build(card).questions

@@ -1,0 +1,201 @@
+"""Carries out one session of a prepared run. The grader is only imported with the first reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from signal import Signals
+from typing import TYPE_CHECKING
+
+from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.core.errors import Interrupted
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
+from harness.generation import runner
+from harness.generation.outcome import Outcome
+from harness.generation.settings import RunSettings
+from harness.preparing import own_servers
+from harness.preparing.prepare import Prepared, in_a_line
+from harness.preparing.watching import Watcher
+from harness.runs.merging import join_shards
+
+if TYPE_CHECKING:
+    from harness.client.address.endpoint import Endpoint
+    from harness.core.money import Prices
+    from harness.core.records import Sample
+    from harness.generation.dispatch.canary import Answered
+    from harness.runs.record import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """The result of a session.
+
+    reached: a sentence that the target error was reached. missed: a sentence that it was not. Both are empty if no
+    target was set, or if samples are missing. outcome: of the session; of a run with a target, which has a session per
+    stage, the last session with the totals of all.
+    """
+
+    outcome: Outcome
+    reached: str = ""
+    missed: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether no sample is missing."""
+        return self.outcome.complete
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A session of a run with its folder. prices: of tokens; None if unknown."""
+
+    folder: Path
+    model: str
+    sampled: Sampled
+    prices: Prices | None
+
+
+def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
+    """Make the run folder ready, announce a session of the prepared run with `settings`, and carry it out.
+
+    Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be the run's.
+    """
+    watcher = watcher or Watcher()
+    # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
+    prepared.folder.refuse_foreign()
+    join_shards(prepared.folder, ended=True)
+    taken_over = _taken_over(prepared, settings, watcher)
+    prepared.folder.create()
+    watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
+    return runner.generate(
+        settings,
+        prepared.sets,
+        servers=runner.ServerSide(
+            facts=prepared.looks.facts,
+            environment=prepared.about,
+            context_of=prepared.looks.context_of,
+            describe=prepared.describe,
+            endpoints_file=prepared.endpoints_file,
+            lost=_loss_of(prepared),
+        ),
+        listener=runner.Listener(
+            on_progress=watcher.progressed,
+            # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
+            on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+            on_status=watcher.standing,
+            on_warning=watcher.warn,
+            resume_command=watcher.resume_command,
+        ),
+        answered=answer_finder(prepared.sets),
+        account=prepared.account,
+        taken_over=taken_over,
+    )
+
+
+def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Iterable[Sample]:
+    """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
+    if prepared.options.begins is None:
+        return ()
+    from harness.foreign.beginning import Beginning  # imported late: few runs begin with a file
+
+    planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
+    beginning = Beginning(prepared.options.begins, prepared.sets, planned)
+    if not prepared.folder.has_samples():
+        watcher.warn(beginning.sentence)
+    return beginning
+
+
+def sample_to(prepared: Prepared, rounds: Mapping[str, int], watcher: Watcher | None, *, first: bool) -> Outcome:
+    """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
+
+    first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
+    Raises what `generate` and `end_if_signalled` raise.
+    """
+    outcome = generate(prepared, stage_of(prepared, rounds, int(not first)), watcher)
+    end_if_signalled(outcome, prepared, watcher)
+    return outcome
+
+
+def stage_of(prepared: Prepared, rounds: Mapping[str, int], stage: int) -> RunSettings:
+    """The settings of a session that samples each benchmark of `rounds` up to so many samples of each question.
+
+    stage: the number of sessions of the run that the command has carried out before.
+    """
+    benchmarks = {name: replace(prepared.settings.benchmarks[name], samples=n) for name, n in rounds.items()}
+    return replace(prepared.settings, benchmarks=benchmarks, stage=stage)
+
+
+def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
+    """Raise `Interrupted` if a signal came while the session awaited its last samples.
+
+    Such a session has all its samples, and so ends as though nothing had happened; a command that has more to do than
+    this session must end here.
+    """
+    if outcome.caught is None:
+        return
+    samples, prices = count_noun(outcome.n_done, "sample"), prepared.settings.prices
+    cost = f" This session: {outcome.spent.sentence(prices)}." if prices else ""
+    resume = runner.Listener(resume_command=(watcher or Watcher()).resume_command).resume
+    raise Interrupted(
+        f"stopped by {Signals(outcome.caught).name}: {samples} {are(outcome.n_done)} stored in {prepared.folder.path}."
+        f"{cost}{resume}",
+        outcome.caught,
+    )
+
+
+def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
+    """Return a function that returns a sentence on why all servers of the run have ended; None while one may answer.
+
+    This is known only of servers on this machine: the server that was started for the run, or those of `harness serve`.
+    """
+    server = prepared.server
+    if server is None:
+        # A file of endpoints may name other servers at any time, so its servers count as never lost.
+        endpoints = () if prepared.endpoints_file is not None else prepared.settings.endpoints
+        return ServedHere(endpoints).lost
+
+    def lost() -> str | None:
+        """Why the run's own server has ended; None while it runs."""
+        why = server.ended
+        return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}" if why else None
+
+    return lost
+
+
+class ServedHere:
+    """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
+
+    They are found by their addresses before the run's first request. Servers that do not run then do not count: an old
+    state file may name a port that another server has by now.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        # The guard is the process that ends the server's engine when the harness is gone.
+        self._guards = {server.name: server.guard_pid for server in own_servers.servers_at(endpoints)}
+
+    def lost(self) -> str | None:
+        """Return a sentence on why the last server has ended if all have ended; None while a server may answer."""
+        reasons = [own_servers.ended(name, guard) for name, guard in self._guards.items()]
+        return reasons[-1] if reasons and all(reasons) else None
+
+
+def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
+    """Return a function that tells whether the grader finds an answer in a reply.
+
+    For benchmarks with a verifier of their own, the function returns True.
+    """
+    questions = QuestionsById(sets)
+
+    def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
+        """Whether the grader finds an answer in this reply; True for benchmarks with a verifier of their own."""
+        # Imported with the first reply, so that the first request does not wait for the import.
+        from harness.grading.verdict import find
+
+        question = questions[task.benchmark, task.question_id]
+        if question.rules.grader != "rules":
+            return True
+        return find(question, text) is not None
+
+    return answered

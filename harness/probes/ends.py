@@ -1,0 +1,214 @@
+"""Checks that replies end where they should: a reply that says `stop` must have been ended by the model, and no reply
+may be cut by a limit that nobody asked for.
+
+A reply says how it ended: `stop` for the model's own end, `length` for max_tokens. The ends of the replies to one
+greedy prompt with different max_tokens are compared with each other, and the lengths of long replies to different
+prompts too: a hidden cap ends them all after the same number of tokens.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.inert import quoted
+from harness.probes.asking import Inquiry, text_of
+from harness.probes.findings import Check, Seen, no_evidence, sound, spoils, untested
+from harness.probes.subject import STORY, Subject
+from server_launchers.engines import table as engines
+
+LIMITS = (24, 48, 96)
+"""Values of max_tokens at which one greedy prompt is asked."""
+
+ROUNDS = 3
+"""Number of rounds in which a false end may show. It counts if two rounds show it, since a batch may cause a single
+false end.
+"""
+
+LONG_REPLY = 1_200
+"""max_tokens of the long stream on a fast server; it is above the usual hidden caps (256, 512, 1,024)."""
+
+MIN_LONG_REPLY = 300
+"""max_tokens of the long stream on the slowest server."""
+
+SECONDS = 60.0
+"""Seconds that the long stream may take, estimated from short ones."""
+
+ROOM = 128
+"""Number of tokens of the stated context that are left for the prompt of the long stream."""
+
+COUNTS = (
+    "Write every number from 1 to 2000 in words, one after the other, and leave none out.",
+    "List every number from 5000 down to 1, each on a line of its own, without a comment and without leaving one out.",
+    "Multiply every number from 1 to 900 by seven, and write each product with its two factors on a line of its own. "
+    "Do not stop before the last of them.",
+)
+"""Prompts with long replies of different lengths. The prompts' own lengths differ too, so that a full context ends the
+three replies after different numbers of tokens.
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one reply ended. limit: its max_tokens. n_tokens: as usage counts them; None without usage."""
+
+    limit: int
+    text: str
+    reason: str
+    n_tokens: int | None
+
+    @classmethod
+    def of(cls, reply: Reply, limit: int) -> Ended:
+        """The end of a streamed reply, its reasoning included."""
+        return cls(limit, text_of(reply), reply.finish_reason or "", reply.usage.completion_tokens)
+
+    def is_refuted_by(self, longer: Ended) -> bool:
+        """Whether `longer` shows that this reply was cut, although it claims to have ended by itself.
+
+        longer: the reply to the same request with a larger max_tokens; it begins with the same text and goes on.
+        """
+        # The end of a reply may be trimmed, or hold half a character.
+        text = self.text.rstrip().rstrip("\ufffd")
+        return (
+            self.reason == "stop"
+            and self.limit < longer.limit
+            and bool(text)
+            and longer.text.startswith(text)
+            and bool(longer.text[len(text) :].strip().strip("\ufffd"))
+        )
+
+
+def unnatural(replies: Sequence[Ended]) -> str | None:
+    """Return what is wrong with the ends of the replies to one greedy prompt; None if nothing is.
+
+    replies: each was asked for with a larger max_tokens than the reply before.
+    """
+    for i, shorter in enumerate(replies):
+        for longer in replies[i + 1 :]:
+            if shorter.is_refuted_by(longer):
+                return (
+                    f"with max_tokens {shorter.limit} the reply says stop{_after(shorter)}, "
+                    f"but with {longer.limit} it goes on from there"
+                )
+    for reply in replies:
+        if reply.n_tokens is not None and reply.n_tokens > reply.limit + 1:
+            return f"{reply.n_tokens} tokens came where max_tokens was {reply.limit}"
+        if reply.reason == "length" and reply.n_tokens is not None and reply.n_tokens < reply.limit - 1:
+            return f"finish_reason length after {reply.n_tokens} tokens of {reply.limit}"
+    return None
+
+
+def cap(replies: Sequence[Ended]) -> int | None:
+    """Return the number of tokens at which a server seems to cut all replies; None if nothing shows such a cap.
+
+    A cap shows if every reply ends below its max_tokens, and one says `length` or all of several end after the same
+    number of tokens.
+    """
+    counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
+    if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
+        return None
+    # A reply that says `length` before its limit was cut, whatever the others did.
+    cut = [n for n, reply in zip(counts, replies, strict=True) if reply.reason == "length"]
+    if cut:
+        return cut[0]
+    # The counts may differ by one, because some servers count the end token.
+    same = len(replies) >= len(COUNTS) and min(counts) >= max(counts) - 1
+    return max(counts) if same else None
+
+
+def _after(reply: Ended) -> str:
+    """The end of a sentence that says after how many tokens the reply ended; empty without usage."""
+    return "" if reply.n_tokens is None else f" after {reply.n_tokens} tokens"
+
+
+def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended | RequestFailed:
+    """Send a prompt as a greedy stream with this max_tokens. Returns the end of its reply."""
+    (reply,) = subject.streamed([Inquiry(text, {"max_tokens": limit, "temperature": 0, **fields})])
+    return reply if isinstance(reply, RequestFailed) else Ended.of(reply, limit)
+
+
+def _ends(subject: Subject) -> Seen:
+    """Send one greedy prompt with several limits; a false end must show in two rounds.
+
+    Sound only if the reply with the largest limit reaches it.
+    """
+    sent = f"a prompt for a short story as streams, with max_tokens {', '.join(map(str, LIMITS))}"
+    lies: list[str] = []
+    for _ in range(ROUNDS):
+        replies = [_end_of(subject, STORY, limit) for limit in LIMITS]
+        ends = [reply for reply in replies if isinstance(reply, Ended)]
+        if len(ends) < len(LIMITS):
+            failed = next(reply for reply in replies if isinstance(reply, RequestFailed))
+            return untested(sent, f"a stream failed: {quoted(failed.message)}")
+        lie = unnatural(ends)
+        # A first round without a false end ends the check; after a false end, the other rounds decide.
+        if lie is None and not lies:
+            break
+        # Only a lie that counts show needs true counts; the texts of two replies show the other kind by themselves.
+        if lie is not None and subject.miscount and unnatural([replace(end, n_tokens=None) for end in ends]) is None:
+            return untested(sent, f"{lie}, but {no_evidence(subject.miscount)}")
+        lies += [lie] if lie is not None else []
+        if len(lies) == 2:
+            return spoils(sent, f"{lies[-1]} (seen twice)")
+    shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
+    # Only a longer reply could show whether the model or a cap ended this one; a model may well end where a cap would.
+    if ends[-1].reason == "stop":
+        may_be = "its own end or a hidden limit of the server, which `long stream` tells apart"
+        return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} does not reach it: {may_be}")
+    return sound(sent, f"{shown}; no longer limit shows that a reply was cut (longer hidden caps: `long stream`)")
+
+
+def _long_stream(subject: Subject) -> Seen:
+    """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
+    begun = time.monotonic()
+    first = _end_of(subject, STORY, LIMITS[-1])
+    if isinstance(first, RequestFailed):
+        return untested("a long stream", f"a stream failed: {quoted(first.message)}")
+    # Without usage, the speed is estimated from characters, usually four a token.
+    if first.n_tokens is not None and subject.miscount:
+        return untested("a long stream", no_evidence(subject.miscount))
+    n_new = first.n_tokens or max(1, len(first.text) // 4)
+    seconds = time.monotonic() - begun
+    in_time = int(n_new / max(seconds, 1e-3) * SECONDS)
+    limit = min(LONG_REPLY, max(MIN_LONG_REPLY, in_time))
+    if subject.server.context is not None:
+        limit = min(limit, subject.server.context - ROOM)
+    goes_on = engines.dialect(subject.server.engine).goes_on  # fields by which the engine ignores the end of a reply
+    sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if goes_on else ''}"
+    replies: list[Ended] = []
+    for text in COUNTS:
+        reply = _end_of(subject, text, limit, **goes_on)
+        if isinstance(reply, RequestFailed):
+            return untested(sent, f"a stream failed: {quoted(reply.message)}")
+        replies.append(reply)
+        if reply.n_tokens is None:
+            return untested(sent, "without usage nothing shows how many tokens came")
+        if reply.n_tokens >= limit - 1 and reply.reason == "length":
+            return sound(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
+        # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
+        if reply.reason == "length":
+            break
+    n = cap(replies)
+    if n is not None:
+        reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
+        return spoils(
+            sent, f"a cap at {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
+        )
+    counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
+    return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
+
+
+CHECKS = (
+    Check(
+        name="ends", group="protocol", look=_ends, tokens=300,
+        why="A reply that was cut and says `stop` counts as finished: its missing answer is graded as wrong.",
+        mend="Look for a gateway that lowers max_tokens and rewrites finish_reason.",
+    ),
+    Check(
+        name="long stream", group="protocol", look=_long_stream, quick=False, tokens=1_400,
+        why="Reasoning takes thousands of tokens; a cap below them cuts each long answer, whatever finish_reason says.",
+        mend="Ask the provider for the model's limit of output tokens, or use another server.",
+    ),
+)  # fmt: skip

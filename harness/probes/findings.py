@@ -1,0 +1,241 @@
+"""What the checks of a server found, and the report of all checks: plain values, as JSON stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from harness.client.protocol.reply import RequestFailed
+from harness.core.inert import quoted
+from harness.core.nouns import count_noun
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from harness.probes.asking import Kind
+    from harness.probes.subject import Subject
+
+Outcome = Literal["sound", "spoils", "warns", "untested"]
+"""spoils: a score from this server would be wrong, or belong to another model or setting. Of a check of the group
+`reference`: of one of the two servers, since their scores are of two set-ups.
+
+warns: worth knowing, but a score stands. untested: the server does not show what the check needs.
+"""
+
+Group = Literal["protocol", "sampling", "context", "template", "reference", "load"]
+"""What a check examines; the option `checks` takes these names, too."""
+
+MAX_LOST = 0.1
+"""A check that lost more than this fraction of its requests finds nothing sound: what is left may hide the fault."""
+
+FALSE_ALARM = 0.001
+"""Chance that a sound server fails a test of distributions. The other checks together get the same chance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
+
+    n: int = 0
+    of: int = 0
+    why: str = ""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """The observation of one check.
+
+    sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
+    odd; None without a statistical test. lost: the requests that brought nothing to judge.
+    """
+
+    outcome: Outcome
+    sent: str
+    came: str
+    p: float | None = None
+    lost: Lost = Lost()
+
+
+def without_lost(seen: Seen) -> Seen:
+    """The observation with the lost requests named; untested if they are more than `MAX_LOST` of all.
+
+    A fault that a check sees without a test of chance (no p) stands: the lost requests would not take it back.
+    """
+    if not (lost := seen.lost).n:
+        return seen
+    came = f"{seen.came}; {lost.n} of {lost.of} requests brought nothing to judge ({quoted(lost.why)})"
+    shows_fault = seen.outcome in ("spoils", "warns") and seen.p is None
+    if lost.n <= MAX_LOST * lost.of or shows_fault:
+        return msgspec.structs.replace(seen, came=came)
+    return untested(seen.sent, f"too few requests are left to judge by: {came}")
+
+
+REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
+"""Names of the checks that name the faults behind which other checks cannot be made."""
+
+
+def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject], Seen]) -> Seen:
+    """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
+    fault that another check names explains it, or if the server refused its streams: only replies that came accuse.
+    """
+    server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.n_empty
+    seen = look(check, subject)
+    if check.seeded and server.no_seed:
+        return _misled(seen, server.no_seed)
+    tally: Counter[Kind] = server.tally - tally_before  # of the replies to this check
+    accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
+    if tally["refused"] and accused:
+        refused = count_noun(tally["refused"], "stream")
+        return _misled(seen, f"the server refused {refused}: {quoted(server.refusal)}")
+    if check.name in (REPLY_TEXT, FINISHED, EMPTY):
+        return seen
+    if check.by_text and 2 * tally["blank"] > tally["reply"]:
+        return _misled(seen, f"no text came in {tally['blank']} of {n}; see `{REPLY_TEXT}`")
+    if check.by_text and 2 * tally["echo"] > tally["reply"]:
+        return _misled(seen, f"the prompt itself came in {tally['echo']} of {n}; see `{REPLY_TEXT}`")
+    if tally["cut"] and accused:
+        streams = count_noun(tally["stream"], "stream")
+        cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
+        return _misled(seen, f"{cut} ({seen.came})")
+    if accused and (n_empty := server.n_empty - n_empty_before):
+        came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
+        return _misled(seen, f"{came} ({seen.came})")
+    return seen
+
+
+def _misled(seen: Seen, came: str) -> Seen:
+    """The observation of a check that could not see its fault. came: why."""
+    return msgspec.structs.replace(seen, outcome="untested", came=came, p=None)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one check.
+
+    why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
+    states.
+    """
+
+    check: str
+    group: Group
+    outcome: Outcome
+    sent: str
+    came: str
+    why: str
+    mend: str
+    p: float | None = None
+    tokens: int = 0
+
+
+class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All findings about one server.
+
+    version: of the harness. requests, tokens: number that the probe sent, and that the replies state as their cost.
+    seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took. ended: why the
+    server was asked no more before the last check, or that it answered nothing; else empty.
+    """
+
+    address: str
+    model: str
+    engine: str | None
+    version: str
+    seed: int
+    findings: list[Finding]
+    requests: int
+    tokens: int
+    seconds: float
+    ended: str = ""
+
+    def count(self, outcome: Outcome) -> int:
+        """Number of findings with that outcome."""
+        return sum(finding.outcome == outcome for finding in self.findings)
+
+    @property
+    def tested(self) -> bool:
+        """Whether any check was made; a report without one says nothing about the server."""
+        return self.count("untested") < len(self.findings)
+
+    @property
+    def sound(self) -> bool:
+        """Whether no finding spoils a score."""
+        return self.count("spoils") == 0
+
+    @property
+    def thorough(self) -> bool:
+        """Whether at least half of the checks were made, and none was left out because the server ended."""
+        return not self.ended and 2 * self.count("untested") <= len(self.findings)
+
+    @property
+    def differs(self) -> list[str]:
+        """The checks that find a difference from the reference, if nothing else spoils a score; else empty."""
+        spoilt = [finding for finding in self.findings if finding.outcome == "spoils"]
+        return [finding.check for finding in spoilt] if all(one.group == "reference" for one in spoilt) else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One check of a server.
+
+    look: makes the check. quick: whether it takes a few short requests only, so that it can precede each run. tokens:
+    about how many it costs. by_text: whether it judges by the texts of replies. seeded: whether it tests the seed, so
+    that it cannot be made on a server that rejects seeds.
+    """
+
+    name: str
+    group: Group
+    why: str
+    mend: str
+    look: Callable[[Subject], Seen]
+    quick: bool = True
+    tokens: int = 140
+    by_text: bool = False
+    seeded: bool = False
+
+
+def finding_of(check: Check, seen: Seen, tokens: int) -> Finding:
+    """Make a finding of what a check observed."""
+    return Finding(
+        check=check.name, group=check.group, outcome=seen.outcome, sent=seen.sent, came=seen.came, why=check.why,
+        mend=check.mend, p=seen.p, tokens=tokens,
+    )  # fmt: skip
+
+
+def sound(sent: str, came: str) -> Seen:
+    """An observation as expected: the check passes."""
+    return Seen(outcome="sound", sent=sent, came=came)
+
+
+def spoils(sent: str, came: str) -> Seen:
+    """An observation that makes a score wrong."""
+    return Seen(outcome="spoils", sent=sent, came=came)
+
+
+def warns(sent: str, came: str) -> Seen:
+    """An observation worth knowing; a score stands."""
+    return Seen(outcome="warns", sent=sent, came=came)
+
+
+def untested(sent: str, came: str) -> Seen:
+    """An observation that shows nothing, since the server lacks what the check needs."""
+    return Seen(outcome="untested", sent=sent, came=came)
+
+
+def no_evidence(miscount: str) -> str:
+    """The end of a sentence of a check that counts of tokens would decide, if these counts are false.
+
+    miscount: see `Subject.miscount`.
+    """
+    return f"the server's counts of tokens are no evidence of a cut (`usage`: {miscount})"
+
+
+def too_slow(sent: str, words: str) -> Seen:
+    """The observation if a time limit of the probe ended the check: untested, since a slow server may be sound."""
+    return untested(sent, f"too slow for this check: {quoted(words)}")
+
+
+def broken_stream(sent: str, failure: RequestFailed) -> Seen:
+    """The observation of a stream that failed: it spoils a score, unless the server was only too slow for the probe."""
+    if failure.kind == "timeout":
+        return too_slow(sent, failure.message)
+    return spoils(sent, f"the stream failed: {quoted(failure.message)}")

@@ -1,0 +1,200 @@
+"""A probe of one server: which checks are made, in what order, and what they show together."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import time
+from collections.abc import Sequence
+
+from harness.client.facts.page import NoAnswer, SlowAnswer
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.errors import ServerError, UsageError, near_names
+from harness.core.files import write_atomically
+from harness.core.inert import quoted
+from harness.core.nouns import count_noun
+from harness.generation.network.control import Signals
+from harness.options.probing import ProbeOptions
+from harness.preparing.watching import Watcher
+from harness.probes import (
+    bare,
+    context,
+    ends,
+    later,
+    load,
+    named_reference,
+    opening,
+    protocol,
+    reference,
+    sampling,
+    template,
+    whole_replies,
+)
+from harness.probes.asking import ProbedServer, Refused
+from harness.probes.findings import (
+    Check,
+    Finding,
+    Outcome,
+    ProbeReport,
+    Seen,
+    finding_of,
+    too_slow,
+    unless_misled,
+    untested,
+    without_lost,
+)
+from harness.probes.named_reference import SavedReference, ServerReference
+from harness.probes.probed_endpoint import probed
+from harness.probes.subject import Subject
+
+CHECKS: tuple[Check, ...] = (
+    *whole_replies.FIRST_CHECKS,
+    *protocol.CHECKS,
+    *ends.CHECKS,
+    *template.CHECKS,
+    *bare.CHECKS,
+    *opening.CHECKS,
+    *sampling.CHECKS,
+    *later.CHECKS,
+    *context.CHECKS,
+    *load.CHECKS,
+    *whole_replies.LAST_CHECKS,
+)
+
+MAX_SEED = 2**30
+"""A probe without a given seed draws its first seed below this."""
+
+NOT_MADE = "nothing"
+"""A check that was not begun sent this."""
+
+
+def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
+    """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
+    words = {check.name for check in checks} | {check.group for check in checks}
+    for name in names:
+        if name in reference.NAMES and name not in words:
+            raise UsageError(
+                "this check compares the server with a reference: give `reference`, such as the address of "
+                "another server of the model",
+                field="checks", value=name,
+            )  # fmt: skip
+        if name not in words:
+            groups = ", ".join(dict.fromkeys(check.group for check in checks))
+            every = ", ".join(check.name for check in checks)
+            near = near_names(name, words | {*reference.NAMES})
+            listed = near or f" The groups are {groups}; the checks are {every}."
+            raise UsageError(f"no such check.{listed}", field="checks", value=name)
+    return [
+        check
+        for check in checks
+        if (not names or check.name in names or check.group in names) and (check.quick or not quick)
+    ]
+
+
+def examine(
+    server: ProbedServer,
+    checks: Sequence[Check],
+    *,
+    address: str = "",
+    seed: int | None = None,
+    context: int | None = None,
+    watcher: Watcher | None = None,
+) -> ProbeReport:
+    """Make the checks, one after the other.
+
+    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. watcher:
+    is told each finding as it comes.
+    """
+    begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
+    subject, findings = Subject(server, first_seed, context), list[Finding]()
+
+    def report(why: str = "") -> ProbeReport:
+        """The report with the findings so far. why: why the probe ended early; checks that were left are untested."""
+        left = [finding_of(check, untested(NOT_MADE, why), 0) for check in checks[len(findings) :]]
+        return ProbeReport(
+            address=address,
+            model=server.asker.model,
+            engine=server.engine,
+            version=__version__,
+            seed=first_seed,
+            findings=[*findings, *left],
+            requests=server.n_requests,
+            tokens=server.n_tokens,
+            seconds=round(time.monotonic() - begun, 1),
+            ended=why,
+        )
+
+    try:
+        for check in checks:
+            # Shown before the requests, since some checks take minutes.
+            if watcher is not None:
+                watcher.checking(check.name)
+            before = server.n_tokens
+            seen = without_lost(unless_misled(check, subject, _look))
+            findings.append(finding_of(check, seen, server.n_tokens - before))
+            if watcher is not None:
+                came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
+                watcher.checked(f"{check.name}: {seen.outcome}{came}")
+    except _ServerGone as ended:
+        return report(f"the server is asked no more: {quoted(str(ended))}")
+    finally:
+        if watcher is not None:
+            watcher.checked()
+    refusals = (finding.came for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.came)
+    refusal = "" if server.answered else next(refusals, "")
+    return report(f"no request was answered: {refusal}" if refusal else "")
+
+
+class _ServerGone(Exception):
+    """The server answers no more: nothing is at its address, or its account is empty."""
+
+
+def _look(check: Check, subject: Subject) -> Seen:
+    """Make one check and return its observation. Raises `_ServerGone` if the server is to be asked no more."""
+    try:
+        return check.look(subject)
+    except Refused as refused:
+        if refused.status in (402, 429):
+            raise _ServerGone(refused.sentence) from refused
+        if refused.status in (0, *range(500, 600)) and check.quick:
+            return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
+        return untested("a chat request", f"refused: {quoted(refused.sentence)}")
+    except SlowAnswer as error:
+        return too_slow("a request", error.sentence)
+    except NoAnswer as error:
+        raise _ServerGone(error.sentence) from error
+    except ServerError as error:
+        outcome: Outcome = "spoils" if check.quick else "untested"
+        return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
+
+
+def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
+    """Examine the one server that the options name. If the options ask for it, save a reference first.
+
+    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `Interrupted` for a signal.
+    """
+
+    def interrupted(signum: int) -> str:
+        return f"stopped by {signal.Signals(signum).name}; `checks` takes the names of the checks that are left."
+
+    watcher = watcher or Watcher()
+    with Signals(interrupted):
+        servers = probed(options, watcher, options)
+        if len(servers) > 1:
+            raise UsageError(f"a probe examines one server; base_url names {len(servers)}", field="base_url")
+        (server,) = servers
+        true = named_reference.named_by(options, watcher)
+        if isinstance(true, ServerReference) and named_reference.is_same_server(server, true.server):
+            raise UsageError(named_reference.ITSELF, field="reference", value=options.reference)
+        against = reference.against(true) if true is not None else ()
+        selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *against))
+        # Saved first: a reference that cannot be saved is an error before minutes are spent.
+        if options.save_reference is not None:
+            own = ServerReference(server, server.endpoint.base_url)
+            saved = SavedReference.of(true if isinstance(true, ServerReference) else own)
+            write_atomically(options.save_reference.absolute(), codec.pretty(saved))
+        n = sum(check.tokens for check in selected)
+        address = server.endpoint.base_url
+        watcher.probing(f"{address}: {count_noun(len(selected), 'check')}, about {n:,} tokens; this may take minutes")
+        return examine(server, selected, address=address, seed=options.seed, context=options.context, watcher=watcher)

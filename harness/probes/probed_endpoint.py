@@ -1,0 +1,154 @@
+"""A server that a probe asks over HTTP: whole replies one by one, and streams by the client of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats
+from harness.client.facts import page
+from harness.client.facts.tokens import Tokenizer, has_token_pages
+from harness.client.interface import Deadlines
+from harness.client.protocol.failures import error_words, failure_of_status
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.transport import open_transport
+from harness.core import channel, codec
+from harness.core.records import Message
+from harness.options.request import HowWritten
+from harness.options.whom import WhichServer
+from harness.preparing import servers
+from harness.preparing.servers import Looks
+from harness.preparing.watching import Watcher
+from harness.probes.asking import CHAT, SECONDS, Fields, ProbedServer, ProbeReply, Refused
+
+PATIENCE_SECONDS = 300.0
+"""Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""
+
+PAUSE_SECONDS = 2.0
+"""Pause after a refusal that states none, in seconds; doubled each time."""
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Longest body of a streamed reply, in bytes."""
+
+
+@dataclass(kw_only=True)
+class ProbedEndpoint(ProbedServer):
+    """A server reached over HTTP."""
+
+    endpoint: Endpoint
+
+    def send(self, body: Fields, path: str = CHAT) -> ProbeReply:
+        """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
+        url = self.endpoint.base_url + path
+        waited, pause = 0.0, PAUSE_SECONDS
+        while True:
+            self._count_request()
+            # `transient`: the loop here sends again, not `get`, whose patience is shorter and which counts nothing.
+            answer = page.get(self.endpoint, url, timeout=SECONDS, content=codec.encode(body), transient=())
+            if answer.status not in (429, 503):
+                break
+            refusal = failure_of_status(answer.status, answer.body, {"retry-after": answer.retry_after or ""})
+            wait = refusal.retry_after or pause
+            if waited + wait > PATIENCE_SECONDS:
+                break
+            with channel.waiting(f"{wait:.0f} s, since the server refuses: {self._shown(refusal.message)}"):
+                time.sleep(wait)
+            waited, pause = waited + wait, 2 * pause
+        if answer.status != 200:
+            raise Refused(answer.status, self._shown(error_words(answer.body)))
+        try:
+            # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
+            secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
+            text = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
+            reply: ProbeReply = codec.decode(text.encode("utf-8", "surrogateescape"), ProbeReply)
+        except codec.DecodeError as error:
+            raise Refused(0, f"the reply is no completion ({error})") from error
+        if not reply.choices:
+            raise Refused(0, "the reply holds no choice")
+        return reply
+
+    def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+        """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""
+        replies: list[Reply | RequestFailed] = []
+        # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
+        thread = threading.Thread(
+            target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))), daemon=True
+        )
+        thread.start()
+        thread.join()
+        return replies
+
+    async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+        """The reply or failure of each request, in order; at most `at_once` are in flight.
+
+        With at_once = 1, a request that a rate limit refuses is sent again, for `PATIENCE_SECONDS` in all.
+        """
+        transport = open_transport(secrets=self.asker.spelling.secrets)
+        gate = asyncio.Semaphore(at_once)
+        patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
+
+        async def ask(body: Fields) -> Reply | RequestFailed:
+            waited, pause = 0.0, PAUSE_SECONDS
+            async with gate:
+                while True:
+                    self._count_request()
+                    try:
+                        return await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
+                    except RequestFailed as failed:
+                        wait = failed.retry_after or pause
+                        if failed.kind != "rate_limited" or at_once > 1 or waited + wait > PATIENCE_SECONDS:
+                            return failed
+                        failed_words = failed.message
+                    with channel.waiting(f"{wait:.0f} s, since the server refuses: {failed_words}"):
+                        await asyncio.sleep(wait)
+                    waited, pause = waited + wait, 2 * pause
+
+        try:
+            return list(await asyncio.gather(*map(ask, bodies)))
+        finally:
+            await transport.close()
+
+    def render(self, messages: Sequence[Message]) -> tuple[str, list[int]] | None:
+        """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
+        if self.engine is None or not has_token_pages(self.engine):
+            return None
+        tokenizer = Tokenizer(self.endpoint, self.engine, self.asker.model)
+        return tokenizer.render(messages, self.asker.spelling.chat_template_kwargs)
+
+    def _count_request(self) -> None:
+        with self._lock:  # `many` sends requests in several threads.
+            self.n_requests += 1
+
+    def _shown(self, words: str) -> str:
+        """The server's words, safe to show: without the key and other secrets of the endpoint."""
+        return quote_safely(words, secrets_of(self.endpoint, self.asker.spelling.secrets))
+
+
+def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_key: bool = True) -> list[ProbedEndpoint]:
+    """The servers that `who` names, each looked up once. Raises `UsageError`, and `ServerError` if one cannot be asked.
+
+    written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
+    """
+    addresses = servers.find(who, shared_key=shared_key)
+    looks = servers.look_at(addresses, who, watcher)
+    endpoints = []
+    for look in looks.each:
+        if look.failure is not None:
+            raise look.failure
+        asker = addresses.asker(Looks(looks.model, (look,)))
+        spelling = replace(
+            asker.spelling.with_fields(written.extra_body),
+            stream_usage=asker.spelling.stream_usage and "stream_options" not in written.drop,
+        )
+        endpoints.append(
+            ProbedEndpoint(
+                endpoint=look.endpoint,
+                asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
+                engine=look.facts.host.get("engine"),
+                context=look.info.context_tokens if look.info else None,
+            )
+        )
+    return endpoints

@@ -1,0 +1,189 @@
+"""Checks the protocol: whole streams, true token counts and endings, stop texts, errors with a status."""
+
+from __future__ import annotations
+
+import re
+
+from harness.client.protocol.reply import RequestFailed
+from harness.core.inert import quoted
+from harness.probes.asking import Inquiry, Refused, text_of
+from harness.probes.findings import Check, Seen, broken_stream, no_evidence, sound, spoils, untested, warns
+from harness.probes.subject import LONG, PROMPTS, Subject
+
+CUT = 7
+"""Number of new tokens asked for in the check of the length limit; a number that no server has as a default."""
+
+ROUNDS = 5
+"""How often a greedy request is repeated when a batch may have changed its text."""
+
+TRIED = 3
+"""Number of prompts that are tried in turn until a reply can show the fault: a weak model may only write full stops."""
+
+MIN_DISTINCT = 4
+"""Smallest number of different characters in a reply that would show a lost piece of a stream."""
+
+MISSPELT = "no-such-model-of-the-probe"
+"""A model name that no server has."""
+
+REPLACED = "\ufffd"
+"""The character that a decoder writes for bytes that it cannot decode."""
+
+
+def _streaming(subject: Subject) -> Seen:
+    """Check that a greedy stream equals the whole reply to the same request: in text, reasoning and finish_reason."""
+    for text in PROMPTS[:TRIED]:
+        seen, reply = _stream_beside_whole(subject, text)
+        if seen.outcome != "sound" or len(set(reply)) >= MIN_DISTINCT:
+            return seen
+    return untested(seen.sent, f"each of {TRIED} replies repeats a few characters, so nothing would show a lost piece")
+
+
+def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
+    """Compare the streamed with the whole reply to one prompt; return the outcome and the whole reply ("" if the stream
+    failed).
+    """
+    inquiry = Inquiry(prompt, {"max_tokens": LONG, "temperature": 0})
+    sent = f"one greedy request of {LONG} tokens, streamed and whole"
+    streams: list[tuple[str, str | None]] = []
+    wholes: list[tuple[str, str | None]] = []
+    for _ in range(ROUNDS):  # A batch may change greedy text, so one stream that equals one whole reply is enough.
+        (streamed,) = subject.streamed([inquiry])
+        if isinstance(streamed, RequestFailed):
+            return broken_stream(sent, streamed), ""
+        whole = subject.whole(inquiry).first
+        streams.append((_complete(text_of(streamed)), streamed.finish_reason))
+        wholes.append((_complete(whole.whole), whole.finish_reason))
+        if set(streams) & set(wholes):
+            notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
+            came = f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}"
+            return sound(sent, came), wholes[-1][0]
+    if len(set(wholes)) == ROUNDS:
+        came = f"{ROUNDS} whole replies to one greedy request all differ, so a stream cannot be compared with them"
+        return untested(sent, came), wholes[-1][0]
+    came = f"the stream brought {quoted(str(streams[-1]))}, the whole reply {quoted(str(wholes[-1]))}"
+    return spoils(sent, came), wholes[-1][0]
+
+
+def _usage(subject: Subject) -> Seen:
+    """Check that the server counts the tokens of a reply rightly, in a stream and in a whole reply."""
+    sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
+    streamed, whole = subject.greedy_stream, subject.greedy_reply
+    usage = whole.usage
+    if usage is None or usage.completion_tokens is None or usage.prompt_tokens is None:
+        return warns(sent, "the whole reply states no usage")
+    if isinstance(streamed, RequestFailed):
+        return untested(sent, f"the stream failed: {streamed.message}")
+    if streamed.usage.completion_tokens is None:
+        return warns(sent, "whole replies state how many tokens they used, but streams do not")
+    if subject.miscount:
+        # Where the reply ends by itself, only log-probabilities show how many tokens came.
+        ended = whole.first.finish_reason == "stop" and not whole.first.tokens and usage.completion_tokens < LONG
+        return (untested if ended else warns)(sent, subject.miscount)
+    return sound(
+        sent,
+        f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, in the stream and in the whole "
+        "reply",
+    )
+
+
+def _length(subject: Subject) -> Seen:
+    """Ask for exactly `CUT` new tokens: the reply must have that length and say finish_reason "length"."""
+    sent = f"a prompt for a short story, with max_tokens {CUT}"
+    answer = subject.with_logprobs(max_tokens=CUT)
+    choice, usage = answer.first, answer.usage
+    n = len(choice.tokens) or (usage.completion_tokens if usage else None)
+    if choice.finish_reason == "stop" and n is not None and n < CUT:
+        return untested(sent, f"the reply ended by itself after {n} tokens")
+    if choice.finish_reason != "length":
+        return spoils(
+            sent, f"a reply that was cut says finish_reason {quoted(str(choice.finish_reason))!r}, not length"
+        )
+    if n is None:
+        return untested(
+            sent, "finish_reason length; without usage and log-probabilities nothing shows how many tokens came"
+        )
+    if n != CUT and not choice.tokens and subject.miscount:
+        return untested(sent, f"finish_reason length after {n} tokens, but {no_evidence(subject.miscount)}")
+    if n != CUT:
+        return spoils(sent, f"finish_reason length after {n} tokens instead of {CUT}")
+    return sound(sent, f"finish_reason length after exactly {n} tokens")
+
+
+def _stop(subject: Subject) -> Seen:
+    """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
+    for prompt in PROMPTS[:TRIED]:
+        text = subject.chat(prompt).first.content
+        # The word is taken from the later part: a stop at the reply's beginning would leave nothing to compare. A long
+        # word is preferred, since it is rarer.
+        later = text[len(text) // 3 :]
+        if words := re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later):
+            break
+    else:
+        return untested("the greedy reply, with a word of it as stop text", "the reply holds no word to stop at")
+    word = words[0]
+    sent = f"the greedy reply, with stop [{quoted(word)!r}]"
+    expected = text[: text.index(word)].strip()
+    for _ in range(ROUNDS):
+        choice = subject.chat(prompt, stop=[word]).first
+        if word in choice.content:
+            return spoils(sent, f"the reply goes on past the stop text: {quoted(choice.content)!r}")
+        if choice.content.strip() == expected:
+            if choice.finish_reason != "stop":
+                return spoils(
+                    sent,
+                    f"the reply ends at the stop text, but says finish_reason "
+                    f"{quoted(str(choice.finish_reason))!r} instead of stop",
+                )
+            return sound(sent, "the reply ends before the stop text, with finish_reason stop")
+    return untested(sent, f"the reply changes from time to time: {quoted(choice.content)!r}")
+
+
+def _model_name(subject: Subject) -> Seen:
+    """Ask for a misspelt model name: a server that answers may serve any model under any name."""
+    sent = f"the model name {MISSPELT!r}"
+    try:
+        answer = subject.chat("Hello", model=MISSPELT, max_tokens=1)
+    except Refused as refused:
+        if 400 <= refused.status < 500:
+            subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
+            return sound(sent, quoted(refused.sentence))
+        return warns(sent, quoted(refused.sentence))
+    return warns(
+        sent, f"a reply, by {quoted(answer.model or 'a model without a name')!r}: the server answers to any model name"
+    )
+
+
+def _complete(text: str) -> str:
+    """The text without a last character that max_tokens cut: some servers leave it out, others send `REPLACED`."""
+    return text.rstrip(REPLACED)
+
+
+CHECKS = (
+    Check(
+        name="streaming", group="protocol", look=_streaming, by_text=True,
+        why="A run reads streams: text that a stream drops is missing from the answer that is graded.",
+        mend="Look for a proxy or a reasoning parser that drops events; ask for whole replies until it is mended.",
+    ),
+    Check(
+        name="usage", group="protocol", look=_usage,
+        why="Lengths, budgets and prices are computed from the server's token counts.",
+        mend="Switch on usage at the server, also in streams. Without it, a budget and the cost count each reply "
+        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events. "
+        "Where counts are false, ask the provider: a bill by them is false, too.",
+    ),
+    Check(
+        name="length", group="protocol", look=_length,
+        why="A reply that is cut early or silently loses its answer and counts as wrong.",
+        mend="Look for a proxy or a server setting that lowers max_tokens or rewrites finish_reason.",
+    ),
+    Check(
+        name="stop texts", group="protocol", look=_stop, by_text=True,
+        why="Benchmarks with stop texts grade the text before the stop text.",
+        mend="Use a server that obeys `stop`, or a card without stop texts.",
+    ),
+    Check(
+        name="model name", group="protocol", look=_model_name,
+        why="A server that answers to any model name may serve another model than the reported one.",
+        mend="Compare the model name in the server's replies with the model that you mean.",
+    ),
+)  # fmt: skip

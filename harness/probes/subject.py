@@ -1,0 +1,170 @@
+"""The server that is probed, as a check sees it, and the replies that several checks need, each asked for once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.inert import quoted
+from harness.probes.asking import CHAT, Choice, Inquiry, ProbedServer, ProbeReply, Refused, text_of
+
+TOP = 20
+"""Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""
+
+LONG = 24
+"""Number of new tokens of the greedy reply that several checks look at."""
+
+TRIED = 3
+"""How often the greedy reply that several checks look at is asked for while it comes empty."""
+
+STORY = "Tell me a short story about a lighthouse keeper who collects clocks."
+
+PROMPTS = (
+    STORY,
+    "Prove that the sum of two odd integers is even.",
+    "List three differences between a virus and a bacterium.",
+    "Why is the sky blue? Answer as you would to a child of ten.",
+    "What is 17 * 23? Explain step by step.",
+    "Write a function that returns the n-th Fibonacci number.",
+    "Describe the taste of a lemon to somebody who never had one.",
+    "Name the planets, the largest one first.",
+)
+"""Prompts with different replies."""
+
+RAW_TEXTS = ("My favourite animal is the", "He opened the box. Inside it there was")
+"""Beginnings of texts that a model writes on."""
+
+FIRST_CHARS = 12
+"""Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
+after them.
+"""
+
+MIN_REPEATED = 0.5
+"""Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
+are called a fault.
+"""
+
+FLOOR_NATS = 1e-6
+"""Log-probabilities that lie closer together than this are the same number."""
+
+
+def listed(top: Mapping[str, float]) -> dict[str, float]:
+    """The tokens whose log-probability is their own.
+
+    Some servers state no log-probability below a floor, such as -5, and give it to all less likely tokens. Tokens that
+    share the smallest value are left out if there are three or more of them.
+    """
+    least = min(top.values(), default=0.0)
+    at_floor = {token for token, value in top.items() if value - least < FLOOR_NATS}
+    return {token: value for token, value in top.items() if len(at_floor) < 3 or token not in at_floor}
+
+
+def logprob_fields(path: str) -> dict[str, Any]:
+    """Request fields that ask for the likeliest tokens."""
+    return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
+
+
+@dataclass
+class Subject:
+    """The server under examination. seed: the next seed that no request has had. context: tokens of the longest prompt
+    that the user wants tried; None: as the server states.
+    """
+
+    server: ProbedServer
+    seed: int
+    context: int | None = None
+
+    def new_seeds(self, n: int) -> range:
+        """`n` seeds that no request of this probe has had: a reply from a cache would look like an obeyed seed."""
+        self.seed += n
+        return range(self.seed - n, self.seed)
+
+    def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
+        """The whole reply to one message. Raises `Refused`."""
+        return self.whole(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
+
+    def whole(self, inquiry: Inquiry) -> ProbeReply:
+        """The whole reply to one request. Raises `Refused`."""
+        return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+
+    def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
+        """The streamed replies to several requests, in order; a failure stands in place of its reply."""
+        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
+
+    def with_logprobs(self, **fields: Any) -> ProbeReply:
+        """The whole reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
+        try:
+            return self.chat(**fields, **logprob_fields(CHAT))
+        except Refused:
+            return self.chat(**fields)
+
+    @cached_property
+    def greedy_reply(self) -> ProbeReply:
+        """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
+        for _ in range(TRIED):
+            reply = self.with_logprobs()
+            # Many checks read this reply, so one that came empty is asked for again.
+            if reply.first.whole:
+                break
+        return reply
+
+    @property
+    def greedy(self) -> Choice:
+        """The choice of `greedy_reply`. Raises `Refused`."""
+        return self.greedy_reply.first
+
+    @cached_property
+    def greedy_stream(self) -> Reply | RequestFailed:
+        """The same greedy reply as a stream, without log-probabilities."""
+        for _ in range(TRIED):
+            (reply,) = self.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
+            if isinstance(reply, RequestFailed) or text_of(reply):
+                break
+        return reply
+
+    @cached_property
+    def miscount(self) -> str:
+        """Why the numbers of new tokens that the server states are no evidence; empty if they agree with what came, or
+        if the server states none.
+
+        They agree if a reply has as many log-probabilities or, on a server without log-probabilities, ends at
+        max_tokens by the count; and if a stream of the same text states the same number. Raises `Refused`.
+        """
+        whole, stream = self.greedy_reply, self.greedy_stream
+        stated = whole.usage.completion_tokens if whole.usage else None
+        if stated is None:
+            return ""
+        n_shown = len(whole.first.tokens)
+        # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
+        counted = stated - (1 if whole.first.finish_reason == "stop" else 0)
+        if n_shown and not counted <= n_shown <= stated:
+            return f"usage states {stated} new tokens, but {n_shown} came"
+        if not n_shown and stated != LONG:
+            return (
+                f"usage states {stated} new tokens of a reply with max_tokens {LONG} that says finish_reason "
+                f"{quoted(str(whole.first.finish_reason))}; without log-probabilities nothing shows how many came"
+            )
+        in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
+        # A batch may change the text of a reply, and so its number of tokens.
+        same_text = text_of(stream).rstrip("\ufffd") == whole.first.whole.rstrip("\ufffd")
+        if same_text and in_stream not in (None, stated):
+            return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
+        return ""
+
+    def doubt_of_repeats(self, inquiries: Sequence[Inquiry]) -> str:
+        """Why equal replies to these greedy requests are not to be expected; empty if they repeat when asked for again.
+
+        inquiries: requests that have been sent before, so that a prefix cache treats both of their further replies
+        alike.
+        """
+        again = [[text_of(reply) for reply in self.streamed(inquiries)] for _ in range(2)]
+        n_same = sum(first == second for first, second in zip(*again, strict=True))
+        if n_same >= MIN_REPEATED * len(inquiries):
+            return ""
+        return (
+            f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
+            "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
+        )

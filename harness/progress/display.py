@@ -1,0 +1,151 @@
+"""Shows a run's progress on standard error; standard output is for the result.
+
+On a terminal, several lines are kept up to date. Elsewhere, a plain line is printed now and then.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.core import channel
+from harness.progress.lines import Line, Span, line, panel
+from harness.progress.running_score import RunningScores
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from harness.generation.progress import Progress
+    from harness.progress.running_score import RunningScore
+    from harness.runs.layout import RunFolder
+
+PLAIN_SECONDS = 30.0
+"""Seconds between two lines where the output is no terminal."""
+
+FIRST_PLAIN_SECONDS = 10.0
+"""Seconds from the first progress to the first plain line, so that a log soon shows one."""
+
+SPARE_ROWS = 3
+"""Number of rows of the terminal that stay free for earlier output and for the cursor."""
+
+STYLES = {
+    "done": "green",
+    "in flight": "cyan",
+    "retrying": "yellow",
+    "given up": "red",
+    "rest": "dim",
+    "label": "dim",
+}
+
+Scores = dict[str, "RunningScore"]
+
+
+def can_redraw() -> bool:
+    """Whether lines on standard error can be drawn over, with bars: not in a log, and not by a command in a notebook's
+    cell.
+    """
+    notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
+    writes_bars = (sys.stderr.encoding or "").lower().startswith("utf")
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook and writes_bars
+
+
+class TerminalScreen:
+    """Draws lines on standard error with rich, which is imported only after the first requests are sent.
+
+    The cursor stays on an empty line below, so that keys that the terminal echoes, such as ^C, break no line.
+    """
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        from harness.core.fitted import PlainConsole
+
+        self._console = PlainConsole(stderr=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=False, vertical_overflow="crop")
+        self._live.start()
+
+    def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
+        """Redraw the panel on the terminal. last: leave it there."""
+        size = self._console.size
+        height = max(3, size.height - SPARE_ROWS)
+        lines = panel(progress, size.width - 1, height, scores, cell)
+        self._live.update(render_lines(lines if last else [*lines, (Span(" "),)]), refresh=True)
+        if last:
+            self._live.stop()
+
+
+class ProgressDisplay:
+    """Shows a run's progress; call it with each `Progress`. `close` leaves the last state on the screen.
+
+    folder: the run folder, whose scores are shown as far as samples are graded; None: no scores are shown. cell: the
+    name of the run in a sweep, which has several; empty for a run of its own.
+    """
+
+    def __init__(self, folder: RunFolder | None = None, cell: str = "") -> None:
+        self._cell = cell
+        self._running = None if folder is None else RunningScores(folder)
+        self._last: Progress | None = None
+        """The latest progress; None before the first one and once the display has ended."""
+        self._redraws = can_redraw()
+        self._screen: TerminalScreen | None = None
+        # Without a screen, single lines are printed:
+        self._due = 0.0
+        """Second, on the monotonic clock, at which the next line is due; 0 before the first progress."""
+        self._stopping = self._waits = False
+        """Whether the last line said that the run ends, and that no endpoint is asked for some seconds."""
+        self._printed: Progress | None = None
+        """The progress that the last line shows."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Show `progress`; without a terminal, only if a line is due, or the run begins to end or to wait."""
+        self._last = progress
+        if self._redraws:
+            self._screen = self._screen or TerminalScreen()
+            self._screen.draw(progress, self._scores(progress), self._cell, last=False)
+            return
+        now = time.monotonic()
+        if not self._due:
+            self._due = now + FIRST_PLAIN_SECONDS
+        waits = not progress.in_flight and min((e.wait_s for e in progress.endpoints), default=0.0) > channel.QUIET_S
+        begins = (progress.stopping, waits) > (self._stopping, self._waits)
+        if now >= self._due or begins:
+            self._stopping, self._waits = progress.stopping, waits
+            self._due = now + PLAIN_SECONDS
+            self._print(progress)
+
+    def close(self) -> None:
+        """End the display, with the last state on it."""
+        last, self._last, self._due = self._last, None, 0.0
+        if last is None:
+            return
+        if self._screen is not None:
+            self._screen.draw(last, self._scores(last), self._cell, last=True)
+            self._screen = None
+        elif last is not self._printed:
+            self._print(last)
+
+    def _scores(self, progress: Progress) -> Scores:
+        """The scores of the progress' benchmarks as far as samples are graded; {} without a folder."""
+        return self._running.look([benchmark.name for benchmark in progress.benchmarks]) if self._running else {}
+
+    def _print(self, progress: Progress) -> None:
+        """Print one line on standard error."""
+        self._printed = progress
+        sys.stderr.write(f"{line(progress, self._scores(progress), self._cell)}\n")
+        sys.stderr.flush()
+
+
+def render_lines(lines: Sequence[Line]) -> Text:
+    """Return the lines as one rich text with colours; markup inside them has no effect."""
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="ellipsis", end="")
+    for number, row in enumerate(lines):
+        if number:
+            text.append("\n")
+        for span in row:
+            text.append(span.text, STYLES.get(span.kind, ""))
+    return text

@@ -1,0 +1,334 @@
+"""A run's progress in words: one line for a log, several for a terminal. Pure; `display` puts them on the screen.
+
+Foreign text (ids, addresses, messages of a server) is escaped here, even if it was escaped before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.core import channel
+from harness.core.inert import visible
+from harness.core.nouns import count_noun, in_percent
+
+if TYPE_CHECKING:
+    from harness.generation.progress import BenchmarkProgress, Progress
+    from harness.progress.running_score import RunningScore
+    from harness.scoring.score import Score
+
+MIN_BAR_CELLS = 10
+"""Narrowest bar, in columns; if less room is left, no bar is shown."""
+
+MAX_BAR_CELLS = 60
+"""Widest bar in columns."""
+
+MAX_FAILURES = 3
+"""Largest number of kinds of failures that are shown, and of endpoints in trouble; the rest are counted."""
+
+MAX_CAUSE_CHARS = 240
+"""Longest message of a server that is shown whole, in characters; a longer one is clipped."""
+
+MAX_CAUSE_IN_LINE = 80
+"""The same for the one line of a log, which has many other parts."""
+
+_BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
+
+
+class Span(NamedTuple):
+    """A part of a line. kind: its meaning, which chooses its colour (`display.STYLES`); empty: plain."""
+
+    text: str
+    kind: str = ""
+
+
+Line = Sequence[Span]
+
+
+# ---- one line
+
+
+MAX_CELL_CHARS = 120
+"""Longest name of a sweep's cell that is shown whole, in characters; a longer one is clipped."""
+
+
+def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, cell: str = "") -> str:
+    """Return one line for a log: samples done, tokens/s, requests in flight, failures, scores, time left.
+
+    cell: of a sweep; its name begins the line. Empty for a run of its own.
+    """
+    begin = f"{visible(cell, MAX_CELL_CHARS)}: " if cell else ""
+    parts = [
+        f"{begin}{progress.done}/{count_noun(progress.total, 'sample')} ({percent(progress.done, progress.total)})"
+    ]
+    if progress.tokens_per_s_now is not None:
+        parts.append(f"{count_noun(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
+    parts.append(f"{progress.in_flight} in flight")
+    retrying = sum(benchmark.retrying for benchmark in progress.benchmarks)
+    if retrying:
+        parts.append(f"{retrying} to ask again")
+    if progress.truncated and progress.finished:
+        share = f"{progress.truncated / progress.finished:.1%}"
+        parts.append(f"{progress.truncated}{_of_session(progress)} ({share}) truncated")
+    if progress.continued:
+        parts.append(continued_in_words(progress.continued, progress.kept_tokens))
+    if progress.failures:
+        parts.append(count_noun(progress.failures, "failed request"))
+    if progress.given_up:
+        parts.append(f"{progress.given_up} given up")
+    present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
+    troubled = [endpoint for endpoint in present if endpoint.state != "open"]
+    if troubled:
+        why = visible(troubled[0].why, MAX_CAUSE_IN_LINE)
+        wait = min(endpoint.wait_s for endpoint in troubled)
+        asked = f", asked again in {duration(wait)}" if wait > channel.QUIET_S else ""
+        parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{asked}{f' ({why})' if why else ''}")
+    stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
+    parts += [
+        f"{visible(name, 40)} {score_in_words(score, stored.get(name))}" for name, score in (scores or {}).items()
+    ]
+    parts.append(f"{duration(progress.elapsed_s)} so far")
+    if ending := _ending(progress):
+        parts.append(ending)
+    elif progress.eta is not None and progress.done < progress.total and (not present or len(troubled) < len(present)):
+        parts.append(time_left(progress, progress.eta))
+    return " · ".join(parts)
+
+
+def _ending(progress: Progress) -> str:
+    """Return what an ending run waits for, how long, and what Ctrl-C does; how to resume a paused run; when a run that
+    no endpoint answers gives up; else "".
+    """
+    n, grace = progress.in_flight, progress.grace_s
+    if not progress.stopping and progress.paused:
+        return "paused: `harness status` (option resume) continues the run"
+    if not progress.stopping and progress.patience_s is not None:
+        return f"gives up in {duration(progress.patience_s)} without an answer; Ctrl-C ends it now and loses no reply"
+    if not progress.stopping:
+        return ""
+    if not n:
+        return "ending"
+    if grace is None:
+        return f"ending: {count_noun(n, 'request')} may finish, without a limit of time"
+    return f"ending: {count_noun(n, 'request')} may take {grace:.0f} s to finish; Ctrl-C again cancels"
+
+
+# ---- several lines
+
+
+def panel(
+    progress: Progress,
+    width: int,
+    height: int,
+    scores: Mapping[str, RunningScore] | None = None,
+    cell: str = "",
+) -> list[Line]:
+    """Return at most `height` lines of at most `width` columns: the cell of a sweep, a bar for each benchmark, then
+    facts.
+
+    The most important facts come first. cell: empty for a run of its own, which has no such line.
+    """
+    first: list[Line] = [[Span(visible(cell, MAX_CELL_CHARS))]] if cell else []
+    facts = list(_facts(progress, scores or {}))
+    bars = _bars(progress, width, max(1, height - len(first) - min(len(facts), 4)))
+    return [_cut(row, width) for row in [*first, *bars, *facts]][:height]
+
+
+def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:
+    """Return the lines below the bars: tokens, time, salvage, oldest sample, accuracy, failures, endpoints."""
+    now, mean = progress.tokens_per_s_now, progress.tokens_per_s
+    tokens = f"{progress.arrived:,}"
+    if now is not None and mean is not None:
+        tokens += f" · {now:,.0f}/s now · {mean:,.0f}/s mean"
+    if progress.finished:
+        tokens += f" · {progress.truncated / progress.finished:.1%}{_of_session(progress)} truncated"
+    tokens += f" · {progress.in_flight}/{progress.concurrency} in flight"
+    present = [endpoint for endpoint in progress.endpoints if endpoint.state != "left"]
+    troubled = [endpoint for endpoint in present if endpoint.state != "open"]
+    time = duration(progress.elapsed_s)
+    if not (progress.stopping or progress.paused or progress.done >= progress.total):
+        if present and len(troubled) == len(present):
+            time += " · no endpoint is asked at present"  # A pace is no forecast while a server says when to come back.
+        elif progress.eta is not None:
+            time += f" · {time_left(progress, progress.eta)}"
+        else:
+            time += " · too early to say when it ends"
+    facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
+    if progress.continued:
+        facts.append([Span("salvage   ", "label"), Span(continued_in_words(progress.continued, progress.kept_tokens))])
+    if ending := _ending(progress):
+        facts.insert(0, [Span(ending, "retrying")])
+    if (oldest := progress.oldest) is not None:
+        key = f"{visible(oldest.question_id, 60)}:{oldest.sample_index} of {visible(oldest.benchmark, 40)}"
+        facts.append(
+            [
+                Span("oldest    ", "label"),
+                Span(f"{duration(oldest.seconds)} in flight, {count_noun(oldest.tokens, 'token')}: {key}"),
+            ]
+        )
+    stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
+    facts += [
+        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(score, stored.get(name))}")]
+        for name, score in scores.items()
+    ]
+    for failure in progress.failed[:MAX_FAILURES]:
+        latest = visible(failure.latest, MAX_CAUSE_CHARS)
+        text = f"{failure.count} × {failure.kind}, latest {duration(failure.ago_s)} ago: {latest}"
+        facts.append([Span("failures  ", "label"), Span(text, "given up")])
+    if (n := len(progress.failed) - MAX_FAILURES) > 0:
+        facts.append([Span("failures  ", "label"), Span(f"{n} other kinds", "given up")])
+    for endpoint in troubled[:MAX_FAILURES]:
+        wait = f", asked again in {endpoint.wait_s:.0f} s" if endpoint.wait_s > 0 else ""
+        why = f": {visible(endpoint.why, MAX_CAUSE_CHARS)}" if endpoint.why else ""
+        text = f"{visible(endpoint.base_url, 80)} {endpoint.state}{wait}{why}"
+        facts.append([Span("endpoint  ", "label"), Span(text, "retrying")])
+    if len(troubled) > MAX_FAILURES:
+        facts.append([Span("endpoint  ", "label"), Span(f"{len(troubled) - MAX_FAILURES} more waiting", "retrying")])
+    return facts
+
+
+def _bars(progress: Progress, width: int, height: int) -> list[Line]:
+    """Return a line for each benchmark; if there are more than `height`, those in progress come first."""
+    shown = list(progress.benchmarks)
+    if len(shown) > height:
+        shown = sorted(shown, key=lambda benchmark: not (benchmark.in_flight or benchmark.retrying))[:height]
+    names = [visible(benchmark.name, 30) for benchmark in shown]
+    counts = [f"{benchmark.done}/{benchmark.total}" for benchmark in shown]
+    notes = [_notes(benchmark) for benchmark in shown]
+    # Widths of the columns: names, counts, notes, and the bar in what is left beside them, percent and blanks.
+    name_cells = min(max(map(cells_of, names), default=0), max(8, width // 5))
+    count_cells = max(map(len, counts), default=0)
+    note_cells = max((sum(len(span.text) for span in note) for note in notes), default=0)
+    bar_cells = min(MAX_BAR_CELLS, width - name_cells - count_cells - note_cells - 8)
+    bars: list[Line] = []
+    for benchmark, name, count, note in zip(shown, names, counts, notes, strict=True):
+        label = name if cells_of(name) <= name_cells else clip(name, name_cells)
+        label += " " * (name_cells - cells_of(label))
+        bar = [*_bar(benchmark, bar_cells), Span(" ")] if bar_cells >= MIN_BAR_CELLS else []
+        done = f"{count:>{count_cells}} {percent(benchmark.done, benchmark.total):>4}"
+        bars.append([Span(f"{label} "), *bar, Span(done), *note])
+    return bars
+
+
+def _notes(benchmark: BenchmarkProgress) -> list[Span]:
+    """Return what stands behind a bar: requests in flight, samples to ask again, samples given up."""
+    notes = []
+    if benchmark.in_flight:
+        notes += [Span("  "), Span(f"{benchmark.in_flight} in flight", "in flight")]
+    if benchmark.retrying:
+        notes += [Span("  "), Span(f"{benchmark.retrying} to ask again", "retrying")]
+    if benchmark.given_up:
+        notes += [Span("  "), Span(f"{benchmark.given_up} given up", "given up")]
+    return notes
+
+
+def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
+    """Return a bar of `cells` columns. Its done part fills all of them only when all samples are done; each other state
+    that occurs has at least one column.
+    """
+    total = max(1, benchmark.total)
+    counts = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
+    columns = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in counts.items()}
+    while sum(columns.values()) > cells:
+        columns[max(columns, key=lambda kind: columns[kind])] -= 1
+    room = cells - sum(columns.values())
+    if benchmark.done < benchmark.total and not any(columns.values()):
+        room -= 1  # One column stays empty: rounding must not make an unfinished bar look finished.
+    done = min(benchmark.done * cells // total, room)
+    columns = {"done": done, **columns, "": cells - done - sum(columns.values())}
+    return [Span(_BAR[kind] * n, kind or "rest") for kind, n in columns.items() if n > 0]
+
+
+def _cut(row: Line, width: int) -> Line:
+    """Shorten a line to `width` columns."""
+    spans: list[Span] = []
+    for span in row:
+        room = width - sum(cells_of(before.text) for before in spans)
+        if cells_of(span.text) > room:
+            spans.append(Span(clip(span.text, room), span.kind))
+            break
+        spans.append(span)
+    return spans
+
+
+def cells_of(text: str) -> int:
+    """Return how many columns `text` takes on a terminal: two for a wide character, such as a Chinese one."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def clip(text: str, room: int) -> str:
+    """Return the beginning of `text` in at most `room` columns, the last one an ellipsis."""
+    beginning = list(text[: max(0, room - 1)])
+    while beginning and cells_of("".join(beginning)) > room - 1:
+        beginning.pop()
+    return "".join(beginning) + "…" if room > 0 else ""
+
+
+# ---- words
+
+
+def continued_in_words(n: int, tokens: int) -> str:
+    """Return `continued 12 half-written answers, 41k tokens kept`."""
+    shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
+    return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"
+
+
+def percent(done: int, total: int) -> str:
+    """Whole percent, rounded down: 100 % means all."""
+    return f"{100 * done // total}%" if total else "100%"
+
+
+def _of_session(progress: Progress) -> str:
+    """Return ` of this session's 48` if samples of an earlier session are stored, which the session does not count."""
+    return f" of this session's {progress.finished:,}" if progress.done > progress.finished else ""
+
+
+def score_in_words(score: RunningScore | Score, stored: int | None = None) -> str:
+    """Return `61.2% right so far (58.0 to 64.3), 240 graded`, or `240 of 300 graded` if more samples are stored.
+
+    stored: number of samples on disk now; None: those that the score was made of.
+
+    The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again. With
+    undecided samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: from all of these wrong to all right.
+    """
+    accuracy, bounds = score.accuracy, score.undecided_bounds
+    of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
+    graded = f"{score.n_samples:,}{of_stored} graded"
+    if score.n_undecided:
+        if score.n_undecided >= score.n_samples:
+            return f"{graded}, all undecided"
+        undecided = f"{graded}, {score.n_undecided:,} undecided"
+        if bounds is None:
+            return undecided
+        return f"{in_percent(bounds.low)} to {in_percent(bounds.high)}% right so far, {undecided}"
+    if accuracy is None:
+        return graded
+    low, high = accuracy.sampling or (None, None)
+    interval = f" ({in_percent(low)} to {in_percent(high)})" if low is not None and high is not None else ""
+    return f"{in_percent(accuracy.value)}% right so far{interval}, {graded}"
+
+
+def time_left(progress: Progress, eta: float) -> str:
+    """Return `about 9 min left`; `at least` once all samples are asked: the last ones are longer than the mean."""
+    return f"{'about' if progress.waiting else 'at least'} {duration(eta)} left"
+
+
+MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600
+"""Longest duration that is shown as a number. A damaged record may give any other, infinity among them."""
+
+
+def duration(seconds: float) -> str:
+    """Return `42 s`, `12 min`, `3 h 05 min`; words for NaN and for more than a thousand years."""
+    if not seconds <= MAX_SHOWN_SECONDS:  # true for NaN as well
+        return "an unknown time" if math.isnan(seconds) else "more than 1,000 years"
+    return f"{seconds:.0f} s" if seconds < 100 else _minutes(round(seconds / 60))
+
+
+def _minutes(minutes: int) -> str:
+    """Return `12 min`, or `3 h 05 min` from 100 minutes on."""
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,451 @@
+"""Makes a sweep's plan from its file: which servers are started, and which runs are made on each server.
+
+Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
+
+Long: the axes, the cells and what a person should know of them are steps of one plan.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.commands.score import trackers_named
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+from harness.core.options import options_of
+from harness.options.judge import JudgeOptions
+from harness.options.run import RunOptions
+from harness.options.whom import SERVED
+from harness.preparing import servers
+from harness.presets.grading import GradingOptions
+from harness.runs.sweep_cell import JOIN
+from harness.sweeps import checkpoints, schema
+from harness.sweeps import file as files
+from harness.sweeps.entry import Checkpoint, Entry, read_entry, short_name, slug
+from harness.sweeps.file import SweepFile, at_line
+
+AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
+"""The axes of a sweep, in the order in which they make a cell's name."""
+
+MAX_CELLS = 10_000
+"""Largest number of cells of one sweep; if the axes give more, the file has a mistake."""
+
+MAX_NAME_CHARS = 200
+"""Longest name of a cell: file systems limit the names of folders, and of files that add a suffix to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
+
+    options: of the run; their `serve` describes the server that is started for it and for the cells of its group
+    (`Sweep.groups`), and is None if a running server is used. where: file and line of its benchmark. checkpoint: that
+    it runs; None for another model. curve: of a checkpoint, the name of its curve (accuracy over steps): the training
+    and the entries of the other axes, without the benchmark.
+    """
+
+    name: str
+    point: Mapping[str, str]
+    options: RunOptions
+    where: str
+    checkpoint: Checkpoint | None
+    curve: str
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the entry of its benchmark."""
+        return self.point["benchmarks"]
+
+    @property
+    def model(self) -> str:
+        """The model that is asked; empty for the only one of a running server."""
+        return self.options.model or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """The plan of a sweep.
+
+    file: what the plan was made from. axes: every entry of every axis in the file, in order. cells: the cells of one
+    server stand together, in the order of the models and the servers of the file. suite: the published
+    suite that the sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores.
+    remarks: what a person should know of the plan, such as the paths that match a pattern and are no
+    checkpoints. held: models that are not run now, such as a checkpoint that is still being written; their cells keep
+    their rows.
+    """
+
+    file: SweepFile
+    name: str
+    out: Path
+    axes: Mapping[str, Sequence[Entry]]
+    cells: tuple[Cell, ...]
+    score: GradingOptions
+    judge: JudgeOptions | None
+    table: schema.TableOptions
+    suite: schema.Suite | None
+    track: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    held: Collection[str] = ()
+
+    @property
+    def groups(self) -> dict[str, list[Cell]]:
+        """The cells by the group that shares one server, in order. The name of a group is that of model and server."""
+        groups: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            groups.setdefault(self.group_of(cell), []).append(cell)
+        return groups
+
+    def group_of(self, cell: Cell) -> str:
+        """The name of the group of cells that share this cell's server."""
+        return JOIN.join(cell.point[axis] for axis in AXES[:2] if axis in cell.point) or self.name
+
+    def conditions(self, cell: Cell) -> dict[str, schema.Scalar]:
+        """What the cell's server changes of what is measured, as the suite states it."""
+        return self.suite.conditions.get(cell.point.get("servers", ""), {}) if self.suite is not None else {}
+
+    @property
+    def averaged(self) -> list[Entry]:
+        """The benchmarks that a suite's mean counts."""
+        names = self.suite.mean_of if self.suite is not None else None
+        return [entry for entry in self.axes["benchmarks"] if names is None or entry.name in names]
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The checkpoints that are models of the sweep."""
+        return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
+
+    def only(self, paths: Collection[Path]) -> Sweep:
+        """Return the plan with all other existing checkpoints held."""
+        models = {entry.name: entry.checkpoint.path for entry in self.axes.get("models", ()) if entry.checkpoint}
+        return replace(self, held={name for name, path in models.items() if path not in paths and path.exists()})
+
+    def is_held(self, cell: Cell) -> bool:
+        """Whether the cell is not run now."""
+        return cell.point.get("models") in self.held
+
+    def folder(self, cell: Cell) -> Path:
+        """The cell's run folder."""
+        return self.out / cell.name
+
+    def label(self, axis: str, name: str) -> str:
+        """The label that tables show for the entry `name` of an axis."""
+        return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
+
+
+def plan_of(
+    name: str,
+    given: Mapping[str, Any],
+    judge: Mapping[str, Any],
+    k: int | None = None,
+    track: Sequence[str] = (),
+    file: SweepFile | None = None,
+) -> Sweep:
+    """The plan of a sweep's file, or of a suite.
+
+    name: path of the file, or name of a suite. given: options of a run that override the file's; `model` and `out`
+    replace its models and folder, and `serve` is the server of a file without servers. judge: options of a judge that
+    override the file's. In `given` and `judge`, an option that is None stays as the file has it, except a seed. k: of
+    pass@k in the tables, in place of the file's. track: names of the trackers that get each cell's scores. file: as it
+    was read for an earlier plan; None: it is read now. Raises `UsageError` with file and line, or with the option.
+    """
+    over, judge = RunOptions.without_unset(given), JudgeOptions.without_unset(judge)
+    names_model = over.get("model") is not None
+    try:
+        serve = SERVED.parse(over.pop("serve", None))
+    except ValueError as error:
+        raise UsageError(str(error), field="serve") from error
+    file = file or files.read(files.find(name))
+    content, remarks = file.content, list[str]()
+    out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
+    read = {axis: _axis(file, axis, over, serve, out, remarks) for axis in AXES}
+    axes = {axis: entries for axis, entries in read.items() if entries}
+    n_cells = math.prod(map(len, axes.values()))
+    if n_cells > MAX_CELLS:
+        raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
+    if "except" in file.own:
+        _check_left_out(file, axes, open_axis="models" if names_model or "checkpoints" in content else "")
+    trackers_named(track)  # An unknown name is refused now, not after the first cell.
+    judge_options = dict(content.get("judge", {})) | dict(judge)
+    # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
+    has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
+    pairs = itertools.product(axes.get("models") or (None,), axes.get("servers") or (None,))
+    making = _Making(file, axes, over, out)
+    planned_cells = tuple(cell for model, server in pairs for cell in making.cells(model, server))
+    if not planned_cells:
+        raise UsageError(f"{file.where(('except',))}: `except` leaves out every cell")
+    table = schema.TableOptions(**content.get("table", {}))
+    suite = schema.Suite(**content["suite"]) if "suite" in content else None
+    for name in (suite and "suite" in file.own and suite.mean_of) or ():
+        if name not in (names := [entry.name for entry in axes["benchmarks"]]):
+            shown = f"no benchmark is called {visible(name, 80)!r}.{near_names(name, names)}"
+            raise UsageError(f"{file.where(('suite', 'mean_of'))}: {shown}")
+    planned = Sweep(
+        file=file,
+        name=file.name,
+        out=out,
+        axes=axes,
+        cells=planned_cells,
+        score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
+        judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
+        table=table if k is None else table.model_copy(update={"k": k}),
+        suite=suite,
+        track=tuple(track),
+    )
+    return replace(planned, remarks=[*remarks, *_check_base(planned)])
+
+
+def before_checkpoints(file: SweepFile) -> SweepFile:
+    """Return the file with two made-up models in place of its checkpoints, for a plan before any checkpoint exists.
+
+    They are two since some mistakes show only between the servers of two checkpoints; a third stands for those that
+    `except` names. The table's base may be one that comes.
+    """
+    content = {key: value for key, value in file.content.items() if key != "checkpoints"}
+    table = {key: value for key, value in content.get("table", {}).items() if key != "base"}
+    left_out = [entry | {"models": "step_2"} if "models" in entry else entry for entry in content.get("except", ())]
+    made_up = {"models": ["step_0", "step_1", "step_2"], "table": table, "except": left_out}
+    return replace(file, content=content | made_up)
+
+
+# ---- axes
+
+
+def _axis(
+    file: SweepFile,
+    axis: str,
+    over: dict[str, Any],
+    serve: Mapping[str, Any] | None,
+    out: Path,
+    remarks: list[str],
+) -> list[Entry]:
+    """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
+
+    over: options from the command line; `model` is removed from them when it replaces the file's models. serve: the
+    server from the command line; None: the file's. out: the sweep's folder. remarks: gets what is left out.
+    """
+    content = file.content
+    if axis == "models":
+        if (model := over.pop("model", None)) is not None:
+            return [Entry(name=slug(model), label=short_name(model), options={"model": model})]
+        if "checkpoints" in content:
+            if "models" in content:
+                raise UsageError(
+                    f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
+                )
+            steps, left_out = checkpoints.entries(file, out)
+            remarks += [f"{visible(path, 200)} is left out: {reason}" for path, reason in left_out.items()]
+            return steps
+    if axis == "servers" and serve is not None:
+        if "servers" in content:
+            raise UsageError(f"{file.where(('servers',))}: the file names servers, so `serve` cannot name another")
+        fields = dict(serve)
+        return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
+    entries: list[Entry] = []
+    for index, given in enumerate(content.get(axis, ())):
+        entries.append(read_entry(file, axis, (axis, index), given))
+    if axis == "sampling":
+        entries = _repeated(file, entries, over)
+    names: dict[str, str] = {}
+    for entry in entries:
+        if entry.name in names:
+            raise UsageError(
+                f"{entry.where}: the entry at {names[entry.name]} also has the name {entry.name}; give one of them "
+                f"another `name`"
+            )
+        names[entry.name] = entry.where
+    return entries
+
+
+def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_axis: str) -> None:
+    """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelt name would leave nothing out.
+
+    open_axis: an axis whose entries are not those of the file; empty for none.
+    """
+    for number, left_out in enumerate(file.content.get("except", ())):
+        for axis, names in left_out.items():
+            # A suite leaves out servers of its source, which the user need not have.
+            if axis == open_axis or (axis not in file.content and "suite" in file.content):
+                continue
+            entries = [entry.name for entry in axes.get(axis, ())]
+            for name in [names] if isinstance(names, str) else names:
+                if name not in entries:
+                    near = near_names(name, entries) or (f" The entries are {', '.join(entries)}." if entries else "")
+                    where = file.where(("except", number, axis))
+                    raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
+
+
+def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
+    """Option of a run → the numbers that it has in turn, by the file's `samples` and `repeat` (seeds 1, 2 …); empty if
+    the file has neither key.
+    """
+    numbers = {"samples": file.content.get("samples", ()), "seed": range(1, file.content.get("repeat", 0) + 1)}
+    return {option: values for option, values in numbers.items() if values}
+
+
+def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
+    """The entries of the sampling, each with every number of the file's `samples` and every seed of its `repeat`.
+
+    over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
+    """
+    repeats = _repeats(file)
+    if not repeats:
+        return entries
+    if typed := [option for option in repeats if option in over]:
+        raise UsageError("the file sets it for each of its repeats: leave it out", field=typed[0])
+    where, samples = file.where(("samples" if "samples" in repeats else "repeat",)), repeats.get("samples", ())
+    if len({*samples}) < len(samples):
+        raise UsageError(f"{where}: a number of samples stands twice")
+    repeated = []
+    for entry in entries or [Entry(name="", label="", where=where)]:
+        if twice := [option for option in repeats if option in entry.options]:
+            raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(twice[0])}")
+        for numbers in itertools.product(*repeats.values()):
+            options = dict(zip(repeats, numbers, strict=True))
+            name = "-".join(filter(None, [entry.name, *(f"{option}-{n}" for option, n in options.items())]))
+            label = " ".join(filter(None, [entry.label, *(f"{option} {n}" for option, n in options.items())]))
+            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **options}))
+    return repeated
+
+
+_SET_BY_FILE = "the file's `samples` and `repeat` set samples and seed of each run: leave {} out"
+"""The refusal of an option that is given although the file repeats the runs by it."""
+
+
+# ---- cells
+
+
+@dataclass(frozen=True)
+class _Making:
+    """Makes the cells from the entries of each axis. over: options from the command line, which override all others.
+    out: the sweep's folder. Its methods raise `UsageError`.
+    """
+
+    file: SweepFile
+    axes: Mapping[str, Sequence[Entry]]
+    over: Mapping[str, Any]
+    out: Path
+
+    def cells(self, model: Entry | None, server: Entry | None) -> Iterator[Cell]:
+        """Yield the cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those
+        that the file leaves out.
+        """
+        named = {axis: entry for axis, entry in (("models", model), ("servers", server)) if entry is not None}
+        spec = self._spec(model, server) if server is not None and server.engine is not None else None
+        for combination in itertools.product(*(self.axes.get(axis, (None,)) for axis in AXES[2:])):
+            of_axes = zip(AXES[2:], combination, strict=True)
+            entries = named | {axis: entry for axis, entry in of_axes if entry is not None}
+            point = {axis: entry.name for axis, entry in entries.items()}
+            if not self._is_left_out(point):
+                yield self._cell(entries, point, spec)
+
+    def _spec(self, model: Entry | None, server: Entry) -> dict[str, Any]:
+        """The fields of the server to start for a model, with its engine and model."""
+        options = {**self.file.content.get("run", {}), **(model.options if model else {}), **server.options}
+        spec = {"model": {**options, **self.over}.get("model"), **server.server, **(model.server if model else {})}
+        spec["engine"] = server.engine
+        if not spec["model"]:
+            where = server.where or str(self.file.path)
+            raise UsageError(f"{where}: the server needs a model: give `models` in the file, or `model`")
+        try:
+            fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
+            servers.spec_without_download(spec["engine"], spec["model"], **fields)
+        except UsageError as error:
+            if not server.where:  # The command line gave the server.
+                raise
+            raise at_line(server.where, error) from error
+        return {name: value for name, value in spec.items() if value is not None}
+
+    def _is_left_out(self, point: Mapping[str, str]) -> bool:
+        """Whether an entry of the file's `except` means this cell. point: axis → name of the entry."""
+        return any(
+            all(point.get(axis) in ([names] if isinstance(names, str) else names) for axis, names in left_out.items())
+            for left_out in self.file.content.get("except", ())
+        )
+
+    def _cell(self, entries: Mapping[str, Entry], point: Mapping[str, str], spec: Mapping[str, Any] | None) -> Cell:
+        """Make one cell. entries: axis → its entry. point: axis → the entry's name. spec: the server to start; None: no
+        server.
+        """
+        name = JOIN.join(point.values())
+        if len(name) > MAX_NAME_CHARS:
+            raise UsageError(
+                f"{self.file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} "
+                f"characters; at most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter "
+                "`name`"
+            )
+        checkpoint = entries["models"].checkpoint if "models" in entries else None
+        # The checkpoints are the points of a curve, and each benchmark has curves of its own: the other axes name it.
+        varied = [axis for axis in ("servers", "prompts", "sampling") if len(self.axes.get(axis, ())) > 1]
+        curve = [] if checkpoint is None else [checkpoint.series, *(entries[axis].label for axis in varied)]
+        return Cell(
+            name=name,
+            point=point,
+            options=self._options(entries, name, spec),
+            where=entries["benchmarks"].where,
+            checkpoint=checkpoint,
+            curve=" ".join(filter(None, curve)),
+        )
+
+    def _options(self, entries: Mapping[str, Entry], name: str, spec: Mapping[str, Any] | None) -> RunOptions:
+        """The options of a cell's run: those of the file, overridden by those of its entries, and these by those of the
+        command line; with the server to start and the cell's folder. name: of the cell. entries, spec: as in `_cell`.
+        """
+        where = entries["benchmarks"].where
+        fields = dict(self.file.content.get("run", {}))
+        for entry in entries.values():
+            fields |= entry.options
+        fields |= self.over
+        benchmark = fields.pop("benchmark", None)
+        for option in _repeats(self.file):  # a benchmark's entry, which comes last, must not undo them
+            if fields[option] != entries["sampling"].options[option]:
+                raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
+        if spec is not None:
+            if twice := [key for key in ("base_url", "provider") if fields.get(key)]:
+                raise UsageError(
+                    f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of "
+                    "the two"
+                )
+            fields |= {"serve": spec, "model": fields.get("model") or spec["model"]}
+        fields |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
+        options: RunOptions = _make(RunOptions, fields, f"{where}: {name}", self.over)
+        if not options.benchmarks and not options.data:
+            raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
+        return options
+
+
+def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str] = (), scope: str = "") -> Any:
+    """Make options of the class `kind` from values of the file and of the command line.
+
+    Raises `UsageError` that begins with `where`, or that names a refused option of `typed` as its flag. typed: the
+    options of the command line. scope: `judge` for the judge's.
+    """
+    try:
+        return kind.of(**given)
+    except UsageError as error:
+        # The command line is to blame for a refused value of its own, and for an option that does not exist, which the
+        # error names in its sentence only.
+        if error.field in typed or not options_of(kind).keys() >= {*typed}:
+            if scope:
+                raise UsageError(f"{scope}: {error.sentence}") from error
+            raise
+        raise at_line(where, error) from error
+
+
+# ---- remarks
+
+
+def _check_base(sweep: Sweep) -> list[str]:
+    """A remark if the table's `base` is no entry and may be a checkpoint to come. Raises `UsageError` if it cannot."""
+    base, file = sweep.table.base, sweep.file
+    names = [entry.name for entries in sweep.axes.values() for entry in entries]
+    if base is None or base in names:
+        return []
+    shown = f"no entry is called {visible(base, 80)!r}.{near_names(base, names)}"
+    if "checkpoints" not in file.content:
+        raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
+    return [f"{shown} Until a checkpoint with this name comes, nothing is compared with a base"]

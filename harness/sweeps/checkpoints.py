@@ -1,0 +1,194 @@
+"""The checkpoints of a training run as the models of a sweep, and a sweep that follows a training.
+
+The file's patterns say where checkpoints are. The last part of a path that a `*` stands in, and that ends with a number
+once the text behind that `*` is cut off, gives the step:
+
+    ck/step_*                                 ck/step_500, ck/epoch3-step500
+    runs/*/global_step_*/actor/huggingface    runs/math/global_step_500/actor/huggingface
+    ck/*-Q8_0.gguf                            ck/500-Q8_0.gguf
+
+The number must follow the text's beginning, a sign (-, _ or =), letters behind a sign, or a word for steps, so the 95
+of `loss2.95` is no step. A curve is named by the folder that holds this part, and by the text before the step.
+
+A training run often deletes its older checkpoints. One with a run, whose record names its path, keeps its place.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness.core.errors import InUse, UsageError
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.preparing.watching import Watcher
+from harness.sweeps import record
+from harness.sweeps.entry import Checkpoint, Entry, slug
+from harness.sweeps.file import SweepFile
+
+_STEP = re.compile(
+    r"(?i)(?:(.*?)[-_=])??(?:(?:global[-_]?)?(?:steps?|iter(?:ation)?s?|checkpoint|ckpt|ck|update|ep(?:och)?)[-_=]?"
+    r"|[a-z]*)(\d+)"
+)
+"""Matches a text that ends with a step: group 1 is the text before the step, group 2 the step."""
+
+_EPOCH = re.compile(r"(?i)[-_=]*(?<![a-z])ep(?:och)?[-_=]?\d+")
+"""Matches an epoch, which differs from step to step and so cannot name a curve."""
+
+NO_STEP = "its name has no training step where the pattern has its *; rename it, or correct the pattern"
+"""The reason why a path that matches a pattern is no checkpoint."""
+
+SETTLED_S = 60.0
+"""Seconds without a change after which a checkpoint counts as written."""
+
+POLL_S = 10.0
+"""Seconds between two readings of the folders."""
+
+
+def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
+    """Read the step of a checkpoint from its path; None if the path shows no step where the pattern has a `*`.
+
+    A pattern without a `*` is the path of one checkpoint, whose step may stand in any part.
+    """
+    names: list[str] = []
+    # The parts of the path from the last to the first, each beside the part of the pattern that it fits.
+    for folder, part in zip((path, *path.parents), reversed(Path(pattern).parts), strict=False):
+        names.insert(0, folder.name)
+        if part == "**":  # it fits any number of parts, so those before it have no counterpart
+            break
+        with_step = folder.name
+        if "*" in part:
+            behind = part.rpartition("*")[2]  # the "-Q8_0.gguf" of "*-Q8_0.gguf"; the "00" of "step_*00" is of the step
+            with_step = with_step if behind[:1].isdigit() else with_step.removesuffix(behind)
+        elif "*" in pattern:
+            continue
+        if (match := _STEP.fullmatch(with_step.removesuffix(".gguf"))) is not None:
+            series = "-".join(filter(None, (folder.parent.name, _EPOCH.sub("", match[1] or "").strip("-_=. "))))
+            name = "-".join(filter(None, (folder.parent.name, *names)))
+            return Checkpoint(path=path, name=name, series=series, step=int(match[2]))
+    return None
+
+
+def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
+    """The checkpoints as entries of a sweep in the folder `out`, ordered by curve and step; and each path or pattern
+    that is left out → the reason.
+
+    Of two checkpoints with one step or name, the one with a run is taken, else the first. Raises `UsageError` if there
+    is no checkpoint.
+    """
+    with_run = _with_run(out)
+    by_step: dict[tuple[str, int], Entry] = {}
+    by_name: dict[str, Entry] = {}
+    left_out: dict[str, str] = {}
+    for number, pattern in enumerate(patterns := _patterns(file)):
+        where = file.where(("checkpoints", number))
+        matches = sorted(_matches(pattern), key=lambda path: (str(path) not in with_run, path))
+        deleted = [path for path in map(Path, with_run) if not path.exists() and path.match(pattern)]
+        if not matches and not deleted:
+            left_out[pattern] = f"no file or folder fits it, seen from {Path.cwd()}"
+        for path in [*matches, *deleted]:
+            checkpoint = checkpoint_at(path, pattern)
+            if checkpoint is None:
+                left_out[str(path)] = NO_STEP
+                continue
+            name, step = slug(checkpoint.name), (checkpoint.series, checkpoint.step)
+            twin = by_step.get(step) or by_name.get(name)
+            if twin is None:
+                options = {"model": str(path)}
+                entry = Entry(name=name, label=checkpoint.name, where=where, options=options, checkpoint=checkpoint)
+                by_step[step] = by_name[name] = entry
+            elif twin.options["model"] != str(path) and path.exists():
+                left_out[str(path)] = f"{visible(twin.options['model'], 200)} has the same step or name: rename one"
+    if not by_step:
+        which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder fits it"))
+        waits = ". If the training has written no checkpoint yet, follow=60 waits for one"
+        raise UsageError(
+            f"{file.where(('checkpoints',))}: there is no checkpoint: {visible(which, 200)}: {reason}{waits}"
+        )
+    return [by_step[step] for step in sorted(by_step)], left_out
+
+
+def _patterns(file: SweepFile) -> Sequence[str]:
+    """The checkpoint patterns of the file, which holds a list of them or a single text; empty if it has none."""
+    patterns = file.content.get("checkpoints", [])
+    return [patterns] if isinstance(patterns, str) else patterns
+
+
+def _matches(pattern: str) -> Iterator[Path]:
+    """The paths that match a pattern."""
+    anchor = Path(pattern).anchor
+    # `Path.glob` takes no absolute pattern.
+    return Path(anchor or ".").glob(pattern[len(anchor) :])
+
+
+def _with_run(out: Path) -> Mapping[str, None]:
+    """The paths of the models that have a run in the sweep's folder `out`, as the records of the cells name them."""
+    stored = record.read_all(out)
+    return {each.model: None for each in stored if (out / each.cell / "manifest.json").is_file()}
+
+
+def follow(
+    file: SweepFile,
+    run: Callable[[Sequence[Path]], int],
+    patience_s: float,
+    watcher: Watcher,
+    *,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Call `run` with the checkpoints that have not changed for `SETTLED_S` seconds, whenever there are new or changed
+    ones, until none has come for `patience_s` seconds. Returns the last exit code of `run`.
+
+    While another process uses the sweep's folder (`run` raises `InUse`), it waits. What changes while `run` works is no
+    news, since a server may write into the folder of its model. now: seconds since the epoch. Raises `UsageError` if
+    the file names no checkpoints or none appears in time.
+    """
+    if not (patterns := visible(", ".join(_patterns(file)), 200)):
+        raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
+    minutes = f"{patience_s / 60:g} min"
+    waiting = (
+        f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
+        f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
+    )
+    changed_when_run: dict[Path, float] = {}  # checkpoint → its last change up to the end of its run
+    code, last_run_s, in_use = None, now(), ""
+    watcher.standing(waiting)
+    while True:
+        paths = [path for pattern in _patterns(file) for path in _matches(pattern) if checkpoint_at(path, pattern)]
+        changed = {path: changed_at(path) for path in paths}
+        unrun = [path for path, time_s in changed.items() if time_s > changed_when_run.get(path, -1.0)]
+        settled = [path for path in unrun if now() - changed[path] >= SETTLED_S]
+        if not unrun and now() - last_run_s >= patience_s:
+            break
+        if settled:
+            try:
+                code = run(settled)
+            except InUse as error:
+                if error.sentence != in_use:  # said once
+                    watcher.standing(f"{error.sentence} The sweep waits until the folder is free")
+                in_use = error.sentence
+            else:
+                changed_when_run |= {path: changed_at(path) for path in settled}
+                last_run_s, in_use = now(), ""
+                watcher.standing(waiting)
+                continue
+        sleep(POLL_S)
+    if code is None:
+        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
+    n = count_noun(len(changed_when_run), "checkpoint")
+    watcher.standing(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder")
+    return code
+
+
+def changed_at(path: Path) -> float:
+    """The time of the last change of a folder or of any file in it, in seconds since the epoch; 0 once it is gone."""
+    times = [0.0]
+    for file in (path, *path.rglob("*")):
+        try:
+            times.append(file.stat().st_mtime)
+        except OSError:
+            # The training run may delete or rename a file between the listing and this line.
+            continue
+    return max(times)

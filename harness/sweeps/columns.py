@@ -1,0 +1,199 @@
+"""The columns of those tables of a sweep that have one row for each cell.
+
+A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number is shown with
+the digits that its source printed; the settings known to differ follow in brackets, and a footnote names the source.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+
+from harness.core.inert import visible
+from harness.reports import published
+from harness.reports.tables import AT_MOST
+from harness.scoring import beside
+from harness.scoring.comparison_published import PublishedComparison
+from harness.scoring.score import Score, accuracy_cell
+from harness.scoring.uncertainty import ABSENT, pass_at, percent
+from harness.sweeps.results import CellResult
+
+MARK = " *"
+"""Follows the accuracy of a cell that differs from its base cell beyond chance."""
+
+
+class Notes:
+    """Numbered footnotes; the same text gets the same number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def mark(self, text: str) -> str:
+        """The footnote mark of a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
+        if not text:
+            return ""
+        if text not in self.texts:
+            self.texts.append(text)
+        return f" [{self.texts.index(text) + 1}]"
+
+
+PER_QUESTION = (
+    "error per question, as SGLang reports it: the mean over questions of sd/√n; the sampling error is that of the "
+    "accuracy, smaller by about the root of the number of questions"
+)
+"""The footnote of `error_per_question`."""
+
+
+def score_text(result: CellResult, notes: Notes) -> str:
+    """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
+    samples, on a comparison that could not be made, on a model whose files have changed, and on "at most". A cell
+    without a score is "missing", with a footnote that says why; cells with one reason share it.
+    """
+    if result.score is None:
+        return f"missing{notes.mark(result.reason)}"
+    accuracy = accuracy_cell(result.score)
+    at_most = AT_MOST if "at most" in accuracy else ""
+    marks = "".join(map(notes.mark, (*result.notes, at_most)))
+    return accuracy + (MARK if result.differs else "") + marks
+
+
+def published_text(comparison: PublishedComparison | None, samples: int | None, notes: Notes, why: str = "") -> str:
+    """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`.
+
+    comparison: with that number; None: nothing is published, and the text is `ABSENT`, with the footnote `why`.
+    samples: per question, of ours; None: unknown.
+    """
+    if comparison is None:
+        return ABSENT + notes.mark(why)
+    return published.as_printed(comparison, samples) + notes.mark(_source(comparison))
+
+
+def sources_text(result: CellResult) -> str:
+    """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published numbers do not apply;
+    empty if nothing is published.
+    """
+    return result.other_questions or published.reported_by(result.published, result.suite, result.samples)
+
+
+def pass_at_k(result: CellResult, k: int) -> float | None:
+    """The pass@k of a scored cell; None if a question has fewer than k samples."""
+    assert result.score is not None
+    assert result.benchmark is not None
+    if k in result.score.pass_at:
+        return result.score.pass_at[k].value
+    items = [item for item in result.benchmark.questions if item.n]
+    return pass_at(items, k).estimate.value if items and all(item.n >= k for item in items) else None
+
+
+def _source(comparison: PublishedComparison) -> str:
+    """The footnote of a published number: its source, and the settings that differ."""
+    reference = comparison.published
+    quoted = "quoted by " if reference.quoted else ""
+    parts = [f"{quoted}{visible(reference.source.named)}", *published.settings_in_words(comparison)]
+    if reference.samples is None and not reference.quoted:
+        parts.append("number of samples not stated")
+    return "; ".join(parts)
+
+
+def _at_k(result: CellResult, k: int, notes: Notes) -> str:
+    value = pass_at_k(result, k)
+    few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples a question"
+    return percent(value) + notes.mark(few)
+
+
+def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
+    """The mean over questions of the standard error of a question's own accuracy, as SGLang's benchmark prints it."""
+    several = [item for item in result.benchmark.questions if item.n > 1] if result.benchmark else []
+    if not several:
+        return ABSENT
+    errors = [math.sqrt(item.correct * (item.n - item.correct) / (item.n - 1)) / item.n for item in several]
+    return percent(math.fsum(errors) / len(errors)) + notes.mark(PER_QUESTION)
+
+
+def _published(choose: Choose, metric: str = "pass@1") -> Text:
+    """The texts of a column that shows a published number of this metric, with `{k}` for the k of pass@k."""
+
+    def text(result: CellResult, k: int, notes: Notes) -> str:
+        comparison = choose(result.published, metric.format(k=k), result.suite)
+        return published_text(comparison, result.samples, notes, result.other_questions)
+
+    return text
+
+
+def _own(value: Callable[[PublishedComparison], str]) -> Text:
+    """The texts of a column that shows `value` of the nearest published pass@1."""
+
+    def text(result: CellResult, _k: int, _notes: Notes) -> str:
+        nearest = result.nearest
+        return (value(nearest) if nearest is not None else "") or ABSENT
+
+    return text
+
+
+def _scored(value: Callable[[Score], str]) -> Text:
+    """The texts of a column that shows `value` of the cell's score."""
+    return lambda cell, _k, _notes: ABSENT if cell.score is None else value(cell.score)
+
+
+def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
+    nearest, score = result.nearest, result.score
+    if nearest is None or not nearest.published.previous or score is None or score.accuracy is None:
+        return ABSENT
+    return f"{100 * score.accuracy.value - float(nearest.published.previous):+z.1f}"
+
+
+def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
+    """Of the model, so also from a mean over settings, which stands beside no run."""
+    stated = (one.published.training_samples for one in result.published if one.published.training_samples)
+    return visible(next(stated, ABSENT))
+
+
+def _number(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:,.0f}"
+
+
+Text = Callable[[CellResult, int, Notes], str]
+"""Makes the text of a scored cell from (its result, k, the footnotes)."""
+
+Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
+"""Returns the comparison to show, for (a cell's comparisons with published numbers, a metric, the suite's address): a
+function of `harness.scoring.beside`.
+"""
+
+COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
+    {
+        "samples": ("samples", lambda cell, _k, _notes: ABSENT if cell.samples is None else str(cell.samples)),
+        "accuracy": ("pass@1", lambda cell, _k, notes: score_text(cell, notes)),
+        "reported": ("reported", _published(beside.nearest)),
+        "pass_at_k": ("pass@{k}", _at_k),
+        "reported_at_k": ("reported", _published(beside.nearest, "pass@{k}")),
+        "sources": ("reported by", lambda cell, _k, _notes: sources_text(cell) or ABSENT),
+        "vendor": ("by the model's authors", _published(beside.vendor)),
+        "quoted": ("quoted", _published(beside.quotation)),
+        "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
+        "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
+        "error_per_question": ("error per question", _error_per_question),
+        "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
+        "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
+        "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
+        "training_samples": ("training samples", _training_samples),
+        "previous": ("previous best", _own(lambda one: one.published.previous)),
+        "improvement": ("improvement", _our_improvement),
+        "reported_improvement": ("reported improvement", _own(lambda one: one.published.improvement)),
+    }
+)
+"""Name in `table: {shown: …}` → (the heading, with `{k}` for the k of pass@k; the texts of its cells)."""
+
+
+def column_heads(names: Sequence[str], ks: Collection[int]) -> list[str]:
+    """The headings of these columns. ks: every k of pass@k among the rows."""
+    (k,) = ks if len(ks) == 1 else ("k",)
+    return [COLUMNS[name][0].format(k=k) for name in names]
+
+
+def column_texts(names: Sequence[str], result: CellResult, k: int, notes: Notes) -> list[str]:
+    """The texts of these columns for one cell; without a score, only the column of the accuracy has a text."""
+    if result.score is None:
+        return [score_text(result, notes) if name == "accuracy" else ABSENT for name in names]
+    return [COLUMNS[name][1](result, k, notes) for name in names]

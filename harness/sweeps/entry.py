@@ -1,0 +1,181 @@
+"""The entries of a sweep's axes, such as its models and servers, as they are read from its file.
+
+An entry gives its name to the folders of its cells.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import UsageError, misspelt
+from harness.sweeps import schema
+from harness.sweeps.file import Keys, SweepFile, at_line
+from server_launchers.engines.table import ANY_PROGRAM
+
+_LAUNCHERS = ("port", "host", "model", "served_name")
+"""Placeholders in a user's command that the code that starts the server fills in, such as the port."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+"""A word in braces in a text of a server, such as {port}."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of a training run. name: its part of its cells' folder names. series: names one curve of scores over
+    steps.
+    """
+
+    path: Path
+    name: str
+    series: str
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One value of an axis, such as a model or a server.
+
+    name: in names of folders. label: in tables. where: "file:line" in the sweep's file. options: options of a run that
+    the entry sets. server: fields of the server's spec that it sets. engine: of the server to start; None on other
+    axes, and if no server is started. checkpoint: of a model that is a checkpoint of a training run; else None.
+    """
+
+    name: str
+    label: str
+    where: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    server: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
+    checkpoint: Checkpoint | None = None
+
+
+def slug(name: str) -> str:
+    """A name as a part of a folder's name: `Qwen/Qwen3-8B` becomes qwen3-8b."""
+    return re.sub(r"[^a-z0-9._-]+", "-", short_name(str(name)).casefold()).strip("-._")[:80] or "x"
+
+
+def short_name(model: str) -> str:
+    """The last part of a model's path or repository name."""
+    return model.rstrip("/").rsplit("/", 1)[-1]
+
+
+# The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
+_SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
+
+
+def read_entry(file: SweepFile, axis: str, keys: Keys, given: Any) -> Entry:
+    """The entry `given` of an axis, such as "servers", as the file has it.
+
+    keys: the path of keys in the file that leads to the entry.
+    """
+    fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
+    where = file.where(keys)
+    name = fields.pop("name", None) or fields.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in fields else None)
+    name = name or _describe(axis, fields, where)
+    if axis == "servers":
+        return _server_entry(name, fields, where)
+    if axis == "benchmarks" and "benchmark" in fields:
+        return _benchmark_entry(name, fields, where)
+    if axis == "models":
+        server = fields.pop("server", None)
+        spec = _spec(server) if isinstance(server, Mapping) else {}
+        return Entry(name=slug(name), label=short_name(name), where=where, options=fields, server=spec)
+    return Entry(name=slug(name), label=name, where=where, options=fields)
+
+
+def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
+    """The entry of a server with these fields. where: its file and line, for the `UsageError`."""
+    _check_placeholders(fields, where)
+    engine, options = fields.pop("engine", None), fields.pop("run", {})
+    if ANY_PROGRAM in fields:
+        if engine is not None or "extra_flags" in fields:
+            raise UsageError(
+                f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
+            )
+        engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
+        if "environment" in described:
+            fields["environment"] = described["environment"] | fields.get("environment", {})
+        fields = described | fields
+    if engine is None and fields:
+        raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
+    return Entry(name=slug(name), label=name, where=where, options=options, server=_spec(fields), engine=engine)
+
+
+def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
+    """The entry of a card with these fields, whose `benchmark` may end with a number of samples, as in `aime24:64`."""
+    benchmark = fields["benchmark"]
+    card, colon, number = benchmark.rpartition(":")
+    if colon and number.isdigit():
+        fields = {"samples": int(number)} | fields | {"benchmark": card}
+    # An entry without a name of its own is named by its card, without the number of samples and the folder.
+    if slug(name) == slug(benchmark):
+        name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
+    return Entry(name=slug(name), label=name, where=where, options=fields)
+
+
+def _check_placeholders(fields: Any, where: str) -> None:
+    """Raise `UsageError` for a misspelt word in braces, or one of a former `values`, in any text of a server."""
+    if isinstance(fields, str):
+        if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
+            near = misspelt(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
+            raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
+    elif isinstance(fields, Mapping | list):
+        for inner in fields.values() if isinstance(fields, Mapping) else fields:
+            _check_placeholders(inner, where)
+
+
+def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str, Any]]:
+    """The engine of a `command`, and the fields of a server's spec that it states.
+
+    An engine's own command line, such as `vllm serve MODEL …`, is read as the engine's, unless it places the port
+    itself. where: its file and line, for the `UsageError`.
+    """
+    from server_launchers import pasted  # few sweeps have such a line
+
+    try:
+        words = shlex.split(words) if isinstance(words, str) else list(words)
+    except ValueError as error:
+        raise UsageError(f"{where}: `command` is no command line: {error}") from error
+    try:
+        command = None if any("{port}" in word for word in words) else pasted.read(words)
+    except UsageError as error:
+        raise at_line(where, error) from error
+    if command is None:
+        return ANY_PROGRAM, {"extra_flags": words}
+    model = {} if command.model == "{model}" else {"model": command.model}
+    return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})
+
+
+def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
+    """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
+
+    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
+    line.
+    Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
+    """
+    if axis == "benchmarks" and "data" in fields:
+        return Path(str(fields["data"])).name.split(".")[0]
+    plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
+    if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
+        return "-".join(plain)
+    raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
+
+
+def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a server's spec, converted to the types of the spec."""
+    spec = {schema.field_of(key): value for key, value in fields.items()}
+    if isinstance(words := spec.get("extra_flags"), str):
+        spec["extra_flags"] = shlex.split(words)
+    devices = spec.get("devices")
+    if isinstance(devices, str):
+        spec["devices"] = [part.strip() for part in devices.split(",") if part.strip()]
+    elif devices is not None:
+        spec["devices"] = [str(device) for device in devices]
+    if "environment" in spec:
+        spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
+    return spec

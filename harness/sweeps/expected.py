@@ -1,0 +1,169 @@
+"""The estimate of a sweep before anything is started: samples and tokens. No server is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.benchmarks import catalogue, data, prompts
+from harness.benchmarks.card import Card
+from harness.core.errors import HarnessError, UsageError
+from harness.core.inert import visible
+from harness.generation.context import may_lower
+from harness.options.run import RunOptions
+from harness.preparing import prepare
+from harness.preparing.watching import Watcher
+from harness.presets import preset as presets
+from harness.presets.sampling import Sampling
+from harness.runs.recorded_settings import in_words
+from harness.scoring.comparison_published import differing_settings, other_measurement
+from harness.scoring.published.loading import load_published, matching
+from harness.sweeps import running
+from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.file import at_line
+
+MAX_PUBLISHED = 2
+"""Largest number of published scores that are named for a cell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedCell:
+    """The estimate of one cell.
+
+    n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
+    is an upper bound, since it comes from the card and a filter may leave out questions. samples: per question.
+    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings: the sampling
+    and the prompts. published: scores of the model on this benchmark, in words. absent: whether the data are not here.
+    done: nothing is left to do. lost: why the cell would end without a new score; empty if no reason is known.
+    """
+
+    cell: Cell
+    benchmark: str
+    n_questions: int | None
+    at_most: bool
+    samples: int
+    most_tokens: int | None
+    settings: str
+    published: str
+    absent: bool
+    done: bool = False
+    lost: str = ""
+
+    @property
+    def n_samples(self) -> int | None:
+        """Number of all samples of the cell, with the stored ones; None if the number of questions is unknown."""
+        return None if self.n_questions is None else self.n_questions * self.samples
+
+
+def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
+    """The estimate of each cell, in order. No server is asked.
+
+    watcher: gets the notes of the question sets, those of one set for each of its cells. download: get questions that
+    are not on this machine; else their number is the card's. Raises `UsageError` for a wrong name of a benchmark, a
+    prompt, a preset or a column, and for questions that cannot be got.
+    """
+    return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
+
+
+def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> ExpectedCell:
+    """The estimate of one cell from its questions or its card."""
+    options = cell.options
+    card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
+    n_questions: int | None
+    done = not running.is_owed(sweep, cell)
+    questions_asked: prepare.Asked | None = None
+    # The numbers are exact if the questions are on this machine; else they are those that the card states.
+    if card is None or options.data or download or data.status(card) != "absent":
+        try:
+            questions_asked = prepare.questions_of(options, watcher)
+        except UsageError as error:
+            raise at_line(cell.where, error) from error
+        (question_set,) = questions_asked.sets
+        settings = questions_asked.benchmarks[question_set.name]
+        name, n_questions, at_most = question_set.name, len(question_set.questions), False
+        samples, sampling, origins = settings.samples, settings.sampling, settings.origins
+    else:
+        # Called for its `UsageError` about an unknown prompt.
+        prompts.find_prompt(options.prompt or card.prompt, card.prompts)
+        preset = presets.load(options.preset) if options.preset is not None else None
+        sampling, origins = prepare.sampling_of(options, preset, card.sampling)
+        name, samples = card.name, options.samples or card.samples
+        numbers = [n for n in (card.questions, options.limit) if n is not None]
+        n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
+    max_tokens = sampling.max_tokens
+    fits = may_lower(origins, fit_context=options.fit_context)
+    most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
+    conditions = {
+        "prompt": options.prompt or (card.prompt if card is not None else None),
+        "system_prompt": options.system_prompt,
+        **sweep.conditions(cell),
+    }
+    return ExpectedCell(
+        cell=cell,
+        benchmark=name,
+        n_questions=n_questions,
+        at_most=at_most,
+        samples=samples,
+        most_tokens=most,
+        settings=_settings(options, sampling, card),
+        published=_published(cell.model, name, sweep, conditions),
+        absent=questions_asked is None,
+        done=done,
+        lost="" if done else _reason_lost(sweep, cell, questions_asked, samples, None if fits else max_tokens),
+    )
+
+
+def _settings(options: RunOptions, sampling: Sampling, card: Card | None) -> str:
+    """The sampling and the prompts of a cell in words."""
+    words = [f"{name} {in_words(value)}" for name, value in sampling.sent().items()]
+    words.append(f"prompt {options.prompt or (card.prompt if card is not None else 'of the file')}")
+    if options.thinking is not None:
+        words.append(f"thinking {options.thinking}")
+    if options.system_prompt is not None:
+        words.append(f"system prompt {in_words(options.system_prompt)}")
+    return ", ".join(words)
+
+
+def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str, Any]) -> str:
+    """Published scores of the model on the benchmark: those of the suite's own source, else the first ones.
+
+    conditions: the cell's prompts and what its server changes; a score of others measures something else.
+    """
+    scores = [
+        one
+        for one in matching(load_published(models=[model]), model, benchmark)
+        if one.metric == "pass@1" and not other_measurement(one, differing_settings(one, conditions))
+    ]
+    own = [one for one in scores if sweep.suite is not None and one.source.url == sweep.suite.source]
+    return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
+
+
+def _reason_lost(
+    sweep: Sweep, cell: Cell, questions_asked: prepare.Asked | None, samples: int, max_tokens: int | None
+) -> str:
+    """Why the cell would end without a score; empty if no reason is known.
+
+    The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
+    to start that cannot be described or whose context has no room for the prompts and replies. questions_asked: None if
+    the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
+    max_tokens: of a reply; None: unknown, or lowered to the context where needed.
+    """
+    few = [k for k in sweep.score.k if k > samples]
+    if few:
+        return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
+    context = (cell.options.serve or {}).get("context")
+    if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
+        return (
+            f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
+            f"prompt: raise the context, lower max_tokens, or set fit_context"
+        )
+    if questions_asked is None:
+        return ""
+    try:
+        prepare.refuse_other_settings(questions_asked)
+        if cell.options.serve:
+            prepare.server_of(questions_asked)
+    except HarnessError as error:
+        return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
+    return ""

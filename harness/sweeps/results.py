@@ -1,0 +1,323 @@
+"""The results of a sweep: every cell with its score, or the reason why it has none.
+
+A cell is compared with its base cell, and with published scores of its model. The p values of all differences of the
+sweep are corrected together, by Holm's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.commands.compare import verify_benchmark
+from harness.commands.comparison_warnings import effort_without_effect
+from harness.commands.known_questions import known_as
+from harness.commands.run_remarks import remarks
+from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.inert import quoted
+from harness.core.nouns import are, count_noun
+from harness.reports.history import History
+from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
+from harness.reports.trainings import settings_apart
+from harness.runs import RunFolder
+from harness.scoring import beside
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
+from harness.scoring.deciding import LEVEL
+from harness.scoring.mean_difference import mean_comparison
+from harness.scoring.mean_score import mean_score
+from harness.scoring.published.loading import load_published
+from harness.scoring.score import Score
+from harness.scoring.stats import Estimate
+from harness.scoring.stats_differences import holm
+from harness.sweeps import record
+from harness.sweeps.cells import AXES, Cell, Sweep
+from harness.sweeps.running import server_stamp
+
+NOT_RUN = "not run"
+"""The reason of a cell without a record."""
+
+OTHER_SERVER = "the samples are of the server as the sweep's file described it before"
+"""The remark on a cell whose server's entry in the file has changed since its samples were made."""
+
+OtherEntries = tuple[tuple[str, str], ...]
+"""The entries of a cell on all axes but one, as (axis, name of the entry)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """The result of one cell.
+
+    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. against_base: the
+    cell minus its base cell; None without a comparison. p: of the difference, for the same questions asked again,
+    corrected by Holm. published: comparisons with published scores, the nearest settings first, as
+    `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any. suite: address of
+    the suite's own source; empty without one. other_questions: why scores published under the benchmark's name are not
+    compared; empty if they are. remark: that the files of the model or the server's entry are no longer those that made
+    the samples, that the step repeats the step before, or that more reasoning made no reply longer; often empty.
+    apart: how the settings of a step differ from those of its curve, so that it is compared with no other step; else
+    empty. history: what the log of its run records.
+    """
+
+    cell: Cell
+    benchmark: ScoredBenchmark | None = None
+    reason: str = ""
+    against_base: PairedComparison | None = None
+    p: float | None = None
+    published: Sequence[PublishedComparison] = ()
+    standing: PublishedVerdict | None = None
+    suite: str = ""
+    other_questions: str = ""
+    remark: str = ""
+    apart: str = ""
+    history: History = field(default_factory=History)
+
+    @property
+    def score(self) -> Score | None:
+        """The cell's score; None without one."""
+        return None if self.benchmark is None else self.benchmark.score
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The footnotes of its score: what is missing or of other settings, undecided, a remark; some are empty."""
+        why = self.apart or self.reason
+        lost = f"{self.cell.name}: {why}" if why else ""
+        return lost, self.note_on_undecided, self.remark
+
+    @property
+    def note_on_undecided(self) -> str:
+        """How many samples are undecided, in a sentence; empty without any."""
+        if self.score is None or not (n := self.score.n_undecided):
+            return ""
+        samples = count_noun(self.score.n_samples, "sample")
+        return f"{self.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
+
+    @property
+    def samples(self) -> int | None:
+        """Samples of each question; None without a score."""
+        return None if self.benchmark is None else self.benchmark.record.plan.samples
+
+    @property
+    def differs(self) -> bool:
+        """Whether the cell differs from its base beyond chance."""
+        return self.p is not None and self.p < LEVEL
+
+    @property
+    def nearest(self) -> PublishedComparison | None:
+        """The comparison with the published pass@1 that stands beside the cell; None without one."""
+        return beside.nearest(self.published, "pass@1", self.suite)
+
+
+class Aggregate(NamedTuple):
+    """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
+
+    point: axis → name of the entry, for all axes except the benchmarks. difference, p: the mean minus the base's mean,
+    and its p value, corrected by Holm; None without a base, and if the two cannot be compared. missing: benchmarks
+    without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
+    intervals are None if a run misses samples that it was asked for, since these may have any result. reported: the
+    published mean over the same settings of one benchmark; None without one.
+    """
+
+    point: Mapping[str, str]
+    mean: Estimate | None
+    missing: Sequence[str]
+    difference: float | None = None
+    p: float | None = None
+    reported: PublishedComparison | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """The results of a sweep. results: every cell, in order.
+
+    base: the entry that the others of its axis are compared with, as (axis, name); None without a comparison.
+    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite. written: the files of the
+    tables, once they are written.
+    """
+
+    sweep: Sweep
+    results: Sequence[CellResult]
+    base: tuple[str, str] | None
+    aggregates: Sequence[Aggregate]
+    written: Sequence[Path] = ()
+
+    @property
+    def lost(self) -> list[CellResult]:
+        """The cells that failed, miss samples or cannot be read, without those that are still to be run."""
+        incomplete = [result for result in self.results if result.reason]
+        return [result for result in incomplete if result.reason != NOT_RUN or not self.sweep.is_held(result.cell)]
+
+    @property
+    def disagreeing(self) -> list[CellResult]:
+        """The cells whose score does not agree with published scores of their model."""
+        return [result for result in self.results if result.standing == "not compatible"]
+
+
+def columns_axis(sweep: Sweep) -> str | None:
+    """The axis whose entries are the columns of a grid; None if the file has no axis that fits.
+
+    The file names the axis as `columns`. Without that key the axis is the first of servers, sampling, prompts and
+    models that has several entries, or else the first of these that the file has. Checkpoints are rows, so
+    the models of a sweep over checkpoints are columns only if the file says so.
+    """
+    if sweep.table.columns is not None:
+        return sweep.table.columns if sweep.table.columns in sweep.axes else None
+    series = any(entry.checkpoint is not None for entry in sweep.axes.get("models", ()))
+    order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
+    present = [axis for axis in order if axis in sweep.axes]
+    long_axes = [axis for axis in present if len(sweep.axes[axis]) > 1]
+    return next(iter([*long_axes, *present]), None)
+
+
+def results(sweep: Sweep) -> Results:
+    """Read the results of a sweep from disk and compare each cell with its base; correct all p values by Holm.
+
+    No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
+    """
+    base, remarks_of = _base(sweep), remarks()
+    compared = _against_base(_with_apart([_read(sweep, cell, remarks_of) for cell in sweep.cells]), base)
+    means = _aggregates(sweep, compared) if sweep.suite is not None else []
+    of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
+    adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
+    return Results(
+        sweep=sweep,
+        results=[result if result.against_base is None else replace(result, p=next(adjusted)) for result in compared],
+        base=base,
+        aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
+    )
+
+
+def _read(sweep: Sweep, cell: Cell, remarks_of: Remarks) -> CellResult:
+    """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
+    stored = record.read(sweep.out, cell.name)
+    reason = NOT_RUN if stored is None else stored.reason
+    try:
+        result = _read_run(sweep, cell, reason, remarks_of)
+    except StoreError as error:
+        return CellResult(cell=cell, reason=reason or quoted(error.sentence))
+    if stored is None or stored.server in ("", server_stamp(cell)):
+        return result
+    return replace(result, remark="; ".join(filter(None, (result.remark, OTHER_SERVER))))
+
+
+def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> CellResult:
+    """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
+
+    reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
+    """
+    folder = RunFolder(sweep.folder(cell))
+    if not folder.manifest.is_file():
+        return CellResult(cell=cell, reason=reason or "its run folder is missing")
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_of)
+    benchmark = next(iter(run.benchmarks.values()), None)
+    if benchmark is None or benchmark.score is None or not benchmark.questions:
+        return CellResult(cell=cell, reason=reason or "not scored")
+    model = run.manifest.model
+    try:
+        verified = verify_benchmark(run, benchmark, load_published(models=[model]), model)
+    except UsageError:  # a file of published scores is broken: the cells have their scores all the same
+        verified = None
+    return CellResult(
+        cell=cell,
+        benchmark=benchmark,
+        reason=reason,
+        published=() if verified is None else verified.comparisons,
+        standing=None if verified is None else verified.standing,
+        suite=run.suite.source,
+        other_questions="" if verified is None else verified.reason,
+        remark="; ".join(run.remarks),
+        history=run.history,
+    )
+
+
+def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
+    """The results, each step with how its settings differ from those of its curve."""
+    apart = settings_apart(
+        (f"{cell.benchmark} {cell.curve}", cell.checkpoint.step, cell.name, result.benchmark.record)
+        for result in cells
+        if (cell := result.cell).checkpoint is not None and result.benchmark is not None
+    )
+    return [replace(result, apart=apart.get(result.cell.name, "")) for result in cells]
+
+
+def _base(sweep: Sweep) -> tuple[str, str] | None:
+    """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
+
+    The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is the
+    first column of a grid; without a grid, the first entry of the first axis with several entries; None if there is no
+    such axis.
+    """
+    if sweep.table.base is not None:
+        entries = ((axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()))
+        return next((entry for entry in entries if entry[1] == sweep.table.base), None)
+    axis_of_columns = columns_axis(sweep) if sweep.table.layout == "grid" else None
+    long_axes = [axis for axis in AXES[:-1] if len(sweep.axes.get(axis, ())) > 1]
+    axis = axis_of_columns if axis_of_columns in long_axes else next(iter(long_axes), None)
+    return None if axis is None else (axis, sweep.axes[axis][0].name)
+
+
+def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
+    """Compare each cell with the base cell of its row: the cells that differ from it only on the axis of the base."""
+    if base is None:
+        return list(cells)
+    axis, name = base
+    of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
+    pairs = [(result, of_row.get(_without(axis, result.cell.point), result)) for result in cells]
+    return [result if reference is result else _beside(result, reference) for result, reference in pairs]
+
+
+def _beside(result: CellResult, reference: CellResult) -> CellResult:
+    """The cell with its difference from the reference, and a remark where more reasoning made no reply longer."""
+    if (pair := _pair(result, reference)) is None:
+        return result
+    assert result.benchmark is not None
+    assert reference.benchmark is not None
+    warnings = effort_without_effect(result.benchmark, reference.benchmark)
+    return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *warnings))))
+
+
+def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
+    """The entries of a point on the other axes, as (axis, name of the entry)."""
+    return tuple(entry for entry in point.items() if entry[0] != axis)
+
+
+def _pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
+    """A cell minus its reference on the questions that both have; None without scores or common questions, and for a
+    step with other settings than its curve.
+    """
+    if result.benchmark is None or reference.benchmark is None or result.apart or reference.apart:
+        return None
+    try:
+        return compare_runs(result.benchmark.questions, reference.benchmark.questions)
+    except HarnessError:  # The two cells share no question.
+        return None
+
+
+def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggregate]:
+    """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
+    by_point: dict[OtherEntries, list[CellResult]] = {}
+    names = [entry.name for entry in sweep.averaged]
+    for result in (one for one in cell_results if one.cell.point["benchmarks"] in names):
+        by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
+    # A point of which the file leaves out benchmarks has no mean.
+    return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == len(names)]
+
+
+def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
+    """The mean over the benchmarks at one point, with its intervals, and its difference from the base's mean.
+
+    point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
+    """
+    missing = [
+        result.cell.benchmark
+        for result in listed
+        if result.reason or result.score is None or result.score.accuracy is None
+    ]
+    mean = mean_score([result.score for result in listed])
+    pairs = [result.against_base for result in listed if result.against_base is not None]
+    compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
+    reported = beside.mean_over([result.published for result in listed], "pass@1")
+    difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
+    return Aggregate(point, mean, missing, difference, p, reported)

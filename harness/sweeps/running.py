@@ -1,0 +1,385 @@
+"""Carries out a sweep: each server is started once, all its cells are run and scored, and the server is stopped.
+
+The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
+that fails is recorded with its reason and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from harness.commands.run import sample
+from harness.core.codec import digest
+from harness.core.errors import (
+    EXIT_OWED,
+    HarnessError,
+    Interrupted,
+    OtherModel,
+    ServerError,
+    StoreError,
+    UsageError,
+)
+from harness.core.files import open_named
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
+from harness.generation.outcome import in_common
+from harness.options.judge import JudgeOptions
+from harness.options.run import RunOptions
+from harness.options.score import ScoreOptions
+from harness.preparing import prepare, servers
+from harness.preparing.session import end_if_signalled
+from harness.preparing.watching import Watcher
+from harness.presets.grading import GradingOptions
+from harness.runs import Manifest, RunFolder
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.record import missing_samples
+from harness.runs.survey import stored_keys
+from harness.scoring.score import Score
+from harness.sweeps import record
+from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.entry import slug
+from harness.sweeps.record import CellRecord
+from harness.sweeps.scorer import CellScore
+
+if TYPE_CHECKING:
+    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.spec import ServerSpec
+
+
+Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
+"""Grades and scores a run folder: `score_cell`, which works in a process of its own."""
+
+OnCell = Callable[[CellRecord], None]
+"""A callback that receives the record of each cell that ended, with or without success."""
+
+
+def owing(sweep: Sweep) -> list[list[Cell]]:
+    """The groups (cells that share one server) with a cell left to sample or score now."""
+    groups = sweep.groups.values()
+    return [group for group in groups if any(is_owed(sweep, cell) and not sweep.is_held(cell) for cell in group)]
+
+
+def is_owed(sweep: Sweep, cell: Cell) -> bool:
+    """Whether the cell is left to sample, score or send to a tracker.
+
+    Only a running server can say whether it still serves the same model, where the cell's options name none.
+    """
+    return cell.options.model is None or not _is_done(sweep, cell)
+
+
+def _is_done(sweep: Sweep, cell: Cell) -> bool:
+    """Whether the cell has all its samples and complete scores, which all trackers have."""
+    stored = record.read(sweep.out, cell.name)
+    if stored is None or stored.reason:
+        return False
+    return is_whole(sweep, cell, stored) and {*sweep.track} <= {*stored.sent}
+
+
+def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
+    """The server that is started for a cell, which uses no running one. Raises `UsageError` for a wrong field."""
+    assert cell.options.serve is not None
+    fields = dict(cell.options.serve)
+    return servers.spec(fields.pop("engine"), fields.pop("model"), watcher, **fields)
+
+
+def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
+    """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
+    example because the engine's package is missing. A missing model prevents nothing: it may come.
+    """
+    from server_launchers import replicas
+
+    obstacles = [
+        "" if cell.options.serve is None else replicas.obstacle(server_of(cell, watcher), any_model=True)
+        for cell, *_ in sweep.groups.values()
+    ]
+    if all(obstacles):
+        raise UsageError(f"no server of this sweep can be started here: {visible(obstacles[-1])}")
+
+
+def run_group(
+    sweep: Sweep,
+    group: Sequence[Cell],
+    score: Scorer,
+    watcher: Watcher | None = None,
+    on_cell: OnCell = lambda _record: None,
+) -> None:
+    """Run and score every cell of a group as far as possible. A server is started if a cell misses samples.
+
+    Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
+    """
+    work = _Cells(sweep, score, watcher or Watcher(), on_cell)
+    owed = [cell for cell in group if is_owed(sweep, cell)]
+    # The cells that need no server to be started end here: complete ones are scored, hopeless ones recorded.
+    waiting = [(cell, spec) for cell in owed if (spec := work.spec_unless_ended(cell)) is not None]
+    # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells. The
+    # loop ends, since each pass ends at least its first cell.
+    while waiting:
+        next_spec = waiting[0][1]
+        batch = [cell for cell, spec in waiting if spec == next_spec]
+        ended = work.served(batch, next_spec)
+        waiting = [(cell, spec) for cell, spec in waiting if cell not in ended]
+
+
+def _server_stem(sweep: Sweep, first: Cell) -> str:
+    """Beginning of a server's name, and so of its log's name: the group's name, and a checksum of the run folder of the
+    first cell that is run on the server.
+
+    So no later server overwrites the log that the reason of a failed cell names. The model's own name does not do: each
+    checkpoint may be a folder called `huggingface`.
+    """
+    folder = str(sweep.folder(first).absolute())
+    return f"{slug(sweep.group_of(first))[:60]}-{digest(folder)[:8]}"
+
+
+class _Cells:
+    """Carries out the cells of a sweep, one after the other. The parameters are those of `run_group`."""
+
+    def __init__(self, sweep: Sweep, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
+        self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
+
+    def ended(self, cell: Cell, reason: str = "", code: int = 0, *, sampled: bool = False, **now: Any) -> None:
+        """Record how the cell ended, and report it. The fields of the former record stay, but for those in `now`.
+
+        code: exit code that this run or scoring would have had as a command. sampled: a server was asked, now.
+        """
+        former = self._former(cell)
+        ended = msgspec.structs.replace(
+            former,
+            model=cell.model,
+            server=server_stamp(cell) if sampled or not former.server else former.server,
+            reason=_whole_sentences(_in_one_line(reason)),
+            code=code,
+            **now,
+        )
+        record.write(self._sweep.out, ended)
+        self._on_cell(ended)
+
+    def _former(self, cell: Cell) -> CellRecord:
+        """The cell's record so far; an empty one for a new cell."""
+        return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
+
+    def spec_unless_ended(self, cell: Cell) -> ServerSpec | None:
+        """Return the spec of the server to start for this cell, checked against the benchmark's prompts.
+
+        None: the cell needs none and has ended. It had its samples and is scored; or its running server was asked; or
+        why it gets no samples is recorded.
+        """
+        starts = cell.options.serve is not None
+        try:
+            questions = prepare.questions_of(cell.options, self._watcher)
+            prepare.refuse_other_settings(questions)
+            if cell.options.model is not None and _has_samples(self._sweep, cell, questions):
+                self.scored(cell)
+            elif starts and cell.checkpoint and not cell.checkpoint.path.exists():
+                gone = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
+                self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
+            elif starts:
+                return prepare.server_of(questions, self._watcher)
+            else:
+                self.sampled(cell)
+        except HarnessError as error:
+            self.failed(cell, error)
+        return None
+
+    def failed(self, cell: Cell, error: HarnessError) -> None:
+        """Record why the cell is not sampled."""
+        if isinstance(error, Interrupted):
+            raise error
+        refused = refusal_in_words(self._sweep, cell, error) if error.other_settings else error.sentence
+        self.ended(cell, refused, error.exit_code)
+
+    def served(self, cells: Sequence[Cell], spec: ServerSpec) -> list[Cell]:
+        """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
+        which the server died.
+        """
+        from server_launchers.errors import in_short
+
+        try:
+            server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
+        except ServerError as error:
+            for cell in cells:
+                self.ended(cell, f"the server did not start: {in_short(error.sentence)}", error.exit_code)
+            return list(cells)
+        with server:
+            for number, cell in enumerate(cells, 1):
+                self.sampled(cell, server)
+                # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with
+                # the true cause.
+                if why := server.ended:
+                    self._watcher.warn(f"{visible(server.name, 80)} ended by itself: {why}")
+                    return list(cells[:number])
+        return list(cells)
+
+    def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
+        """Sample what the cell misses, score what is stored, and record the outcome.
+
+        Nothing is scored if the stored samples are of other settings: they are not this cell's.
+
+        server: the server started for the cell; None: the cell's options name the server.
+        """
+        reason, code = "", 0
+        try:
+            self._watcher.entering(cell.name)
+            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
+                session = sample(prepared, self._watcher)
+                end_if_signalled(session.outcome, prepared, self._watcher)
+            self._watcher.sampled()
+            for warning in session.outcome.warnings:
+                self._watcher.warn_of(cell.name, warning, in_common(warning, session.outcome, prepared.settings))
+            # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
+            if session.missed:
+                reason, code = session.missed, EXIT_OWED
+            elif not session.reached and not session.complete:
+                outcome = session.outcome
+                reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
+        except Interrupted:
+            raise
+        except OtherModel as error:
+            runs = visible(str(self._sweep.folder(cell)), 120)
+            remedy = f"for new scores, delete {runs} and give the same command"
+            mixed = "accept_server_change mixes the samples of both models all the same"
+            # The difference comes last: a reason is cut at its end.
+            reason = f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}"
+            code = error.exit_code
+        except HarnessError as error:
+            if error.other_settings:
+                self.failed(cell, error)
+                return
+            reason, code = error.sentence, error.exit_code
+        if reason:
+            if self._sweep.folder(cell).joinpath("manifest.json").is_file():
+                self._score(self._sweep.folder(cell), self._sweep.score, None)
+            self.ended(cell, reason, code, sampled=True)
+            return
+        self.scored(cell, sampled=True)
+
+    def scored(self, cell: Cell, *, sampled: bool = False) -> None:
+        """Grade and score the stored samples unless that is done, send the scores to the trackers that do not have
+        them, and record it.
+        """
+        sweep, former = self._sweep, self._former(cell)
+        if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
+            self.ended(cell)
+            return
+        # Trackers that got the scores of fewer samples get those of all.
+        sent_before = former.sent if is_whole(sweep, cell, former) else ()
+        to_send = [name for name in sweep.track if name not in sent_before]
+        options = sweep.score
+        if to_send:
+            step = None if cell.checkpoint is None else cell.checkpoint.step
+            series = None if step is None else " ".join(filter(None, (sweep.name, cell.curve)))
+            options = ScoreOptions.of(**options.plain, track=to_send, step=step, series=series)
+        score = self._score(sweep.folder(cell), options, sweep.judge)
+        for sentence in score.addresses:
+            self._watcher.standing(f"{cell.name}: {sentence}")
+        reason = f"scoring ended with {score.code}: {score.reason}" if score.code else ""
+        if score.unsent:
+            reason = f"the score is stored, but was not sent: {score.reason}"
+        is_stored = bool(score.unsent) or not score.code
+        sent_now = [name for name in to_send if is_stored and name not in score.unsent]
+        done = stamp(sweep, cell) if is_stored else ""
+        self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now))
+
+
+def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
+    """Whether the cell's run plans the samples of these questions, and has all of them. Raises `StoreError`."""
+    folder = RunFolder(sweep.folder(cell))
+    manifest = Manifest.find(folder)
+    for question_set in questions.sets:
+        name, ids = question_set.name, list(question_set.ids)
+        stored = None if manifest is None else manifest.benchmarks.get(name)
+        plan = questions.benchmarks[name].plan(None if len(ids) == question_set.n_all else ids)
+        if (
+            stored is None
+            or stored.plan != plan
+            or missing_samples(name, ids, plan.samples, stored_keys(folder.benchmark(name)))
+        ):
+            return False
+    return True
+
+
+MAX_REASON_CHARS = 600
+"""Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
+
+
+def _in_one_line(sentence: str) -> str:
+    """`sentence` without line breaks, for tables and footnotes."""
+    joined = ""
+    for line in filter(None, map(str.strip, sentence.splitlines())):
+        joined += ("" if not joined else " " if joined.endswith((":", ".", ";")) else "; ") + line
+    return joined
+
+
+def _whole_sentences(text: str) -> str:
+    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; a single
+    sentence that is longer is cut inside.
+    """
+    shown = visible(text.strip(), MAX_REASON_CHARS)
+    return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
+
+
+def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
+    """The reason of a cell whose run folder holds samples of other settings."""
+    remedy = f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark another `name`"
+    return _whole_sentences(f"its samples are of other settings: {_in_one_line(error.other_settings)}") + remedy
+
+
+def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
+    """The reason of a cell with missing samples, with their first cause."""
+    why = f": {causes[0]}" if causes else ""
+    return f"{n_owed} of {count_noun(n_expected, 'sample')} {are(n_owed)} missing{why}"
+
+
+# ---- when a cell has nothing left to do
+
+
+_NO_MATTER = (
+    "header", "api_key_env", "concurrency",
+    "rpm", "attempts", "timeout", "prices", "serve",
+    "out", "transport", "budget_tokens", "budget_usd", "canary",
+)  # fmt: skip
+"""Options that change no sample: a cell stays done when they change. Of the server, `server_stamp` is compared."""
+
+
+def stamp(sweep: Sweep, cell: Cell) -> str:
+    """Checksum of what decides the cell's samples and scores, but for its server, and of the samples that are stored;
+    empty if the cell has no scores that can be read.
+    """
+    sizes = [(path.name, path.stat().st_size) for path in sweep.folder(cell).glob("*/samples.*")]
+    scored = [path.parent for path in sweep.folder(cell).glob("*/scores.json")]
+    try:
+        if not any(Score.load(BenchmarkFolder(folder.name, folder)) for folder in scored):
+            return ""
+    except StoreError:
+        return ""
+    options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
+    judge = None if sweep.judge is None else sweep.judge.plain
+    return digest([options, _contents(cell.options), sweep.score.plain, judge, sorted(sizes)])
+
+
+def server_stamp(cell: Cell) -> str:
+    """Checksum of the server to start; where a server runs and what it is called change no sample."""
+    serve = cell.options.serve or {}
+    return digest({name: value for name, value in serve.items() if name not in ("port", "devices", "name")})
+
+
+def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
+    """Whether the cell has all samples that the sweep plans now, and scores of them. stored: its record."""
+    return bool(stored.done) and stored.done == stamp(sweep, cell)
+
+
+def _contents(options: RunOptions) -> list[str]:
+    """Checksums of the files (questions, cards) that the options name; an empty one for a benchmark's name."""
+    checksums = []
+    for path in filter(None, (options.data, *options.benchmarks)):
+        try:
+            with open_named(Path(path)) as file:
+                checksums.append(hashlib.file_digest(file, "sha256").hexdigest())
+        except OSError:  # A benchmark's name is no file; the name itself stands in the options.
+            checksums.append("")
+    return checksums

@@ -1,0 +1,341 @@
+"""A sweep's results as tables.
+
+The tables: a grid with one axis as columns, or a row per model or per benchmark with the columns that the file lists;
+the means of a suite; the series of checkpoints; and each cell beside published scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.core.files import write_atomically
+from harness.core.inert import csv_file, csv_text
+from harness.core.nouns import count_noun
+from harness.reports.formats import to_latex, to_markdown
+from harness.reports.plots import draw
+from harness.reports.plots.plot import Plot
+from harness.reports.series import (
+    Step,
+    benchmark_plot,
+    benchmark_plot_name,
+    series_table,
+)
+from harness.reports.tables import Table, short
+from harness.scoring.columns import ends
+from harness.scoring.deciding import LEVEL
+from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
+from harness.sweeps.cells import AXES, Sweep
+from harness.sweeps.columns import (
+    MARK,
+    Notes,
+    column_heads,
+    column_texts,
+    pass_at_k,
+    published_text,
+    score_text,
+)
+from harness.sweeps.results import Aggregate, CellResult, Results, columns_axis
+from harness.sweeps.rows import CellRow, MeanRow
+
+Point = Mapping[str, str]
+"""Axis → name of the entry, for some axes of a sweep."""
+
+
+def tables(results: Results) -> list[Table]:
+    """All tables of a sweep, in reading order."""
+    sections = list(_of_cells(results))
+    if results.aggregates:
+        sections.append(_means(results))
+    for name, steps in curves(results).items():
+        of_benchmark = [result for result in results.results if result.cell.benchmark == name]
+        legend = _beside_base(results, (result.p for result in of_benchmark))
+        sections.append(series_table(steps, subject=short(name), legend=legend))
+    return sections
+
+
+def plots(results: Results) -> list[Plot]:
+    """The plots of accuracy against training step, where the sweep has checkpoints."""
+    drawn = [benchmark_plot(name, steps) for name, steps in curves(results).items()]
+    return [plot for plot in drawn if plot is not None]
+
+
+def write(results: Results) -> list[Path]:
+    """Write table.md, .csv, .tex and .html to the sweep's folder; also a suite's means.csv and the plots of a series.
+
+    The files of an earlier plot that cannot be drawn now, such as one with a single step left, are removed, since they
+    would contradict the tables. Raises `StoreError`.
+    """
+    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and no other format does.
+
+    sections, pictures, out = tables(results), plots(results), results.sweep.out
+    suite = results.sweep.suite
+    subtitle = suite.title if suite is not None else count_noun(len(results.results), "cell")
+    texts = {
+        "md": to_markdown(sections),
+        "csv": to_csv(results),
+        "tex": to_latex(sections),
+        "html": tables_page(results.sweep.name, subtitle, sections, pictures),
+    }
+    written = []
+    for suffix, text in texts.items():
+        written.append(out / f"table.{suffix}")
+        content = csv_file(text) if suffix == "csv" else text.encode("utf-8", "backslashreplace")
+        write_atomically(written[-1], content)
+    if results.aggregates:
+        written.append(out / "means.csv")
+        write_atomically(written[-1], csv_file(_csv(mean_records(results))))
+    folder = out / "plots"
+    if pictures and draw.installed():
+        written += draw.write_plots(pictures, folder)
+    if results.sweep.checkpoints:
+        names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
+        for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
+            path.unlink(missing_ok=True)
+    return written
+
+
+def to_csv(results: Results) -> str:
+    """The table as CSV with one line per cell: the entries of its axes, its numbers as fractions, its difference from
+    the base, and why it has no score.
+    """
+    return _csv(records(results))
+
+
+def records(results: Results) -> list[CellRow]:
+    """One row per cell."""
+    return [_row(results, result) for result in results.results]
+
+
+def mean_records(results: Results) -> list[MeanRow]:
+    """The mean over a suite's benchmarks, one row per point of the other axes; empty for a file that is no suite."""
+    return [
+        MeanRow(
+            **_labels(results, aggregate.point),
+            mean=aggregate.mean and aggregate.mean.value,
+            **ends("sampling", aggregate.mean and aggregate.mean.sampling),
+            **ends("question", aggregate.mean and aggregate.mean.question),
+            difference=aggregate.difference,
+            p=aggregate.p,
+            reported=aggregate.reported.published.value if aggregate.reported else None,
+            missing=", ".join(aggregate.missing),
+        )
+        for aggregate in results.aggregates
+    ]
+
+
+def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
+    """The records as CSV, with one column for each field. At least one record is needed."""
+    rows = [msgspec.to_builtins(record) for record in records]
+    return csv_text([rows[0], *(row.values() for row in rows)])
+
+
+def _labels(results: Results, point: Point) -> dict[str, Any]:
+    """Axis → label of the point's entry, for the axes that the file has."""
+    return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
+
+
+def _row(results: Results, result: CellResult) -> CellRow:
+    """The cell's numbers as one row of `table.csv`."""
+    score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
+    accuracy, reported = score.accuracy if score else None, result.nearest
+    return CellRow(
+        cell=result.cell.name,
+        **_labels(results, result.cell.point),
+        accuracy=accuracy and accuracy.value,
+        **ends("sampling", accuracy and accuracy.sampling),
+        sampling_error=score.sampling_error if score else None,
+        question_error=score.question_error if score else None,
+        pass_at_k=pass_at_k(result, k) if score else None,
+        k=k if score else None,
+        mean_tokens=score.mean_completion_tokens if score else None,
+        questions=score.n_questions if score else None,
+        samples=score.n_samples if score else None,
+        difference=result.against_base.difference.value if result.against_base else None,
+        p=result.p,
+        reported=reported.published.value if reported else None,
+        standing=result.standing,
+        **ends("question", accuracy and accuracy.question),
+        reason=result.reason,
+    )
+
+
+# ---- the cells
+
+
+def _of_cells(results: Results) -> Iterator[Table]:
+    """The tables of the cells, as the file lays them out (`TableOptions.layout`)."""
+    return _grids(results) if results.sweep.table.layout == "grid" else _listed(results)
+
+
+def _grids(results: Results) -> Iterator[Table]:
+    """A table per benchmark, whose columns are the entries of one axis and whose rows are those of the other axes.
+
+    A benchmark with a table of steps, which has the same accuracies, has no grid of a single column.
+    """
+    sweep, across = results.sweep, columns_axis(results.sweep)
+    down = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across] or ["benchmarks"]
+    entries = sweep.axes[across] if across is not None else ()
+    with_steps = curves(results) if len(entries) <= 1 else {}
+    for point in _points(results.results, ["benchmarks"]):
+        shown, notes = _with(results.results, point), Notes()
+        has_published = any(result.published or result.other_questions for result in shown)
+        if point["benchmarks"] in with_steps and not has_published:
+            continue
+        columns = [({str(across): entry.name}, short(entry.label)) for entry in entries] or [({}, "accuracy")]
+        columns = [(of_column, head) for of_column, head in columns if _with(shown, of_column)]
+        rows = [
+            (row, [_grid_text(results, _with(shown, {**row, **of_column}), notes) for of_column, _ in columns])
+            for row in _points(shown, down)
+        ]
+        title = _title(results, point, ": accuracy in %", shown)
+        yield _table(sweep, title, down, [head for _, head in columns], rows, notes)
+
+
+def _grid_text(results: Results, cells: Sequence[CellResult], notes: Notes) -> str:
+    """The text of one place of a grid; `ABSENT` for a cell that the file leaves out."""
+    return "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in cells) or ABSENT
+
+
+def _listed(results: Results) -> Iterator[Table]:
+    """Tables with the columns that the file lists. Layout models: a table per benchmark, with a row per cell; layout
+    benchmarks: a table per combination of the other axes, with a row per benchmark.
+    """
+    sweep, options = results.sweep, results.sweep.table
+    others = [axis for axis in AXES[:-1] if axis in sweep.axes]
+    split, down = ["benchmarks"], others or ["benchmarks"]
+    if options.layout == "benchmarks":
+        split, down = others, ["benchmarks"]
+    for point in _points(results.results, split):
+        shown, notes, rows = _with(results.results, point), Notes(), []
+        for row in _points(shown, down):
+            (cell,) = _with(shown, row)
+            rows.append((row, column_texts(options.shown, cell, options.k_of(cell.cell.benchmark), notes)))
+        heads = column_heads(options.shown, {options.k_of(result.cell.benchmark) for result in shown})
+        yield _table(sweep, _title(results, point, ", in %", shown), down, heads, rows, notes)
+
+
+def _title(results: Results, point: Point, what: str, shown: Iterable[CellResult]) -> str:
+    """The title of a table of the cells at this point. what: what its numbers are, such as ", in %"."""
+    names = ", ".join(short(results.sweep.label(axis, name)) for axis, name in point.items())
+    beside = _beside_base(results, (result.p for result in shown))
+    return f"{names or short(results.sweep.name)}{what}, with its 95 % interval (same questions, asked again){beside}"
+
+
+def _table(
+    sweep: Sweep,
+    title: str,
+    axes: Sequence[str],
+    heads: Sequence[str],
+    rows: Iterable[tuple[Point, Sequence[str]]],
+    notes: Notes,
+) -> Table:
+    """A table whose first columns name the entry of each of these axes. rows: each point, with the texts of the columns
+    that `heads` names.
+    """
+    return Table(
+        title,
+        (*(axis.removesuffix("s") for axis in axes), *heads),
+        tuple((*(short(sweep.label(axis, point[axis])) for axis in axes), *texts) for point, texts in rows),
+        tuple(notes.texts),
+        frozenset(range(len(axes), len(axes) + len(heads))),
+    )
+
+
+def _points(results: Iterable[CellResult], axes: Sequence[str]) -> Iterable[Point]:
+    """The distinct combinations of entries of these axes (points), in order."""
+    points = [{axis: result.cell.point[axis] for axis in axes} for result in results]
+    return {tuple(point.values()): point for point in points}.values()
+
+
+def _with(results: Iterable[CellResult], entries: Point) -> list[CellResult]:
+    """The results of the cells that have these entries, in order."""
+    return [result for result in results if entries.items() <= result.cell.point.items()]
+
+
+def _beside(results: Results, result: CellResult, notes: Notes) -> str:
+    """What the suite's source reports for the cell, and whether it agrees: `, reported 55.83 [1]: compatible`.
+
+    Empty for a cell without a score, for a sweep that is no suite, and where nothing is published. If the published
+    score is of other questions, the text is only the mark of a footnote that says so.
+    """
+    if result.other_questions:
+        return notes.mark(result.other_questions)
+    nearest = result.nearest if result.score is not None else None
+    if nearest is None or results.sweep.suite is None:
+        return ""
+    return f", reported {published_text(nearest, result.samples, notes)}: {result.standing}"
+
+
+def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
+    """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell is compared with the base.
+
+    ps: of the cells of the table; None for a cell that is not compared.
+    """
+    if results.base is None or all(p is None for p in ps):
+        return ""
+    label = short(results.sweep.label(*results.base))
+    return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
+
+
+# ---- means
+
+
+def _means(results: Results) -> Table:
+    """The table of a suite's means, with a row per combination of entries of the other axes."""
+    sweep, notes, rows = results.sweep, Notes(), []
+    reported = any(aggregate.reported for aggregate in results.aggregates)
+    for aggregate in results.aggregates:
+        cells = _cells_of(results, aggregate)
+        accuracies = ["missing" if cell.score is None else value_cell(cell.score.accuracy) for cell in cells]
+        texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
+        if reported:
+            texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)
+        rows.append(({**aggregate.point, "suite": sweep.name}, texts))
+    title = (
+        "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
+        "asked again; new questions: the interval for other questions of these kinds"
+        f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
+    )
+    heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]
+    heads += ["reported"] if reported else []
+    return _table(sweep, title, [axis for axis in AXES[:-1] if axis in sweep.axes] or ["suite"], heads, rows, notes)
+
+
+def _cells_of(results: Results, aggregate: Aggregate) -> list[CellResult]:
+    """The cells that a mean counts, in order."""
+    names = {entry.name for entry in results.sweep.averaged}
+    return [cell for cell in _with(results.results, aggregate.point) if cell.cell.point["benchmarks"] in names]
+
+
+def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> tuple[str, str]:
+    """The mean with its interval, and the interval for new questions, as texts; notes say what is missing.
+
+    remarks: further notes on the mean; an empty one is none, and an equal one is written once.
+    """
+    names = ", ".join(aggregate.missing)
+    if aggregate.mean is None:
+        return f"missing{notes.mark('no mean without ' + names)}", ABSENT
+    differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
+    incomplete = f"incomplete: {names}; the tables of the benchmarks say why" if names else ""
+    lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete))))
+    return f"{with_interval(aggregate.mean)}{differs}{lost}", cells(aggregate.mean)[2]
+
+
+# ---- checkpoints
+
+
+def curves(results: Results) -> dict[str, list[Step]]:
+    """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one."""
+    by_series: dict[str, list[Step]] = {}
+    for result in results.results:
+        cell = result.cell
+        if cell.checkpoint is not None:
+            curve, remark = f"{cell.benchmark} {cell.curve}".strip(), "; ".join(filter(None, result.notes))
+            of_curve = curve, cell.checkpoint.step, result.score, result.differs
+            by_series.setdefault(cell.benchmark, []).append(Step(*of_curve, remark, bool(result.apart)))
+    # A benchmark without any score has no table.
+    return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}

@@ -1,0 +1,547 @@
+"""`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
+
+For: harness.cli.compare, harness.cli.agreement, harness.cli.verify, harness.scoring.comparison,
+harness.viewer.differ, harness.commands.comparison_warnings, harness.reports.looks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import harness as reasoning_harness
+from harness.commands.compare import cautions, compare
+from harness.core.records import Grade, ServerFacts
+from harness.options.deciding import CompareOptions
+from harness.reports.scored import read_without_grades
+from harness.reports.settings import given_table
+from harness.runs import Manifest, RunFolder, grades, questions, record
+from harness.runs.manifest import OUTPUTS, Provenance
+from harness.runs.recorded_settings import difference_in_words
+from harness.runs.setting_names import in_words
+from harness.scoring.score import Score
+from harness.scoring.stats import Interval, normal_two_sided
+from harness.scoring.stats_differences import holm
+from tests.commands import judged_runs
+from tests.reports.run_folders import write_run
+from tests.system.command import harness
+
+R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+
+
+def two_runs(folder: Path, second: float = 0.2) -> tuple[RunFolder, RunFolder]:
+    base = write_run(folder / "base", benchmarks=[("demo", 30, 16)], strength=0.5)
+    return base, write_run(folder / "tuned", benchmarks=[("demo", 30, 16)], strength=second, seed=2)
+
+
+def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_is_not(tmp_path: Path) -> None:
+    _, run = two_runs(tmp_path)
+    demo = run.benchmark("demo")
+    lines = demo.grades.read_text("utf-8").splitlines(keepends=True)
+    demo.grades.write_text("".join(lines[:-7]), encoding="utf-8")
+    assert harness(tmp_path, "compare", "base", "tuned").code == 0, "the seven samples are missing"
+    later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
+    stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
+    demo.samples.write_bytes(b"".join(record.encode(sample) for sample in stored))
+    words = "demo of tuned was scored before 7 samples of it were stored; score it again first."
+    for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
+        done = harness(tmp_path, *command.split())
+        assert (done.code, words in done.err) == (3, True), (command, done.err)
+    assert "7 samples stored since the last scoring are not in this score" in harness(tmp_path, "report", "tuned").out
+
+
+def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    (without,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
+    low, high = (100 * end for end in without["paired"]["difference"]["sampling"])
+    assert without["margin"] is None
+    ends = (-low + 0.01, "not worse"), (-low - 0.01, "open"), (-high + 0.01, "open"), (-high - 0.01, "worse")
+    for points, verdict in ends:
+        (decision,) = compare([tmp_path / "base", tmp_path / "tuned"], CompareOptions(margin=points))
+        assert decision.decision.margin.verdict == verdict, points
+        assert decision.decision.p_sampling == without["p_sampling"], "a margin leaves the other verdicts alone"
+
+
+def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    shutil.copytree(tmp_path / "tuned", tmp_path / "twin")
+    alone = reasoning_harness.compare([tmp_path / "base", tmp_path / "tuned"])[0].decision.paired
+    margin = f"{100 * (-alone.difference.sampling.low + 0.0001):.6f}"
+    by_itself, together = (
+        harness(tmp_path, "compare", *runs, "--margin", margin).out for runs in (["base", "tuned"], RUNS)
+    )
+    assert "  not worse by" in by_itself
+    assert "corrected" not in by_itself
+    assert len(re.findall(CORRECTED, together)) == 2
+    clear = harness(tmp_path, "compare", *RUNS, "--margin", "49").out
+    assert clear.count("  not worse by 49 points or more (p corrected for 2 margins)\n") == 2
+
+
+RUNS = ["base", "tuned", "twin"]
+
+CORRECTED = r"  open \(p corrected for 2 margins; the interval, which is not corrected, lies above -[\d.]+\)\n"
+"""The verdict on a margin that the interval alone would decide."""
+
+
+def test_questions_that_are_not_in_both_runs_are_counted_and_named_and_the_choice_is_a_setting(tmp_path: Path) -> None:
+    base, again = (write_run(tmp_path / name, benchmarks=[("demo", 12, 4)]) for name in ("base", "again"))
+    few = write_run(tmp_path / "few", benchmarks=[("demo", 12, 4)], only=6)
+    (same,) = compare([base, again], CompareOptions())
+    assert (same.settings, any("left out" in text for text in same.decision.warnings)) == ([], False)
+    folder = few.benchmark("demo")
+    first, *others = questions.read(folder)
+    folder.questions.unlink()
+    questions.write(folder, [msgspec.structs.replace(first, row_digest="new", references=("844",)), *others])
+    (beside,) = compare([base, few], CompareOptions())
+    same_id, alone = (text for text in beside.decision.warnings if "left out" in text)
+    assert same_id == (
+        "1 question has the same id in both runs but another text or answer, and is left out: q000; both accuracies "
+        "are over the 5 shared questions"
+    )
+    assert alone.startswith("6 questions that only one run has are left out: q006, q007, q008, q009, q010 and 1 more")
+    assert [difference_in_words(one) for one in beside.settings] == ["questions: all → 6 chosen"]
+
+
+def test_a_run_alone_without_scores_or_without_samples_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    write_run(tmp_path / "base")
+    write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])
+    write_run(tmp_path / "fresh", scored=False)
+    write_run(tmp_path / "empty", missing=1.0)
+    for runs, words in {
+        "base": "give at least two runs",
+        "base elsewhere": "shares no benchmark",
+        "base fresh": "demo of fresh is not scored",
+        "base empty": "demo of empty has no samples; complete the run first",
+        "empty base": "demo of empty has no samples; complete the run first",
+    }.items():
+        refused = harness(tmp_path, "compare", *runs.split())
+        assert (refused.code != 0, words in refused.err) == (True, True), refused.err
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_the_same_questions_are_compared_under_two_names(tmp_path: Path, same: bool) -> None:
+    for name, digest in (("demo", "d1"), ("my_demo", "d1" if same else "d2")):
+        path = write_run(tmp_path / name, benchmarks=[(name, 30, 16)]).manifest
+        record = json.loads(path.read_bytes())
+        record["benchmarks"][name]["identity"]["dataset_digest"] = digest
+        path.write_text(json.dumps(record), "utf-8")
+    done = harness(tmp_path, "compare", "demo", "my_demo")
+    assert (done.code, "my_demo: candidate" in done.out) == ((0, True) if same else (2, False)), done.err
+    assert "run again" not in done.err
+
+
+def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
+    write_run(tmp_path / "base")
+    write_run(tmp_path / "half", missing=0.5)
+    write_run(tmp_path / "whole")
+    three = harness(tmp_path, "compare", "base", "whole", "half").err
+    assert "warning: demo, half against base: the run half is unfinished" in three
+    assert "the run whole is unfinished" not in three
+    assert "warning: the run half is unfinished" in harness(tmp_path, "compare", "base", "half").err
+
+
+def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
+    base = write_run(tmp_path / "base", identity={"dataset_digest": "aaa", "seed": 0}, strength=0.5)
+    other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)
+    twin = write_run(tmp_path / "twin", identity={"dataset_digest": "aaa", "seed": 0})
+    score = Score.load(twin.benchmark("demo"))
+    msgspec.structs.replace(score, graders=("rules/older",)).save(twin.benchmark("demo"))
+    first, second = compare([base, other, twin], CompareOptions())
+    assert any("the data of the runs differ: " in warning for warning in first.decision.warnings)
+    (unfinished,) = [warning for warning in first.decision.warnings if "the run other is unfinished" in warning]
+    assert "The same `harness run` command again completes the run" in unfinished
+    assert not any("unfinished" in warning for warning in second.decision.warnings)
+    manifest = Manifest.load(other)
+    record = msgspec.structs.replace(manifest.benchmarks["demo"], settings={OUTPUTS: {}})
+    msgspec.structs.replace(manifest, benchmarks={"demo": record}).save(other)
+    imported = " ".join(compare([base, other], CompareOptions())[0].decision.warnings)
+    assert "was made from a file that has no row for" in imported
+    assert "harness run" not in imported
+    (graded_by,) = [warning for warning in second.decision.warnings if "graded by different graders" in warning]
+    assert "the run by rules/older; the baseline by rules/1. Score both again" in graded_by
+    assert [one.field for one in first.settings] == ["dataset_digest"]
+
+
+def with_replies(run: RunFolder, text_of: Callable[[str, int], str], finish_reason: str = "stop") -> RunFolder:
+    """The run, with a stored reply for each of its grades. text_of: of a question's id and a sample's number."""
+    folder = run.benchmark("demo")
+    samples = [
+        msgspec.structs.replace(
+            judged_runs.sample("demo", one.question_id, one.sample_index, text_of(one.question_id, one.sample_index)),
+            finish_reason=finish_reason,
+        )
+        for one in grades.read(folder)
+    ]
+    folder.samples.write_bytes(b"".join(record.encode(sample) for sample in samples))
+    return run
+
+
+def long_reply(question_id: str, index: int) -> str:
+    return f"{question_id} sample {index}: " + "we add and divide, " * 30
+
+
+COLD = {"sampling": {"temperature": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("identities", "text", "finish", "why"),
+    [
+        (({}, {}), long_reply, "stop", "sample one of the two again"),
+        (({}, {"sampling": {"temperature": 0.6, "max_tokens": 99}}), long_reply, "stop", "sample one of the two again"),
+        (({}, {}), lambda *of: long_reply(*of)[:450], "length", "sample one of the two again"),
+        (({}, {"seed": 7}), long_reply, "stop", "answers from a cache"),
+        ((COLD, COLD | {"seed": 7}), long_reply, "stop", "At temperature 0 a reply repeats itself"),
+        # The twins: the same settings with other replies, parts of replies that no limit cut, and short replies.
+        (({}, {}), lambda *of: f"Else: {long_reply(*of)}", "stop", ""),
+        (({}, {}), lambda *of: long_reply(*of)[:450], "stop", ""),
+        (({}, {}), lambda *_: "B", "stop", ""),
+    ],
+    ids=["same", "other max_tokens", "cut", "other seed", "cold", "other replies", "not cut", "short"],
+)  # fmt: skip
+def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_settings(
+    identities: tuple[dict[str, Any], dict[str, Any]], text: Callable[[str, int], str], finish: str, why: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 6, 8)], identity={"seed": 0, **identities[0]})
+    other = write_run(tmp_path / "other", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[1]})
+    with_replies(base, text if text("q", 0) == "B" else long_reply)
+    with_replies(other, text, finish)
+    (compared,) = compare([base, other], CompareOptions())
+    repeated = [warning for warning in compared.decision.warnings if "word for word" in warning]
+    assert len(repeated) == bool(why)
+    for warning in repeated:
+        assert warning.startswith("24 of 24 replies that were compared are the same in both runs, word for word")
+        assert why in warning
+    assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
+
+
+@pytest.mark.parametrize(
+    ("effort", "longer", "told"),
+    [("high", 1.0, True), ("high", 3.0, False), ("low", 1.0, False)],
+    ids=["no effect", "longer replies", "the same effort"],
+)
+def test_a_reasoning_effort_that_had_no_effect_is_told(tmp_path: Path, effort: str, longer: float, told: bool) -> None:
+    base, other = (
+        write_run(tmp_path / name, benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": {"effort": level}})
+        for seed, (name, level) in enumerate((("base", "low"), ("other", effort)))
+    )
+    place = other.benchmark("demo")
+    score = Score.load(place)
+    mean = score.tokens.completion.mean
+    scaled = msgspec.structs.replace(
+        mean, value=longer * mean.value, sampling=Interval(*(longer * end for end in mean.sampling))
+    )
+    counts = msgspec.structs.replace(score.tokens.completion, mean=scaled)
+    msgspec.structs.replace(score, tokens=msgspec.structs.replace(score.tokens, completion=counts)).save(place)
+    (compared,) = compare([base, other], CompareOptions())
+    assert any("does not differ beyond chance" in one for one in compared.decision.warnings) == told
+
+
+@pytest.mark.parametrize(
+    ("field", "listed"), [("prices", False), ("publish_questions", False), ("budget_usd", False), ("stream", True)]
+)
+def test_a_setting_that_can_change_no_score_is_no_difference(tmp_path: Path, field: str, listed: bool) -> None:
+    runs = [write_run(tmp_path / name, benchmarks=[("demo", 6, 4)]) for name in ("base", "other")]
+    for run, value in zip(runs, (None, {"prompt": 1.0, "completion": 4.0}), strict=True):
+        record = json.loads(run.manifest.read_bytes())
+        record["benchmarks"]["demo"]["settings"] |= {field: value}
+        run.manifest.write_text(json.dumps(record))
+    (compared,) = compare(runs, CompareOptions())
+    assert any(one.field.startswith(field) for one in compared.settings) == listed
+
+
+def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
+    for name, identity in (
+        ("base", {"prompt": "boxed", "prompt_digest": "5e30" * 16}),
+        ("none", {"prompt": "none", "prompt_digest": "025a" * 16}),
+        ("edited", {"prompt": "boxed", "prompt_digest": "77aa" * 16}),
+    ):
+        write_run(tmp_path / name, benchmarks=[("demo", 12, 4)], identity=identity)
+    done = harness(tmp_path, "compare", "base", "none")
+    assert "differs: prompt: " in done.out
+    assert "the settings of the runs differ: prompt: " in done.err
+    assert "prompt_digest" not in done.out + done.err
+    edited = harness(tmp_path, "compare", "base", "edited")
+    assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
+    assert "digest" not in edited.out + edited.err
+
+
+def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:
+    texts = {"plain": ["The answer is 7."] * 10}
+    texts["wordy"] = ["The answer is 7."] * 7 + ["There are 7 left to check."] * 3
+    texts["part"] = texts["wordy"][:8]  # questions that only one run has count in no line of the comparison
+    for name, replies in texts.items():
+        rows = [{"question": f"Which is {n}?", "answer": "7", "text": text} for n, text in enumerate(replies)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        words = ("--response-key", "text", "--answer-key", "answer", "--question-key", "question")
+        assert harness(tmp_path, "score", f"{name}.jsonl", *words).code == 0
+    for runs, counts, told in (
+        (("plain", "wordy"), ("0 of 10", "3 of 10"), "may lie anywhere from -30.0 to +0.0 points"),
+        (("wordy", "plain"), ("3 of 10", "0 of 10"), "may lie anywhere from +0.0 to +30.0 points"),
+        (("wordy", "part"), ("1 of 8", "1 of 8"), "may lie anywhere from"),
+    ):
+        done = harness(tmp_path, "compare", *(f"{name}.jsonl" for name in runs))
+        assert f"  baseline → run: undecided {' → '.join(counts)}\n" in done.out
+        assert f"{counts[1]} of the run, {counts[0]} of the baseline" in " ".join(done.err.split())
+        assert told in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(("given", "differs"), [(7680, False), (32768, True), (7000, True)])
+def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bool, tmp_path: Path) -> None:
+    chosen = {"settings": {"sampling_from": {"max_tokens": "options"}}}
+    write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], identity={"fitted_max_tokens": 7680}, **chosen)
+    sampling = {"sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": given}}
+    write_run(tmp_path / "tuned", benchmarks=[("demo", 6, 4)], identity=sampling)
+    assert ("max_tokens" in harness(tmp_path, "compare", "base", "tuned").out) == differs
+    before = "max_tokens_before_fit"
+    rows = {name: cells for name, *cells in given_table(read_without_grades(RunFolder(tmp_path / "base")), "demo").rows}
+    assert (rows["max_tokens"], rows[before]) == (["7,680", "server"], ["32,768", "options"])
+
+
+SAMPLED = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 4096}
+NEUTRAL = {"top_k": -1, "min_p": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "listed"),
+    [
+        ({"top_k": -1, "min_p": 0}, []),
+        ({"top_k": 20, "min_p": 0}, ["top_k: 20 → not set", f"{in_words('neutral')}: not set → top_k -1"]),
+        ({}, [f"{in_words('neutral')}: not set → top_k -1, min_p 0"]),
+    ],
+)
+def test_a_sampling_value_that_both_servers_got_is_no_difference(
+    given: dict[str, float], listed: list[str], tmp_path: Path
+) -> None:
+    theirs = write_run(tmp_path / "theirs", benchmarks=[("demo", 6, 4)], identity={"sampling": {**SAMPLED, **given}})
+    mine = write_run(tmp_path / "mine", benchmarks=[("demo", 6, 4)], identity={"sampling": SAMPLED, "neutral": NEUTRAL})
+    (compared,) = compare([theirs, mine], CompareOptions())
+    assert [difference_in_words(one) for one in compared.settings] == listed
+
+
+def with_server(run: RunFolder, **facts: str) -> RunFolder:
+    """The run, with one server that stated these facts of its model."""
+    manifest = Manifest.load(run)
+    provenance = Provenance().after("t", {"http://h/v1": ServerFacts(model=facts, host={"version": "1"})}, [])
+    msgspec.structs.replace(manifest, provenance=provenance).save(run)
+    return run
+
+
+def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    with_server(base, model_path="a.gguf", root="m")
+    with_server(tuned, model_path="b.gguf", root="m")
+    done = harness(tmp_path, "compare", "base", "tuned")
+    assert "  differs: server's model_path: a.gguf → b.gguf\n" in done.out
+    assert "root" not in done.out
+    with_server(tuned, model_path="a.gguf", root="m")
+    assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out
+
+
+def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_path: Path) -> None:
+    both = [("demo", 30, 16), ("sums", 20, 16)]
+    base = write_run(tmp_path / "base", benchmarks=both, strength=0.5)
+    tuned = write_run(tmp_path / "tuned", benchmarks=both, strength=0.44, seed=2)
+    first, second = (pair.decision for pair in compare([base, tuned], CompareOptions()))
+    assert first.mean == second.mean
+    mean = first.mean.compared
+    assert mean.benchmarks == ("demo", "sums")
+    assert mean.difference.value == pytest.approx((first.paired.difference.value + second.paired.difference.value) / 2)
+    error = math.hypot(first.paired.sampling_error, second.paired.sampling_error) / 2
+    assert mean.p_sampling == pytest.approx(normal_two_sided(mean.difference.value / error))
+    raw = [first.paired.p_sampling, first.paired.p_question, second.paired.p_sampling, second.paired.p_question]
+    adjusted = holm([*(p for p in raw if p is not None), mean.p_sampling])
+    assert (first.p_sampling, first.mean.p_sampling) == (adjusted[0], adjusted[-1])
+    assert mean.difference.sampling.low < mean.difference.value < mean.difference.sampling.high
+    done = harness(tmp_path, "compare", "base", "tuned")
+    tail = done.out[done.out.index("mean of 2 benchmarks: tuned ") :]
+    assert f"p {first.mean.p_sampling:.3f}  {first.mean.verdict}" in tail
+    assert tail.splitlines()[1] == "  each benchmark counts alike, whether it has 20 or 30 questions"
+    # Missing samples leave no mean.
+    grades_file = tuned.benchmark("sums").grades
+    grades_file.write_text("".join(grades_file.read_text("utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
+    done = harness(tmp_path, "compare", "base", "tuned")
+    assert "mean of 2 benchmarks: not compared, since samples are missing" in done.out
+
+
+def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(tmp_path: Path) -> None:
+    names = [f"ck-step_{step}+{name}" for step in (10, 20) for name in ("demo", "sums")]
+    for name in names:
+        benchmark = name.rpartition("+")[2]
+        write_run(tmp_path / name, benchmarks=[(benchmark, 30, 16)], strength=0.5 if "10" in name else 0.44)
+    assert "mean of" not in harness(tmp_path, "compare", *names).out, "no sweep has made these runs"
+    (tmp_path / "cells").mkdir()
+    for name in names:
+        (tmp_path / f"cells/{name}.json").touch()
+    done = harness(tmp_path, "compare", *names)
+    assert done.out.count("mean of 2 benchmarks: ck-step_20 ") == 1
+    assert "counts alike" not in done.out, "both have 30 questions"
+    # Wrong twin: one benchmark of the later step is left out.
+    assert "mean of" not in harness(tmp_path, "compare", *names[:3]).out
+
+
+def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) -> None:
+    for name, seed in {"base": 1, "tuned": 2}.items():
+        write_run(tmp_path / name, benchmarks=[("demo", 8, 1)], seed=seed)
+    write_run(tmp_path / "same", benchmarks=[("demo", 8, 1)])
+    out = harness(tmp_path, "compare", "base", "same").out
+    assert "the interval for the same questions is wider than that for other questions: with one sample" in out
+    out = harness(tmp_path, "compare", "base", "tuned").out
+    assert "samples find in 80 % of repetitions: none that is possible\n" in out
+    # The wrong twin: with more samples there is one.
+    two_runs(tmp_path / "many", second=0.5)
+    assert "none that is possible" not in harness(tmp_path / "many", "compare", "base", "tuned").out
+
+
+def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    (plain,) = compare([base, tuned], CompareOptions())
+    assert not any("race" in text for text in plain.decision.warnings)
+    (tmp_path / "race.json").write_text("{}")
+    (raced,) = compare([base, tuned], CompareOptions())
+    (warning,) = (text for text in raced.decision.warnings if "race" in text)
+    assert warning.startswith("the run tuned and the baseline base were sampled by `harness race`, which stops when")
+    assert warning in " ".join(harness(tmp_path, "report", "base", "tuned").out.split())
+    # The race itself corrects for its looks, and its own last line says which samples are missing.
+    caution = cautions([base, tuned])[tuned.path]
+    assert not any("look" in text for text in caution.warnings)
+
+
+@pytest.mark.parametrize(
+    ("model", "strength", "code", "said"),
+    [
+        (R1, 0.31, 0, ("aime24: compatible", "could have seen", "temperature: 0.6 here, 0.8 there")),
+        (R1, 0.02, 4, ("lower by", " ± ")),
+        # One source has a single sample, beside which a run eight points too low is compatible: it acquits no run.
+        ("Qwen/QwQ-32B", 0.72, 4, ("aime24: not compatible", ": compatible")),
+    ],
+)
+def test_a_run_is_held_against_what_is_published_of_its_model(
+    tmp_path: Path, model: str, strength: float, code: int, said: tuple[str, ...]
+) -> None:
+    write_run(tmp_path / "run", model=model, benchmarks=[("aime24", 30, 16)], strength=strength)
+    done = harness(tmp_path, "verify", "run")
+    assert (done.code, [text for text in said if text not in done.out]) == (code, []), done.out
+
+
+OWN = """
+schema: 1
+source: {{title: Our wiki, url: "https://example.org/wiki", by: others}}
+settings: {{temperature: 0.6, top_p: 0.9, max_tokens: 4096, seed: 3}}
+questions: {{demo: 30}}
+scores:
+  - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64}}
+"""
+
+
+def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 2)])
+    (tmp_path / "empty").mkdir()
+    own = OWN.format(percent=50)
+    (tmp_path / "model.yaml").write_text(own.replace("model-7b", "other"), encoding="utf-8")
+    (tmp_path / "name.yaml").write_text(own.replace("demo", "dem0"), encoding="utf-8")
+    for place, said in {
+        "empty": "empty holds none",
+        "nowhere.yaml": "nowhere.yaml is not there",
+        "model.yaml": "model.yaml holds no published score of org/model-7b on demo: give --model",
+        "name.yaml": "name.yaml holds no score of any model on demo: it holds scores on dem0; a score needs the name",
+    }.items():
+        refused = harness(tmp_path, "verify", "mine", "--published", place)
+        assert (refused.code, said in refused.err) == (2, True), refused.err
+    shipped = harness(tmp_path, "verify", "mine").err
+    assert "the table of published scores holds no score of any model on demo: give --published" in shipped
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "standing", "said"),
+    [
+        ("", 1, "cannot say", "settings: none stated there, so the difference may come from them"),
+        (
+            ", stated: false, settings: {temperature: 0.6}",
+            1,
+            "cannot say",
+            "settings: a guess there, so the difference may come from them",
+        ),
+        (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
+        # The twins: stated settings, equal to ours or not, and a source without settings that agrees.
+        (", settings: {temperature: 0.6}", 4, "not compatible", ""),
+        (", settings: {temperature: 0.9, top_p: 0.9, max_tokens: 9, seed: 3}", 4, "not compatible", ""),
+        # A number of another prompt decides nothing.
+        (", settings: {temperature: 0.6, prompt: other}", 1, "cannot say", ""),
+        ("near", 0, "compatible", ""),
+    ],
+    ids=["none", "guess", "quoted", "equal", "other", "prompt", "agrees"],
+)
+def test_a_source_without_known_settings_refutes_no_run(
+    row: str, code: int, standing: str, said: str, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", benchmarks=[("demo", 30, 64)], strength=0.5)
+    percent, row = (50.0, "") if row == "near" else (80.0, row)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "wiki.yaml").write_text(
+        'schema: 1\nsource: {title: Wiki, url: "https://example.org", by: others}\nquestions: {demo: 30}\nscores:\n'
+        f"  - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64{row}}}\n"
+    )
+    for place in ("own/wiki.yaml", "own"):
+        done = harness(tmp_path, "verify", "run", "--published", place)
+        assert (done.code, done.out.splitlines()[0].partition(" (of the ")[0]) == (code, f"demo: {standing}"), done.err
+    assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
+    if "seed" in row:  # what moves a score most comes first; a seed moves none
+        differing = re.findall(r"^ +(\w+): .* here, .* there$", done.out, re.MULTILINE)
+        assert differing == ["max_tokens", "temperature", "top_p"]
+
+
+def cells_of_a_sweep(folder: Path, last_of_sums: float = 0.1) -> None:
+    """The first and the last step of a training, each with a run folder for each of two benchmarks."""
+    write_run(folder / "first+demo", benchmarks=[("demo", 30, 16)], strength=0.2)
+    write_run(folder / "last+demo", benchmarks=[("demo", 30, 16)], strength=0.5, seed=2)
+    write_run(folder / "first+sums", benchmarks=[("sums", 30, 16)], strength=0.5, seed=3)
+    write_run(folder / "last+sums", benchmarks=[("sums", 30, 16)], strength=last_of_sums, seed=4)
+
+
+CELLS = ("first+demo", "last+demo", "first+sums", "last+sums")
+
+
+@pytest.mark.parametrize("order", [CELLS, ("first+demo", "first+sums", "last+demo", "last+sums")])
+def test_in_each_benchmark_the_first_run_that_has_it_is_the_baseline(order: tuple[str, ...], tmp_path: Path) -> None:
+    cells_of_a_sweep(tmp_path)
+    done = harness(tmp_path, "compare", *order, "--margin", "1")
+    assert done.code == 4, "the first benchmark rose, and the second fell"
+    assert "not compared" not in done.err
+    decisions = json.loads(harness(tmp_path, "compare", *order, "--json").out)
+    named = [(one["run"], one["baseline"], one["verdict"]) for one in decisions]
+    assert named == [("last+demo", "first+demo", "better"), ("last+sums", "first+sums", "worse")]
+    raw = [one["paired"][name] for one in decisions for name in ("p_sampling", "p_question")]
+    shown = [one[name] for one in decisions for name in ("p_sampling", "p_question")]
+    assert shown == pytest.approx(holm(raw)), "p values of both benchmarks are corrected together"
+
+
+def test_a_score_that_is_compared_with_none_is_named_and_no_margin_holds(tmp_path: Path) -> None:
+    cells_of_a_sweep(tmp_path)
+    alone, gate = ("first+demo", "last+demo", "last+sums"), ("--margin", "1")
+    done = harness(tmp_path, "compare", *alone)
+    assert done.code == 0
+    assert "the score of last+sums in sums is not compared: no other of these runs has it" in done.err
+    assert harness(tmp_path, "compare", *alone, *gate).code == 1
+    assert harness(tmp_path, "compare", *alone[:2], *gate).code == 0, "its wrong twin: all are compared"
+    # A named baseline is the only one, and what it lacks is named.
+    done = harness(tmp_path, "compare", *CELLS, "--baseline", "first+demo", *gate)
+    words = "the scores of first+sums, last+sums in sums are not compared: the baseline first+demo does not have it"
+    assert (done.code, words in " ".join(done.err.split()), "sums: " in done.out) == (1, True, False)
+
+
+def test_a_mean_is_over_the_benchmarks_with_one_baseline(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", benchmarks=[("demo", 30, 16)])
+    write_run(tmp_path / "b", benchmarks=[("sums", 30, 16)])
+    write_run(tmp_path / "c", benchmarks=[("demo", 30, 16), ("sums", 30, 16)], seed=2)
+    done = harness(tmp_path, "compare", "a", "b", "c")
+    assert (done.out.count("demo: candidate c "), done.out.count("sums: candidate c ")) == (1, 1)
+    assert "mean of" not in done.out, "the two differences are from different runs"

@@ -1,0 +1,481 @@
+"""`harness gate`: a sound model passes, a worse one fails, what is open is named, a bad policy is one sentence.
+
+For: harness.scoring.gate, harness.gates, harness.cli.gate.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from bench import simulate_nights
+from harness.core.errors import UsageError
+from harness.gates.policy import EXAMPLE, read
+from harness.scoring import gate
+from harness.testing import STALL, FakeServer, Request, Step, completion
+from tests.faults.able import able, sums
+from tests.patience import until
+from tests.system.command import harness, start
+
+
+def policy(folder: Path, url: str, *, benchmark: str = "floor: 85, loss: 15, max_samples: 8", more: str = "") -> None:
+    run = f'{{base_url: "{url}", data: sums.jsonl, id_key: id, canary: false}}'
+    text = f"name: t\nrun: {run}\nbenchmarks:\n  sums: {{{benchmark}}}\nhistory: hist\n{more}"
+    folder.joinpath("gate.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(("chance", "code", "state"), [(0.95, 0, "pass"), (0.4, 1, "fail")])
+def test_a_sound_model_passes_a_worse_one_fails_and_neither_is_decided_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: float, code: int, state: str
+) -> None:
+    sums(tmp_path, 40)
+    with FakeServer(able(chance)) as server:
+        policy(tmp_path, server.base_url)
+        words = ("gate", "gate.yaml", "--out", "run", "--json")
+        done = harness(tmp_path, *words)
+        assert done.code == code, done.err
+        n_asked = len(server.requests)
+        again = harness(tmp_path, *words)
+        on_run = harness(tmp_path, "gate", "gate.yaml", "run", "--json")
+        assert (again.code, f"a gate that is decided ({state}" in again.err) == (2, True)
+        assert (on_run.code, on_run.out) == (code, done.out)
+        assert n_asked < 40 * 8
+        # Without a name each gate has a folder of its own, in CI the commit's.
+        for commit in ("", "", "4f2c", "4f2c"):
+            monkeypatch.setenv("GITHUB_SHA", commit)
+            assert harness(tmp_path, "gate", "gate.yaml").code == code
+            time.sleep(1.1)  # folders are named by the second
+    made = sorted(path.name for path in (tmp_path / "results" / "gate-t").iterdir())
+    assert (len(made), made[2:]) == (4, ["4f2c", "4f2c.2"])
+    (check,) = json.loads(done.out)["checks"]
+    assert (check["state"], check["loss"]) == (state, 0.15)
+    assert json.loads((tmp_path / "run" / "gate.json").read_text()) == json.loads(done.out)
+    assert len((tmp_path / "hist" / "history.jsonl").read_text().splitlines()) == 5
+    suite = ElementTree.parse(tmp_path / "run" / "gate.xml").getroot()
+    assert suite.get("failures") == str(code)
+    assert f"| critical | {state} |" in (tmp_path / "run" / "gate.md").read_text()
+
+
+def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones(tmp_path: Path) -> None:
+    """The page's chart shows both runs; what a gate takes is foretold by the baseline, or by the gate's last run."""
+    sums(tmp_path, 420)
+    with FakeServer(able(0.9)) as server:
+        words = f"--data sums.jsonl --id-key id --no-canary --prices 1,2 --base-url {server.base_url}".split()
+        assert harness(tmp_path, "run", *words, "--limit", "400", "--samples", "2", "--out", "base").code == 0
+        assert harness(tmp_path, "score", "base").code == 0
+        for benchmark, out, n in (("floor: 88", "floor", 420), ("baseline: base", "beside", 400)):
+            policy(tmp_path, server.base_url, benchmark=f"{benchmark}, loss: 30, max_samples: 2")
+            done = harness(tmp_path, "gate", "gate.yaml", "--out", out, "--json")
+            (check,) = json.loads(done.out)["checks"]
+            n_asked = len((tmp_path / out / "sums" / "samples.jsonl").read_text().splitlines())
+            assert (check["state"], n_asked) == ("pass", check["rounds"] * n), done.out
+            assert check["rounds"] < 1
+            assert harness(tmp_path, "gate", "gate.yaml", out, "--json").out == done.out
+            foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run").out
+            assert "new tokens" in foretold.split("at most: ")[1], foretold
+            assert ("USD" in foretold) == (out == "beside")
+            # The baseline asked a part of the questions, which is none for a floor; beside itself it proves nothing.
+            assert harness(tmp_path, "gate", "gate.yaml", "base", "--out", "seen").code == (4 if out == "floor" else 2)
+    shown = (tmp_path / "beside" / "gate.html").read_text()
+    assert (shown.count("<circle"), "http" in shown.split("<svg")[1]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "run", "source", "floor"),
+    [
+        ("math500", "temperature: 0.6", "", None),
+        ("math500", "temperature: 0.6", ": open-r1 README, DeepSeek's results reproduced with LightEval", (94.5, 4)),
+        ("math500", "temperature: 0.8, top_p: 0.9", "", (94.1, 3)),
+        ("math500", "temperature: 0.8, top_p: 0.95", "", None),
+        ("aime25_i", "top_p: 0.95", ": LIMO README", None),  # the mean over three temperatures is no run's
+    ],
+)
+def test_a_published_score_is_a_floor_if_it_is_one(
+    tmp_path: Path, benchmark: str, run: str, source: str, floor: tuple[float, int] | None
+) -> None:
+    watches = f'{{{benchmark}: {{loss: 2, baseline: "published{source}"}}}}'
+    text = f"run: {{model: DeepSeek-R1-Distill-Qwen-7B, {run}}}\nbenchmarks: {watches}"
+    tmp_path.joinpath("gate.yaml").write_text(text, encoding="utf-8")
+    if floor is None:
+        with pytest.raises(UsageError, match="expected one published score"):
+            read(tmp_path / "gate.yaml")
+    else:
+        watched = read(tmp_path / "gate.yaml").benchmarks[benchmark]
+        assert (watched.floor, watched.floor_samples, watched.floor_unit) == (pytest.approx(floor[0]), floor[1], 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        ("temperature: 0.1", 3, "made with other settings"),
+        ("model: other", 2, "does not serve other"),
+        ("base_url: http://127.0.0.1:9/v1", 2, "no server answers"),
+        ("loss", 2, "this gate began with other benchmarks"),
+        ("baseline", 2, "other baselines"),
+        ("", 1, ""),
+    ],
+)
+def test_a_gate_goes_on_after_a_stop_and_only_as_it_began(tmp_path: Path, change: str, code: int, says: str) -> None:
+    """Another model, setting, server, policy or baseline is refused: before any sample, and if all are there."""
+    sums(tmp_path, 40)
+    with FakeServer(able(0.9)) as server:
+        words = f"--data sums.jsonl --id-key id --no-canary --base-url {server.base_url}".split()
+        for base, seed in (("base", "1"), ("other", "2")):
+            assert harness(tmp_path, "run", *words, "--samples", "4", "--seed", seed, "--out", base).code == 0
+            assert harness(tmp_path, "score", base).code == 0
+        policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 12, max_samples: 4")
+        text = (tmp_path / "gate.yaml").read_text().replace("canary: false", "canary: false, max_tokens: 60")
+        (tmp_path / "gate.yaml").write_text(text.replace("canary: false", "canary: false, budget_tokens: 3000"))
+        stopped = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+        assert (stopped.code, "stopped" in stopped.out) == (4, True), stopped.err
+        changed = {
+            "loss": text.replace("loss: 12", "loss: 11"), "baseline": text.replace("baseline: base", "baseline: other"),
+            "": text, "base_url: http://127.0.0.1:9/v1": text.replace(server.base_url, "http://127.0.0.1:9/v1"),
+        }.get(change, text.replace("canary: false", f"canary: false, {change}"))  # fmt: skip
+        for goes_on in (False, True):
+            if goes_on:  # to its end, but killed before it wrote its decision
+                (tmp_path / "gate.yaml").write_text(text)
+                assert "points) after" in harness(tmp_path, "gate", "gate.yaml", "--out", "run").out
+                (tmp_path / "run" / "gate.json").unlink()
+            (tmp_path / "gate.yaml").write_text(changed)
+            done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+            assert (done.code == code or not says, says in done.err) == (True, True), (done.code, done.out + done.err)
+            assert ("points) after" in done.out) == (not says)
+            (tmp_path / "run" / "gate.json").unlink(missing_ok=True)
+
+
+def test_undecided_answers_leave_a_gate_open_if_they_could_turn_it(tmp_path: Path) -> None:
+    """Right twin: without them it fails, and where they could turn nothing it passes."""
+    sums(tmp_path, 60)
+
+    def answer(request: Request) -> Iterable[Step]:
+        number = request.method == "GET" or int(request.json["messages"][-1]["content"].split()[2])
+        return able(1.0)(request) if number is True or number % 5 else completion(rf"\boxed{{{reply}}}", tokens=9)
+
+    for reply, floor, code in (("x+3", 98, 4), ("3", 98, 1), ("x+3", 70, 0)):
+        with FakeServer(answer) as server:
+            policy(tmp_path, server.base_url, benchmark=f"floor: {floor}, loss: 15, max_samples: 4")
+            done = harness(tmp_path, "gate", "gate.yaml", "--out", f"{reply} {floor}", "--json")
+        (check,) = json.loads(done.out)["checks"]
+        assert done.code == code, done.out
+        assert check["bounds"] == (None if reply == "3" else [pytest.approx(0.8, abs=0.02), 1.0])
+        assert ("what is undecided could turn the verdict" in check["why"]) == (code == 4)
+
+
+def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Path) -> None:
+    sums(tmp_path, 60)
+
+    def cached(request: Request) -> Iterable[Step]:
+        if request.method == "GET":
+            return able(1.0)(request)
+        number = int(request.json["messages"][-1]["content"].split()[2])
+        return completion("so " * 400 + rf"\boxed{{{number + (number % 5 > 0)}}}", tokens=50)
+
+    variances = []
+    for deaf in (False, True):
+        with FakeServer(cached if deaf else able(0.8)) as server:
+            policy(tmp_path, server.base_url, benchmark="floor: 79, loss: 1, max_samples: 8")
+            done = harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}", "--json")
+        (check,) = json.loads(done.out)["checks"]
+        variances.append(check["variance"])
+        assert (check["rounds"], "copies count as one" in check["why"]) == (8, deaf), done.out
+    assert variances[1] > 6 * variances[0]
+
+
+def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    known = {}
+    with FakeServer(able(0.95)) as server:
+        policy(tmp_path, server.base_url)
+        text = (tmp_path / "gate.yaml").read_text()
+        steps = {"first": text, "second": text, "hot": text.replace("canary: false", "canary: false, temperature: 0.1")}
+        steps |= {"floor": text.replace("floor: 85", "floor: 84"), "third": text, "forgotten": text}
+        for name, content in steps.items():
+            (tmp_path / "gate.yaml").write_text(content)
+            if name == "forgotten":
+                done = harness(tmp_path, "gate", "gate.yaml", "--forget", "2001-01-01")
+                assert (done.code, "no run of the history was sampled then" in done.err) == (2, True)
+                today = json.loads((tmp_path / "third" / "gate.json").read_text())["sampled"][:10]
+                done = harness(tmp_path, "gate", "gate.yaml", "--forget", today)
+                assert (done.code, done.out) == (0, "5 runs of the history will teach no deviation of runs\n")
+            done = harness(tmp_path, "gate", "gate.yaml", "--out", name, "--json")
+            known[name] = json.loads(done.out)["checks"][0]["known_runs"]
+    assert known == {"first": 0, "second": 1, "hot": 0, "floor": 0, "third": 2, "forgotten": 0}
+
+
+def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    for benchmark, code, says in (
+        ("floor: 90, loss: 2, max_samples: 4", 1, "it is with "),
+        ("floor: 90, loss: 25 %, max_samples: 8", 0, "a loss of 22.5 points is found in "),
+    ):
+        policy(tmp_path, "http://127.0.0.1:9/v1", benchmark=benchmark)
+        done = harness(tmp_path, "gate", "gate.yaml", "--dry-run")
+        assert (done.code, says in done.out, "the largest error is: " in done.out) == (code, True, code == 1), done.out
+
+
+def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> None:
+    """In a part of the first round, in its rest, and later."""
+    limit = 0
+
+    def answer(request: Request) -> Iterable[Step]:
+        return [STALL] if limit and request.number > limit else able(0.75)(request)
+
+    decisions = []
+    for name, limits in (("once", ()), ("killed", (6, 150, 400))):
+        (folder := tmp_path / name).mkdir()
+        sums(folder, 210)
+        with FakeServer(answer) as server:
+            policy(folder, server.base_url, benchmark="floor: 80, loss: 8, max_samples: 8")
+            words = ("gate", "gate.yaml", "--out", "run", "--json")
+            for limit in limits:
+                process = start(folder, words)
+                until(lambda n=limit: len(server.requests) > n, "a request that gets no answer")  # type: ignore[misc]
+                os.kill(process.pid, signal.SIGKILL)
+                process.communicate()
+                assert not (folder / "run" / "gate.json").exists()
+            limit = 0
+            done = harness(folder, *words)
+        decisions.append((done.code, json.loads(done.out) | {"run": None, "sampled": None}))
+        assert len((folder / "hist" / "history.jsonl").read_text().splitlines()) == 1
+    assert decisions[0] == decisions[1]
+    assert decisions[0][1]["checks"][0]["rounds"] * 210 > 400
+
+
+def test_a_failure_beside_a_baseline_names_the_setting_that_changed(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    with FakeServer(able(0.9)) as server:
+        url = server.base_url
+        words = ("--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--no-canary", "--temperature", "0.5")
+        assert harness(tmp_path, "run", "--base-url", url, *words, "--out", "base").code == 0
+        assert harness(tmp_path, "score", "base").code == 0
+    with FakeServer(able(0.2)) as server:
+        policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 30")
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+    assert done.code == 1
+    assert "differs from the baseline: temperature: 0.5" in done.out
+    assert "seed" not in done.out
+
+
+def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) -> None:
+    """Neither a part of the baseline's questions, nor others, nor a run beside one that lacks some, nor one twice."""
+    (other := tmp_path / "other").mkdir()
+    sums(tmp_path, 10)
+    others = sums(other, 10)
+    others.write_text(others.read_text().replace('"q', '"z'))
+    data = dict.fromkeys(("worse", "again", "whole"), "sums.jsonl")
+    data |= {"part": "sums.jsonl --limit 4", "others": "other/sums.jsonl"}
+    with FakeServer(able(1.0)) as server, FakeServer(able(0.0)) as wrong:
+        for name, given in data.items():
+            url = (wrong if name == "worse" else server).base_url
+            words = f"--data {given} --id-key id --samples 2 --no-canary --base-url {url} --out {name}"
+            assert harness(tmp_path, "run", *words.split()).code == 0
+            assert harness(tmp_path, "score", name).code == 0
+        policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
+        worse = harness(tmp_path, "gate", "gate.yaml", "--out", "seen")
+        assert (worse.code, "a loss of 20.0 points is more than sums has in worse: 0.0" in worse.err) == (2, True)
+        policy(tmp_path, server.base_url, benchmark="baseline: whole, loss: 20, max_samples: 2")
+        for runs in (("part",), ("others",), ("worse", "part")):
+            done = harness(tmp_path, "gate", "gate.yaml", *runs, "--out", "seen")
+            assert (done.code, "sums (critical): missing: " in done.out) == (4, True), (runs, done.out)
+        # Right twin: two runs of the same questions.
+        both = harness(tmp_path, "gate", "gate.yaml", "worse", "again", "--out", "seen")
+        assert (both.code, "sums (critical): fail: " in both.out) == (1, True), both.out + both.err
+        twice = harness(tmp_path, "gate", "gate.yaml", "whole", "whole", "--out", "seen")
+        assert (twice.code, "a run is named twice" in twice.err) == (2, True)
+        text = (tmp_path / "gate.yaml").read_text().replace("sums.jsonl", "other/sums.jsonl")
+        (tmp_path / "gate.yaml").write_text(text)
+        new = harness(tmp_path, "gate", "gate.yaml", "--out", "new")
+    assert (new.code, "lacks 10 of 10 questions of its baseline" in new.err) == (2, True), new.out
+
+
+def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: Path) -> None:
+    """Not scored, scored before its last samples, or before those that only a shard holds. No decision is written."""
+    sums(tmp_path, 10)
+    steps = {
+        "is not scored": ("1",),
+        "was scored before 10 samples": ("2",),
+        "was scored before 5 samples": ("3", "--shard", "2/2"),
+    }
+    with FakeServer(able(1.0)) as server:
+        data = ("--data", "sums.jsonl", "--id-key", "id")
+        ask = ("run", "--base-url", server.base_url, *data, "--no-canary", "--samples")
+        for words in ((*ask, "2", "--out", "other"), ("score", "other")):
+            assert harness(tmp_path, *words).code == 0
+        for says, more in steps.items():
+            assert harness(tmp_path, *ask, *more, "--out", "run").code == 0
+            for benchmark, run in (("floor: 85, loss: 15", "run"), ("baseline: run, loss: 15", "other")):
+                policy(tmp_path, server.base_url, benchmark=benchmark)
+                done = harness(tmp_path, "gate", "gate.yaml", run, "--out", "seen")
+                assert (done.code, f"sums of run {says}" in done.err) == (3, True), done.err
+            assert harness(tmp_path, "score", "run").code in (0, 1)  # the half of a round that a shard has is missing
+        # Right twin: what else the baseline holds is not compared.
+        (tmp_path / "two.jsonl").write_text((tmp_path / "sums.jsonl").read_text())
+        two = (*ask[:3], "--data", "two.jsonl", *data[2:], *ask[-2:], "1", "--out")
+        for words in ((*two, "other"), (*two, "both"), (*ask, "1", "--out", "both"), ("score", "both")):
+            assert harness(tmp_path, *words).code == 0
+        (tmp_path / "two.yaml").write_text("benchmarks: {sums: {baseline: other, loss: 15}, two: {floor: 85, loss: 9}}")
+        done = harness(tmp_path, "gate", "two.yaml", "both", "--out", "two")
+        assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
+        (tmp_path / "one.yaml").write_text("benchmarks: {sums: {baseline: both, loss: 15}}")
+        one = harness(tmp_path, "gate", "one.yaml", "other")
+        assert (one.code, "counts 1 samples a question" in one.err) == (2, True), one.out + one.err
+    assert not (tmp_path / "seen").exists()
+    assert not (tmp_path / "hist").exists()
+
+
+def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
+    sums(tmp_path, 20)
+    with FakeServer(able(0.8)) as server:
+        policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 1")
+        assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code != 2
+        (tmp_path / "run" / "gate.json").unlink()  # as after a kill
+        policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 16")
+        changed = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+        (tmp_path / "run" / "gate.plan.json").write_text("{")
+        damaged = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+    assert (changed.code, "this gate began with other benchmarks, and its looks are planned once" in changed.err) == (
+        2,
+        True,
+    )
+    assert (damaged.code, "gate.plan.json is not the plan of a gate" in damaged.err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "run", "state"),
+    [("probe: true\n", "", "probe"), ("probe: true\n", ", drop: stream", "probe"), ("", "", "canary")],
+)
+def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
+    tmp_path: Path, more: str, run: str, state: str
+) -> None:
+    """Neither is sampled on, and each is named."""
+    sums(tmp_path, 40)
+
+    def answer(request: Request) -> Iterable[Step]:
+        return able(0.9)(request) if request.method == "GET" else completion("no answer " * 9, tokens=18)
+
+    with FakeServer(answer) as server:
+        policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 2", more=more)
+        text = (tmp_path / "gate.yaml").read_text().replace("canary: false", f"canary: true{run}")
+        (tmp_path / "gate.yaml").write_text(text)
+        # The probe is made again; bad samples stay in their folder.
+        for code in (4, 4 if state == "probe" else 2):
+            done = harness(tmp_path, "gate", "gate.yaml", "--out", "run", "--json")
+            assert (done.code, f'"state": "{state}"' in done.out) == (code, code == 4), done.out + done.err
+    assert (tmp_path / "run" / "sums").exists() == (state == "canary")
+
+
+def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    with FakeServer(able(0.4)) as server:
+        for day, code in (("2999-01-01", 0), ("2001-01-01", 1)):
+            waiver = f"waivers: [{{benchmark: sums, reason: known, until: {day}}}]\n"
+            policy(tmp_path, server.base_url, more=waiver)
+            (tmp_path / "run" / "gate.json").unlink(missing_ok=True)
+            assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code == code
+
+
+def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_path: Path) -> None:
+    policy(tmp_path, "http://127.0.0.1:9")
+    for given in ("--json", "RUN"):
+        done = harness(tmp_path, "gate", "gate.yaml", "--dry-run", given)
+        assert (done.code, f"leave out {given}" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "more", "says"),
+    [
+        ("loss: 2", "", "either a floor or a baseline"),
+        ("floor: 90, baseline: x, loss: 2", "", "either a floor or a baseline"),
+        ("floor: 1.5, loss: 2", "", "more than the floor"),
+        ("floor: 0.8, loss: 0.02", "", "a floor is in points: write 80 for 80 %"),
+        ("floor: 190, loss: 2", "", "less than or equal to 100"),
+        ("floor: 90, loss: 2, tier: urgent", "", "critical"),
+        ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
+        ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
+        ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "no benchmark"),
+        ("floor: 90, loss: 2", "false_alarm: 0\n", "greater than"),
+    ],
+)
+def test_a_bad_policy_is_one_sentence(tmp_path: Path, benchmark: str, more: str, says: str) -> None:
+    policy(tmp_path, "http://127.0.0.1:9", benchmark=benchmark, more=more)
+    done = harness(tmp_path, "gate", "gate.yaml")
+    assert done.code == 2
+    assert says in done.err
+    assert "gate.yaml:" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [("temprature: 1", "temprature: no option of"), ("temperature: -1", "temperature=-1: expected a num")],
+)
+def test_a_wrong_option_of_the_run_is_named_with_its_line_also_for_a_run_that_exists(
+    tmp_path: Path, option: str, says: str
+) -> None:
+    policy(tmp_path, f'http://127.0.0.1:9", {option}, model: "x')
+    for words in ((), ("--dry-run",), ("somewhere",)):
+        done = harness(tmp_path, "gate", "gate.yaml", *words)
+        assert (done.code, f"gate.yaml:2: run: {says}" in done.err) == (2, True), done.err
+
+
+def test_the_example_is_a_policy(tmp_path: Path) -> None:
+    tmp_path.joinpath("gate.yaml").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
+    assert read(tmp_path / "gate.yaml").critical == 1
+
+
+@pytest.mark.parametrize(("below", "sign"), [(True, 1), (False, -1)])
+def test_a_level_rises_with_the_accuracy_and_with_the_deviation_of_runs(below: bool, sign: int) -> None:
+    seen, share = np.linspace(0.6, 1.0, 41), np.asarray(0.7)
+    few, many = (
+        gate.level(seen, 0.9, 400.0, share, gate.Reference(0.9), gate.stated_deviation(sd), below=below)
+        for sd in (0.0, 0.02)
+    )
+    assert (sign * np.diff(few) >= 0).all()
+    far = few < 0.4
+    assert (many[far] >= few[far]).all()
+
+
+def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
+    rng, sampling = np.random.default_rng(2), [0.003**2] * 30
+    noise = rng.standard_normal(30)
+    steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
+    stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
+    stated, steady_sd, wide_sd, *others = (
+        gate.learnt_deviation(nights, sampling[: len(nights)], 0.008)
+        for nights in ([], steady, wide, stepped, creeping)
+    )
+    assert stated.sd == pytest.approx(0.008, rel=0.2)
+    assert steady_sd.sd < 0.006 < 0.015 < wide_sd.sd
+    assert all(other.sd < 1.5 * steady_sd.sd for other in others)
+    assert (others[0].odd.index(True), sum(others[0].odd), others[0].known) == (20, 1, 29)
+
+
+def test_false_alarms_and_found_losses_keep_the_promise() -> None:
+    rng = np.random.default_rng(3)
+    chances, of = np.full((4000, 60), 0.9), gate.rules(gate.planned(60, 16), 0.01, 0.05)
+    rules = (of, gate.Reference(0.9), 0.08, gate.stated_deviation(0.0))
+    assert gate.play(rng, chances, *rules).failed.mean() <= 0.015
+    assert gate.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
+
+
+def test_nights_through_the_command_keep_the_promise() -> None:
+    """A few nights of each situation; `make simulate WHAT=nights` plays sixty of sixty repositories."""
+    cells = [each for each in simulate_nights.cells() if each.questions < 200]
+    played = [simulate_nights.play(cell, (5, number), 6, ask=False) for number, cell in enumerate(cells)]
+    assert np.mean([each.alarms for each in played]) < 0.04
+    surely = [
+        each for each, cell in zip(played, cells, strict=True) if cell.name.startswith(("step", "runs", "better"))
+    ]
+    assert np.mean([each.found for each in surely]) > 0.7
+    assert np.mean([each.passed for each in surely]) > 0.7
+    # What a model leaves undecided never fails it.
+    (undecided,) = (each for each, cell in zip(played, cells, strict=True) if cell.undecided == "right")
+    assert (undecided.alarms, undecided.passes) == (0, 0)

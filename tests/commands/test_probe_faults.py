@@ -1,0 +1,311 @@
+"""Each fault of the toys is found by its checks and named by one; odd but sound servers are not accused.
+
+For: harness.probes.bare, harness.probes.effect, harness.probes.ends, harness.probes.later.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.probes import ends, later, named_reference, probe, reference
+from harness.probes.effect import Shift, effect
+from harness.probes.ends import Ended
+from harness.probes.findings import Finding
+from harness.probes.subject import listed
+from tests.commands import toy_faults, toy_model
+from tests.commands.toy_faults import (
+    FAULTS,
+    MISLEADING,
+    SOUND,
+    deaf_to_the_tail,
+    fault,
+    rejects,
+    silent,
+    undercounts,
+    unfinished,
+    unlisted,
+)
+from tests.commands.toy_model import Body, Fault, Toy, ToyAsker
+
+
+def findings(
+    fault: Fault, checks: tuple[str, ...], noise: float = 0.003, weights: int = 3, seed: int = 11
+) -> dict[str, Finding]:
+    toy = Toy(weights=str(weights), spread=1.0, noise=noise, chance=random.Random(5))
+    true = reference.against(named_reference.ServerReference(ToyAsker(toy=replace(toy)), "the reference"))
+    selected = probe.select(checks, checks=(*probe.CHECKS, *true))
+    report = probe.examine(ToyAsker(toy=toy, fault=fault), selected, seed=seed)
+    return {finding.check: finding for finding in report.findings}
+
+
+def plain(fault: Fault, check: str) -> Finding:
+    """The finding of one check about the plain toy behind this fault."""
+    (finding,) = probe.examine(ToyAsker(toy=Toy(), fault=fault), probe.select([check])[:1], seed=1).findings
+    return finding
+
+
+def assert_named(fault: Fault, report: dict[str, Finding]) -> None:
+    odd = {check: finding.came for check, finding in report.items() if finding.outcome in ("spoils", "warns")}
+    assert set(fault.finds) <= odd.keys(), {check: report[check].came for check in fault.finds}
+    assert any(fault.says in came for came in odd.values()), odd
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_found_and_named(name: str) -> None:
+    fault = FAULTS[name]()
+    assert_named(fault, findings(fault, fault.finds))
+
+
+def test_a_sound_server_passes_every_check() -> None:
+    report = findings(Fault(), ())
+    assert {check for check, one in report.items() if one.outcome in ("spoils", "warns")} == set()
+    # The toy neither thinks nor shows its prompts, and its story is shorter than the largest limit of `ends`.
+    assert {check for check, one in report.items() if one.outcome == "untested"} <= {"reasoning", "prompt", "ends"}
+    assert all(one.sent and one.came and one.why and one.mend for one in report.values())
+
+
+def test_the_checks_cost_what_they_are_said_to_cost() -> None:
+    assert len(probe.CHECKS) == 25
+    assert sum(check.tokens for check in probe.CHECKS if check.quick) <= 6_000
+    assert sum(check.tokens for check in probe.CHECKS) <= 25_000
+
+
+def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
+    seen = findings(Fault(), ("context",), noise=0.5)["context"]
+    assert (seen.outcome, "repeats of one request differ" in seen.came) == ("untested", True), seen.came
+    assert findings(Fault(), ("context",))["context"].outcome == "sound"
+
+
+def test_a_stream_is_not_compared_with_whole_replies_that_never_come_twice() -> None:
+    noisy = findings(Fault(), ("streaming",), noise=0.5)["streaming"]
+    assert (noisy.outcome, "all differ" in noisy.came) == ("untested", True), noisy.came
+    still = findings(FAULTS["an event of the stream dropped"](), ("streaming",), noise=0.02)["streaming"]
+    assert still.outcome == "spoils", still.came
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("stop texts ignored", 22),  # the greedy story is full stops alone
+        ("an event of the stream dropped", 22),
+        ("prefix cache by first words", 53),  # the batch changes copies
+        ("prefix cache by last words", 13),
+        ("another model at one place of ten", 8),  # six odd places in a few passages, two other likeliest tokens
+        ("a decode kernel off by 0.3", 22),  # 0.014 nats a token
+    ],
+)
+def test_a_fault_is_named_behind_a_model_that_nearly_hides_it(name: str, weights: int) -> None:
+    fault = FAULTS[name]()
+    report = findings(fault, fault.finds, noise=0.003 * (weights % 2), weights=weights, seed=10_000 * weights)
+    assert_named(fault, report)
+    honest = findings(Fault(), fault.finds, noise=0.003 * (weights % 2), weights=weights, seed=10_000 * weights)
+    assert {check: finding.outcome for check, finding in honest.items()} == dict.fromkeys(fault.finds, "sound")
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
+    checks = ("protocol", "messages", "added words", "later draws at 0.5", "writing and reading", "context", "opening")
+    report = findings(SOUND[name](), checks, noise=0.02)
+    assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
+
+
+MISLED = ("protocol", "temperature 0", "same seed", "other seed", "load", "greedy replies")
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+def test_a_fault_that_misleads_other_checks_is_named_and_no_other_is(name: str) -> None:
+    fault = MISLEADING[name]()
+    report = findings(fault, MISLED)
+    assert_named(fault, report)
+    accused = {check: item.came for check, item in report.items() if item.outcome in ("spoils", "warns")}
+    assert accused.keys() == set(fault.finds), accused
+
+
+def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
+    report = findings(undercounts(0.7), ("usage", "ends", "long stream"))
+    for check in ("ends", "long stream"):
+        assert report[check].outcome == "untested"
+        assert f"no evidence of a cut (`usage`: {report['usage'].came})" in report[check].came
+
+
+def test_no_check_reads_texts_that_did_not_come() -> None:
+    report = findings(silent(), MISLED)
+    assert {check for check, item in report.items() if item.outcome in ("spoils", "warns")} == set()
+    for check in ("temperature 0", "same seed", "other seed", "load", "prefix cache", "streaming"):
+        if check in report:
+            assert (report[check].outcome, "no text came in" in report[check].came) == ("untested", True), check
+    assert report["reply text"].outcome == "untested"
+
+
+def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
+    of_checks = plain(unfinished(8), "finished streams")
+    assert (of_checks.outcome, of_checks.came) == ("warns", "1 of 8 streams ended without a finish reason")
+    assert plain(unfinished(4), "finished streams").outcome == "spoils"
+    of_checks = plain(unfinished(40), "load")
+    assert (of_checks.outcome, "1 failed" in of_checks.came) == ("warns", True), of_checks.came
+
+
+def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
+    hidden, cut = (plain(rejects(field), "later cuts") for field in ("logprobs", "top_k"))
+    assert (hidden.outcome, "refused without a cut, too: HTTP 400: " in hidden.came) == ("untested", True), hidden.came
+    assert "top_k" not in hidden.came
+    assert "top_k is refused (Unrecognized request argument supplied: top_k)" in cut.came
+    assert "top_p is obeyed" in cut.came
+
+
+def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
+    with pytest.raises(UsageError, match=r"no such check\. Did you mean weights\?"):
+        probe.select(["wieghts"])
+    with pytest.raises(UsageError, match=r"The groups are protocol, .* the checks are reply text, "):
+        probe.select(["xyzzy"])
+
+
+def ended(limit: int, text: str, reason: str = "length", n: int | None = None) -> Ended:
+    return Ended(limit, text, reason, len(text.split()) if n is None else n)
+
+
+def test_an_end_that_a_longer_reply_walks_past_is_a_lie() -> None:
+    lie = ends.unnatural([ended(4, "a b", "stop"), ended(8, "a b c d", "stop")])
+    assert "goes on from there" in lie
+    # The same text at both limits is a natural end; another text is a batch's doing.
+    assert ends.unnatural([ended(4, "a b", "stop"), ended(8, "a b", "stop")]) is None
+    assert ends.unnatural([ended(4, "a b", "stop"), ended(8, "a x c d", "stop")]) is None
+    # Half a character at the end of a cut reply is no other text.
+    assert ends.unnatural([ended(4, "a b\ufffd", "stop"), ended(8, "a b c d", "length", 8)]) is not None
+
+
+def ends_early(cap: int, **ends: int) -> Fault:
+    """Cuts replies, and ends the replies to some prompts after another number of tokens. ends: beginning of a prompt →
+    tokens.
+    """
+
+    def limit(body: Body) -> int:
+        first = body["messages"][0]["content"].split()[0] if "messages" in body else ""
+        return min(ends.get(first, cap), body.get("max_tokens", 64))
+
+    return toy_faults.ends(limit)
+
+
+@pytest.mark.parametrize(("natural", "fault", "outcome"), [
+    (200, ends_early(40), "untested"), (200, ends_early(70), "untested"), (40, Fault(), "untested"),
+    (200, Fault(), "sound"),
+])  # fmt: skip
+def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness(
+    monkeypatch: pytest.MonkeyPatch, natural: int, fault: Fault, outcome: str
+) -> None:
+    """A cap at 40 tokens and a story that ends there look alike; the story that reaches its limit is not capped."""
+    monkeypatch.setattr(toy_model, "NATURAL", natural)
+    of_checks = plain(fault, "ends")
+    assert of_checks.outcome == outcome, of_checks.came
+    assert ("max_tokens 96 does not reach it: its own end or a hidden limit of the server" in of_checks.came) == (
+        outcome == "untested"
+    )
+
+
+def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(toy_model, "NATURAL", 10)
+    for odd, outcome in (
+        (fault(request=unlisted), "untested"), (Fault(), "sound"), (undercounts(0.5), "warns"),
+        (undercounts(3, listed=False), "warns"), (undercounts(0.5, listed=False), "untested"),
+    ):  # fmt: skip
+        usage = plain(odd, "usage")
+        assert usage.outcome == outcome, usage.came
+
+
+def long_stream(fault: Fault) -> Finding:
+    return plain(fault, "long stream")
+
+
+def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
+    assert "3 different replies end there and say stop" in long_stream(toy_faults.ends(toy_faults.cap(300))).came
+    assert "end there and say length" in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).came
+    unsure = long_stream(ends_early(300, List=192))
+    assert (unsure.outcome, "end by themselves after 300, 192, 300 tokens" in unsure.came) == ("untested", True)
+    # A longer reply shows that equal lengths were chance.
+    longer = long_stream(ends_early(10**9, Write=300, List=300))
+    assert (longer.outcome, longer.came) == ("sound", "finish_reason length after 1,200 tokens")
+
+
+def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:
+    for hot in (FAULTS["temperature always 1"](), Fault()):
+        seen = plain(hot, "writing and reading")
+        assert (seen.outcome, "draws at temperature 0" in seen.came) == (
+            ("untested", True) if hot.finds else ("sound", False)
+        ), seen.came
+
+
+def noisy(top: dict[str, float], rng: random.Random, sd: float) -> dict[str, float]:
+    return {token: value + rng.gauss(0, sd) for token, value in top.items()}
+
+
+def test_an_effect_is_told_from_the_noise_of_repeats() -> None:
+    rng = random.Random(2)
+    top = {str(i): -0.3 * i - 1 for i in range(20)}
+    moved = {token: value + rng.gauss(0, 0.3) for token, value in top.items()}
+    assert effect([top, top], [top]) == 0
+    assert effect([top, top], [moved]) == math.inf
+    none = [effect([noisy(top, rng, 0.02) for _ in range(2)], [noisy(top, rng, 0.02)]) for _ in range(200)]
+    some = [effect([noisy(top, rng, 0.02) for _ in range(2)], [noisy(moved, rng, 0.02)]) for _ in range(200)]
+    assert max(none) < 8 < min(some)
+
+
+def test_a_missing_effect_counts_only_where_one_as_large_as_elsewhere_would_show() -> None:
+    nothing, some = Shift(0.01, 0.01, 0.01), Shift(0.05, 0.01, 0.01)
+    assert nothing.hides_none([Shift(1.0, 0.01, 0.01)])
+    assert not nothing.hides_none([]), "nothing was seen elsewhere"
+    assert not nothing.hides_none([Shift(0.02, 0.01, 0.01)]), "nothing was seen elsewhere, either"
+    assert not nothing.hides_none([some]), "an effect somewhat smaller than elsewhere would not show"
+    assert not Shift(0.02, 0.01, 0.01).hides_none([Shift(1.0, 0.01, 0.01)]), "an F ratio of 4 is undecided"
+    assert Shift(0.0, 0.0, 0.0).hides_none([]), "without noise every effect would show"
+
+
+def test_a_tail_without_an_effect_is_lost_where_noise_is_small_and_untested_where_it_is_large() -> None:
+    small = findings(deaf_to_the_tail(0.003), ("context",))["context"]
+    assert (small.outcome, "its tail never reached" in small.came) == ("spoils", True), small.came
+    large = findings(deaf_to_the_tail(), ("context",))["context"]
+    assert (large.outcome, "words at its tail" in large.came) == ("untested", True), large.came
+
+
+def test_log_probabilities_at_a_floor_are_left_out() -> None:
+    assert listed({"a": -0.5, "b": -2.0, "c": -5.0, "d": -5.0, "e": -5.0}) == {"a": -0.5, "b": -2.0}
+    assert len(listed({"a": -0.5, "b": -2.0, "c": -2.0})) == 3
+    assert listed({}) == {}
+
+
+def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> None:
+    warm = {str(i): -0.5 * i - 1 for i in range(6)}
+    cold = {name: 2 * value for name, value in warm.items()}
+    assert later.stated_at(warm, warm, 0.5) == 1.0
+    assert [later.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
+    assert later.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
+
+
+def test_a_servers_bos_is_counted_whether_it_adds_one_to_raw_text_or_not() -> None:
+    for adds in (True, False):
+        toy = Toy(weights="3", adds=adds)
+        (of_checks,) = probe.examine(ToyAsker(toy=toy), probe.select(["opening"]), seed=1).findings
+        assert (of_checks.outcome, "Gemma" in of_checks.came) == ("sound", True), of_checks.came
+        (of_checks,) = probe.examine(ToyAsker(toy=replace(toy, bos=0)), probe.select(["opening"]), seed=1).findings
+        assert of_checks.outcome == ("untested" if adds else "spoils")
+
+
+# ---- beside a reference
+
+
+def test_a_few_flipped_places_are_not_averaged_away() -> None:
+    true = {"a": math.log(0.6), "b": math.log(0.2), "c": math.log(0.1)}
+    flipped = {"a": math.log(0.2), "b": math.log(0.6), "c": math.log(0.1)}
+    few = [reference.compared(i % 16, flipped if i in (3, 40, 70) else true, true) for i in range(96)]
+    assert reference.weighed([reference.compared(i % 16, true, true) for i in range(96)], "r")[0] == "sound"
+    outcome, sentence = reference.weighed(few, "r")
+    assert (outcome, "3 of 96 places" in sentence) == ("spoils", True)
+    # Two tokens that are nearly as likely swap by rounding.
+    near = {"a": math.log(0.4), "b": math.log(0.41)}, {"a": math.log(0.41), "b": math.log(0.4)}
+    assert "places" not in reference.weighed([reference.compared(i % 16, *near) for i in range(96)], "r")[1]

@@ -1,0 +1,336 @@
+"""What stands beside a suite's cells: the suite's own numbers first, never another attention, and the verdict of the
+same number in table, CSV, JSON, report and `verify`.
+
+For: harness.sweeps.columns, harness.sweeps.expected, harness.sweeps.results, harness.scoring.beside,
+harness.runs.suite_file, harness.runs.sweep_cell, harness.reports.scored, harness.sweeps.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import harness as reasoning_harness
+from harness.benchmarks import catalogue
+from harness.commands.compare import published_beside, verify
+from harness.core.errors import StoreError, UsageError
+from harness.options.deciding import VerifyOptions
+from harness.preparing.watching import Watcher
+from harness.reports.tables import Table
+from harness.sweeps import cells, table, whole
+from harness.sweeps import whole as sweeps
+from harness.sweeps.expected import estimates
+from harness.sweeps.results import Results, results
+from harness.testing import FakeServer
+from harness.viewer.library import Library
+from harness.viewer.pages import benchmark_page
+from tests.commands.test_sweep_runs import answering
+from tests.conftest import CHECKOUT
+from tests.reports.run_folders import write_run
+from tests.system.command import harness
+
+LIMO = "GAIR/LIMO"
+QWEN = "Qwen/Qwen3-4B"
+R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+
+
+def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float]) -> Results:
+    """The results of a sweep whose cells ran: end of a cell's name → (benchmark, questions, samples, strength)."""
+    sweep = cells.plan_of(name, {"samples": None, **given}, {})
+    for cell in sweep.cells:
+        for end, (benchmark, n_questions, n_samples, strength) in runs.items():
+            if cell.name.endswith(end.replace("__", "+")):
+                prompt = {"prompt": cell.options.prompt or catalogue.load(benchmark).prompt}
+                if cell.options.system_prompt:
+                    prompt["system_prompt"] = cell.options.system_prompt
+                sampling = {"temperature": cell.options.temperature, "top_p": cell.options.top_p, "max_tokens": 32768}
+                write_run(
+                    sweep.folder(cell),
+                    model=cell.model,
+                    benchmarks=[(benchmark, n_questions, n_samples)],
+                    strength=strength,
+                    identity={"model": cell.model, "sampling": sampling},
+                    settings=prompt,
+                )
+    whole.note_cells(sweep)
+    return results(sweep)
+
+
+def row(shown: Table, first: str) -> dict[str, str]:
+    """The row of a table that begins with this text: head → text, the footnote's number taken away."""
+    cells = next(cells for cells in shown.rows if cells[0] == first)
+    return {head: re.sub(r" \[\d+\]", "", cell) for head, cell in zip(shown.columns, cells, strict=True)}
+
+
+def budgets(tmp_path: Path, *names: str, **more: Any) -> str:
+    servers = [{"name": name, "command": ["serve", "--port", "{port}"]} for name in names]
+    content = {"extends": "seer4", "models": [QWEN], "servers": servers, "except": [], **more}
+    (tmp_path / "budgets.yaml").write_text(json.dumps(content))
+    return "budgets.yaml"
+
+
+def test_cells_that_a_file_leaves_out_are_gaps_and_have_no_mean(tmp_path: Path) -> None:
+    shipped = yaml.safe_load((CHECKOUT / "datasets/suites/seer4.yaml").read_text("utf-8"))
+    names = ["full", "b1024", "b2048", "b4096", "b6144", "b8192"]
+    found = swept(budgets(tmp_path, *names, **{"except": shipped["except"]}), {})
+    assert len(found.sweep.cells) == 20, "as many as SeerAttention's tables have of a model"
+    heads = {shown.title.partition(":")[0]: shown.columns[1:] for shown in table.tables(found)}
+    assert heads["aime24"] == ("full", "b2048", "b4096", "b6144", "b8192")
+    assert heads["gpqa_diamond"] == ("full", "b1024", "b2048", "b4096", "b6144")
+    assert [mean.point["servers"] for mean in found.aggregates] == ["full", "b2048", "b4096", "b6144"]
+    # One model lacks a column that another has: its cell is a gap, and the next one is not moved.
+    some = {"models": [QWEN, "Qwen/Qwen3-8B"], "except": [{"models": "qwen3-4b", "servers": "b1024"}]}
+    grid = table.tables(swept(budgets(tmp_path, "full", "b1024", "b2048", **some), {}))[0]
+    assert [line[2] == "–" for line in grid.rows] == [True, False]
+
+
+def test_a_dry_run_names_each_cell_s_own_number_and_none_of_another_budget_or_prompt(tmp_path: Path) -> None:
+    plan = cells.plan_of(budgets(tmp_path, "full", "b2048", "b8192", prompts=["boxed", "none"]), {}, {})
+    numbers = {
+        (cell.cell.point["servers"], cell.cell.options.prompt): cell.published.partition(" ")[0]
+        for cell in estimates(plan, Watcher())
+        if cell.benchmark == "aime24"
+    }
+    own = {"full": "71.25", "b2048": "55.83", "b8192": "72.60"}
+    assert {server: numbers[server, "boxed"] for server in own} == own
+    assert numbers["b2048", "none"] == numbers["b8192", "none"] == ""
+    assert numbers["full", "none"] not in own.values()
+
+
+def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -> None:
+    cells = {"full__aime24": ("aime24", 30, 64, 0.64), "b2048__aime24": ("aime24", 30, 64, 0.56)}
+    found = swept(budgets(tmp_path, "full", "b2048"), {}, **cells)
+    cell = row(next(grid for grid in table.tables(found) if grid.title.startswith("aime24:")), "Qwen3-4B")
+    assert ", reported 55.83" in cell["b2048"]
+    assert ", reported 71.25" in cell["full"]
+    (sparse,) = (result for result in found.results if "b2048+aime24" in result.cell.name)
+    assert sparse.standing == "compatible"
+    nearest = sparse.nearest
+    assert nearest.published.settings["attention_budget"] == 2048
+    # The same number and verdict in CSV, in `verify` of the run's folder alone, and in its report.
+    (line,) = (line for line in table.records(found) if line.cell == sparse.cell.name)
+    assert (line.standing, line.reported) == ("compatible", 0.5583)
+    folder = found.sweep.folder(sparse.cell)
+    (verified,) = verify(folder, VerifyOptions())
+    assert (verified.standing, verified.comparisons[0].published.printed) == ("compatible", "55.83")
+    assert reasoning_harness.report(folder).tables[-1].rows[0][4].startswith("55.83 [")
+    run = Library([folder]).run(folder.name)
+    page = benchmark_page(run.benchmark("aime24"), published_beside(run.folder, "aime24"))
+    assert "55.83" in page["published"]
+    assert page["published"].endswith(f": {line.standing}")
+    bare = write_run(tmp_path / "bare", model=QWEN, benchmarks=[("aime24", 30, 64)], scored=False)
+    assert published_beside(bare, "aime24") == ""
+
+
+@pytest.mark.parametrize(
+    ("suite", "model", "run", "printed"),
+    [
+        # LLMEval has no number of QwQ on MATH-500; others have, at other settings.
+        ("llmeval", "Qwen/QwQ-32B", ("math500", 500, 8, 0.4), {"reported": "–", "verdict": "cannot say"}),
+        ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
+        # AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing.
+        ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention): cannot say"}),
+        # Zeros stand as the source printed them.
+        ("b8192", "Qwen3-4B", ("aime24", 30, 64, 0.64), {"b8192": ", reported 72.60: not compatible"}),
+    ],
+)
+def test_a_cell_stands_beside_what_the_suite_s_source_reports(
+    tmp_path: Path, suite: str, model: str, run: tuple[str, int, int, float], printed: dict[str, str]
+) -> None:
+    if suite.startswith("b"):
+        found = swept(budgets(tmp_path, suite), {}, **{f"{suite}__aime24": run})
+    else:
+        given = {"model": model, "base_url": "http://127.0.0.1:9"}
+        found = swept(suite, given, **({run[0]: run} if run[2] else {}))
+    shown = next(shown for shown in table.tables(found) if shown.title.startswith(("aime24:", model.split("/")[-1])))
+    cells = row(shown, model if suite.startswith("b") else run[0])
+    assert {head: cells[head][-len(text) :] for head, text in printed.items()} == printed
+
+
+@pytest.mark.parametrize(
+    ("model", "benchmark", "theirs", "others"),
+    [
+        (LIMO, "math500", "94.8", ["open-thoughts 86.6"]),
+        ("open-thoughts/OpenThinker-32B", "math500", "91.2", []),
+        ("Qwen/Qwen2.5-Math-7B-Instruct", "math500", "–", ["rllm 79.8"]),
+    ],
+)
+def test_a_number_is_the_vendor_s_only_if_the_model_is_its_source_s_own(
+    model: str, benchmark: str, theirs: str, others: list[str]
+) -> None:
+    """OpenThoughts measured LIMO, and DeepScaleR a model of Qwen, beside models of their own."""
+    table_of = {"layout": "models", "shown": ["vendor", "sources"]}
+    Path("own.yaml").write_text(
+        json.dumps(
+            {"models": [model], "benchmarks": [{"benchmark": benchmark, "samples": 4}], "table": table_of}
+            | {"run": {"base_url": "http://127.0.0.1:9"}}
+        )
+    )
+    swept_results = swept("own.yaml", {}, math500=(benchmark, 500, 4, 0.9))
+    cells = next(iter(table.tables(swept_results)[0].rows))
+    assert re.sub(r" [\[(].*", "", cells[1]) == theirs
+    sources = [re.sub(r" \(.*?\)", "", source) for source in cells[2].split(" · ")]
+    assert [source for source in others if source in sources] == others
+    assert any(source.startswith("vendor") for source in sources) is (theirs != "–")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "strength", "reported", "verdict"),
+    [
+        ("boxed_prefix", 0.01, "0.0", "compatible"),
+        ("boxed_prefix", 0.4, "0.0", "not compatible"),
+        ("boxed", 0.4, "0.0", "cannot say"),
+        ("boxed_prefix, and a system prompt", 0.4, "0.0", "cannot say"),
+        ("long_thought", 0.03, "3.3", "compatible"),
+        ("long_thought", 0.4, "3.3", "not compatible"),
+    ],
+)
+def test_a_run_stands_beside_the_row_of_its_own_prompt(
+    tmp_path: Path, prompt: str, strength: float, reported: str, verdict: str
+) -> None:
+    given = {"model": "Qwen/Qwen2.5-1.5B-Instruct", "base_url": "http://127.0.0.1:9"}
+    given["prompt"], _, system = prompt.partition(", and ")
+    if system:
+        given["system_prompt"] = system
+    (line,) = [
+        line
+        for shown in table.tables(swept("efficient-reasoning", given, aime24=("aime24", 30, 10, strength)))
+        if "pass@10" in shown.columns
+        for line in shown.rows
+    ]
+    assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
+
+
+@pytest.mark.parametrize(
+    ("former", "own", "mean"),
+    [
+        ("", "", "44.5"),
+        ("samples: 8, temperature: 0.0", "samples: 8, temperature: 0.1", "–"),
+        ("[t0.0, t0.3, t0.6]", "[t0.0, t0.3, t0.6, aime24]", "–"),
+    ],
+)
+def test_a_published_mean_over_temperatures_stands_beside_the_mean_alone(
+    tmp_path: Path, former: str, own: str, mean: str
+) -> None:
+    suite = (CHECKOUT / "datasets/suites/aime-preview.yaml").read_text("utf-8")
+    first = "  - {benchmark: aime24, samples: 8, temperature: 0.3}\n"
+    suite = suite.replace(first, "").replace("table:", f"{first}table:")  # The mean's first run has its own score.
+    Path("own.yaml").write_text(suite.replace(former, own))
+    names = ("t0.0", "t0.3", "t0.6")
+    runs = dict.fromkeys(names, ("aime25_i", 15, 8, 0.45)) | {"aime24": ("aime24", 30, 8, 0.56)}
+    found = swept("own.yaml", {"model": LIMO, "base_url": "http://127.0.0.1:9"}, **runs)
+    tables = {shown.title.split(",")[0].partition(" of")[0]: shown for shown in table.tables(found)}
+    assert [row(tables[name], "LIMO")["reported"] for name in ("aime24", *names)] == ["56.3", "–", "–", "–"]
+    of_mean = row(tables["Mean"], "LIMO")
+    of_all = ("aime24",) if "aime24" in own else ()
+    assert list(of_mean)[1:] == [*names, *of_all, "mean", "new questions", *(["reported"] if mean != "–" else [])]
+    assert of_mean.get("reported", "–") == mean
+    (record,) = table.mean_records(found)
+    assert record.reported == (0.445 if mean != "–" else None)
+    (verified,) = verify(found.sweep.folder(found.results[0].cell), VerifyOptions())
+    reasons = {one.published.printed: one.reason for one in verified.comparisons}
+    assert (verified.standing, reasons["44.5"]) == ("cannot say", "it is the mean over several values of temperature")
+
+
+def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", model=QWEN, benchmarks=[("aime24", 30, 64)], strength=0.46)
+    (alone,) = verify(folder.path, VerifyOptions())
+    assert "attention_budget" not in alone.comparisons[0].differing
+    (folder.path / "suite.json").write_text('{"source": 3}')
+    with pytest.raises(StoreError, match=r"suite\.json is not a sweep's note about a run .*\. Remove it"):
+        verify(folder.path, VerifyOptions())
+
+
+@pytest.mark.parametrize("key", ["reasoning_effort", "priority"])
+def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
+    sampling = [{"name": level, "extra_body": {key: level}} for level in ("low", "high")]
+    content = {"models": [QWEN], "benchmarks": ["demo:4"], "sampling": sampling}
+    Path("efforts.yaml").write_text(json.dumps(content), "utf-8")
+    sweep = cells.plan_of("efforts.yaml", {"base_url": ("http://127.0.0.1:9",)}, {})
+    for seed, cell in enumerate(sweep.cells):
+        body = dict(cell.options.extra_body)
+        write_run(sweep.folder(cell), benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": body})
+    whole.note_cells(sweep)
+    _, high = results(sweep).results
+    assert ("does not differ beyond chance" in "".join(high.notes)) == (key == "reasoning_effort")
+    assert not results(sweep).results[0].notes[-1]
+
+
+# ----
+# Two benchmarks of one sweep from one card: `compare` and `report` know them by their names in the sweep.
+
+TOPICS = [
+    {"name": "sums", "benchmark": "demo", "filter": ["topic=arithmetic"]},
+    {"name": "facts", "benchmark": "demo", "filter": ["topic=fact"]},
+]
+LENGTHS = [
+    {"name": "short", "benchmark": "demo", "max_tokens": 64},
+    {"name": "long", "benchmark": "demo", "max_tokens": 512},
+]
+SWEEP = Path("results/s")
+
+
+def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
+    """Run a sweep of two models on two benchmarks; returns the cells, both benchmarks of m50 before those of m80."""
+    with FakeServer(answering("m50", "m80")) as server:
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
+        content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
+        Path("s.yaml").write_text(json.dumps(content))
+        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+    return [SWEEP / f"{model}+{entry['name']}" for model in ("m50", "m80") for entry in benchmarks]
+
+
+def compared(*runs: Path, **options: Any) -> list[tuple[str, str, str]]:
+    """(benchmark, run, baseline) of each comparison."""
+    pairs = reasoning_harness.compare(runs, **options)
+    return [(pair.decision.paired.benchmark, pair.decision.run, pair.decision.baseline) for pair in pairs]
+
+
+@pytest.mark.parametrize("benchmarks", [TOPICS, LENGTHS], ids=["other questions", "other settings"])
+def test_two_benchmarks_of_one_card_are_compared_each_with_its_own(
+    tmp_path: Path, benchmarks: list[dict[str, Any]]
+) -> None:
+    cells = carry_out(benchmarks)
+    names = [entry["name"] for entry in benchmarks]
+    assert compared(*cells) == [(name, f"m80+{name}", f"m50+{name}") for name in names]
+    report = reasoning_harness.report([SWEEP])
+    (paired,) = (one for one in report.tables if "Paired" in one.title)
+    assert [(row[0], row[1].partition(" [")[0]) for row in paired.rows] == [
+        (f"m80+{name}", name) for name in sorted(names)
+    ]
+    assert not any("not compared" in note for note in paired.notes)
+    assert {*names} <= {*report.tables[0].columns}
+    # The same by the other door; the heading of each comparison is the name in the sweep.
+    done = harness(tmp_path, "compare", *map(str, cells))
+    assert [f"{name}: candidate m80+{name} " in done.out for name in names] == [True, True], done.out
+    assert "differs: max_tokens" not in done.out
+    # Wrong twin: two different benchmarks of the sweep are never compared, whatever questions they share.
+    with pytest.raises(UsageError, match=f"shares no benchmark.*m50.{names[0]} holds {names[0]}"):
+        compared(cells[0], cells[3])
+
+
+def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(tmp_path: Path) -> None:
+    cells = carry_out(TOPICS)
+    with FakeServer(answering("m50", "m80")) as server:
+        options = {"model": "m50", "base_url": server.base_url, "canary": False, "fingerprint": False, "samples": 2}
+        alone = reasoning_harness.run(["demo"], out=tmp_path / "alone", **options).path
+    reasoning_harness.score(alone, workers=1)
+    assert compared(alone, cells[0], cells[1]) == [("demo", "m50+sums", "alone"), ("demo", "m50+facts", "alone")]
+    assert compared(*cells[:2], alone) == [("sums", "alone", "m50+sums")], "the first benchmark that shares questions"
+    # A sweep that names the same questions otherwise.
+    elsewhere = Path("results/t/m80+arithmetic")
+    shutil.copytree(cells[2], elsewhere)
+    record = Path("results/t/cells/m80+arithmetic.json")
+    record.parent.mkdir()
+    shutil.copy(SWEEP / "cells/m80+sums.json", record)
+    assert compared(cells[0], elsewhere) == [("sums", "m80+arithmetic", "m50+sums")]
+    # Wrong twin: a run of another card has nothing to do with them.
+    write_run(tmp_path / "other", benchmarks=[("aime24", 6, 4)])
+    with pytest.raises(UsageError, match="shares no benchmark"):
+        compared(cells[0], tmp_path / "other")

@@ -1,0 +1,172 @@
+"""A file of questions in any of the main languages is asked as it stands; a card's own verifier is refused before
+anything is asked if it could not grade.
+
+For: harness.preparing.prepare, harness.benchmarks.usual_columns.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.options.run import RunOptions
+from harness.preparing import prepare
+from harness.progress.collecting import Collecting
+
+
+def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **options: object) -> list[tuple[str, str]]:
+    """(id, user's message) of each question of a file with these rows."""
+    path = folder / "own.jsonl"
+    path.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in (row, *more)))
+    (question_set,) = prepare.questions_of(RunOptions.of(data=str(path), **options)).sets
+    return [(question.question_id, question.messages[-1].content) for question in question_set.questions]
+
+
+@pytest.mark.parametrize(
+    ("row", "keys"),
+    [
+        ({"QUESTION": "1 + 1 = ?", "Correct Answer": "2"}, ()),
+        ({" Problem ": "1 + 1 = ?", "final-answer": "2"}, ()),
+        ({"Prompt": "1 + 1 = ?", "ExpectedAnswer": "2"}, ()),
+        ({"My Text": "1 + 1 = ?", "x": "2"}, ("my_text", "X")),
+        ({"问题": "1 + 1 = ?", "答案": "2"}, ("问题", "答案")),
+        ({"Question": "1 + 2 = ?", "question": "1 + 1 = ?", "answer": "2"}, ()),  # spelt exactly as a name: it is first
+    ],
+)
+def test_case_spaces_underscores_and_hyphens_of_a_column_do_not_matter(
+    tmp_path: Path, row: dict[str, object], keys: tuple[str, ...]
+) -> None:
+    ((_, text),) = asked(tmp_path, row, **dict(zip(("question_key", "answer_key"), keys, strict=False)))
+    assert text.startswith("1 + 1 = ?")
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        *(({"question": "1?", name: "2"}, f"'answer' .* for the answer; it has question, {name}")
+          for name in ("answers", "correct", "answer 1")),
+        ({"问题": "1?", "answer": "2"}, "'problem' or .* or 'messages' for the question; it has 问题, "),
+    ],
+)  # fmt: skip
+def test_a_column_of_another_name_is_refused(tmp_path: Path, row: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"no column {sentence}"):
+        asked(tmp_path, row)
+
+
+def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path) -> None:
+    first, second = {"id": "a1", "problem": "1 + 1?", "answer": "2"}, {"id": 7, "problem": "1 + 2?", "answer": "3"}
+    assert [name for name, _ in asked(tmp_path, first, second)] == ["a1", "7"]
+    ((name, _),) = asked(tmp_path, {"problem": "1 + 1?", "answer": "2"})
+    assert len(name) == 16, "without the column: a checksum"
+    with pytest.raises(UsageError, match=r"the id 'a1' stands already at .*own\.jsonl:1; ids must be distinct"):
+        asked(tmp_path, first, second | {"id": "a1"})
+
+
+@pytest.mark.parametrize(
+    ("sign", "name"), [("\t", "class.csv"), (";", "class.csv"), (",", "class.csv"), ("\t", "class.tsv")]
+)
+def test_a_table_is_read_by_the_sign_between_its_cells(tmp_path: Path, sign: str, name: str) -> None:
+    half = "1,5 + 1 = ?" if sign != "," else "1.5 + 1 = ?"
+    rows = [["question", "answer"], ["1 + 1 = ?", "2"], [half, "2.5"], ["", ""]]
+    (tmp_path / name).write_text("".join(sign.join(row) + "\n" for row in rows), "utf-8")
+    questions = list(prepare.questions_of(RunOptions.of(data=str(tmp_path / name))).sets[0].questions)
+    assert [question.references for question in questions] == [("2",), ("2.5",)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "warning"),
+    [
+        (["面积？,4米,", "边长？,5米,", "面积？,5米,"], "class.csv:4 has the question of"),
+        (["面积？,4米,", "边长？,4米,", "面积？,4米,"], "1 of 3 rows is equal to an earlier one"),
+        (["面积？,30,31"], ""),
+    ],
+)
+def test_answers_that_contradict_are_warned_of(tmp_path: Path, rows: list[str], warning: str) -> None:
+    """A question with two answers; several rows of one kind warn once."""
+    (tmp_path / "class.csv").write_text("问题,答案,也对\n" + "".join(f"{row}\n" for row in rows), "utf-8")
+    (tmp_path / "class.yaml").write_text(
+        "title: class\nsource: {kind: file, path: class.csv}\nkind: auto\nprompt: boxed_zh\n"
+        "columns: {question: 问题, answer: 答案, more_answers: 也对}\n",
+        "utf-8",
+    )
+    (made,) = prepare.questions_of(RunOptions.of(benchmarks=(str(tmp_path / "class.yaml"),))).sets
+    notes = made.notes
+    assert len(notes) == bool(warning)
+    assert warning in "".join(notes)
+
+
+def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("question,gold,answer\n1 + 1 = ?,2,3\n2 + 2 = ?,4,4\n2 + 2 = ?,4,4\n", "utf-8")
+    watcher = Collecting()
+    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
+    repeated, doubtful = watcher.warnings
+    assert repeated.startswith("class: 1 of 3 rows is equal to an earlier one")
+    assert (
+        "the answer is taken from the column answer, although gold may hold it too; name another column by answer_key"
+        in doubtful
+    )
+    watcher = Collecting()
+    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="gold"), watcher)
+    assert len(watcher.warnings) == 1
+
+
+CARD = """
+title: Own
+source: {kind: file, path: set.jsonl}
+columns: {question: problem, answer: answer}
+kind: text
+rules: {grader: "own_words:%s"}
+"""
+
+
+MODULE = "def right(answer, question): return answer == question.references[0]\ndef alone(answer): return True\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_words.py").write_text(MODULE)
+    (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+LISTED = "own_words, or HARNESS_GRADERS=%s,own_words to trust the modules"
+
+
+@pytest.mark.slow  # Each import has a process of its own.
+@pytest.mark.parametrize(
+    ("trusted", "function", "sentence"),
+    [
+        ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
+        ("mine, my.other", "right", LISTED % "mine,my.other"),
+        ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
+        ("own_word", "right", LISTED % "own_word"),
+        ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
+        ("own_words", "alone", "cannot be called with (answer, question): too many positional"),
+        ("own_words", "lacking", "No module named 'nosuchlib' (own_words.py:1). Correct its module"),
+        ("own_words", "relative", "its folder must be in PYTHONPATH, as an absolute path. Correct"),
+        ("own_words", "right", ""),
+    ],
+)
+def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
+    own: Path, monkeypatch: pytest.MonkeyPatch, trusted: str, function: str, sentence: str
+) -> None:
+    """lacking: a library that the module needs is no matter of its folder. relative: its folder is."""
+    monkeypatch.setenv("HARNESS_GRADERS", trusted)
+    if function == "lacking":
+        (own / "own_words.py").write_text(f"import nosuchlib\n{MODULE}")
+    if function == "relative":
+        monkeypatch.setenv("PYTHONPATH", ".")
+        monkeypatch.chdir(own)
+    (own / "own.yaml").write_text(CARD % function)
+    options = RunOptions.of(benchmarks=(str(own / "own.yaml"),))
+    if not sentence:
+        assert prepare.questions_of(options).sets[0].questions[0].rules.grader == "own_words:right"
+        return
+    with pytest.raises(UsageError) as refused:
+        prepare.questions_of(options)
+    assert sentence in str(refused.value)

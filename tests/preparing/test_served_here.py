@@ -1,0 +1,123 @@
+"""A run knows when the served server that it asks has ended.
+
+For: harness.preparing.session, harness.preparing.own_servers, server_launchers.keeping.servers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.client.address.endpoint import Endpoint
+from harness.core.errors import ServerError
+from harness.options.run import RunOptions
+from harness.preparing import servers
+from harness.preparing.session import ServedHere
+from harness.preparing.watching import Watcher
+from server_launchers.keeping import servers as kept
+from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.machine import processes
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+
+
+def serve(name: str = "mine", port: int = 8001, **more: Any) -> None:
+    """Write the state file of a server whose guard is this process."""
+    fields: dict[str, Any] = {
+        **{"name": name, "engine": "command", "model": "m", "source": "m", "api_key_env": None, "mark": "m"},
+        **{"base_urls": [f"http://127.0.0.1:{port}"], "created": datetime.now(UTC), "grace": 1.0, "status": "ready"},
+        **{"guard_pid": os.getpid(), "guard_started": processes.start_of(os.getpid())},
+        "members": [MemberState(role="engine", argv=["engine"], port=port)],
+    }
+    state = ServerState(**{**fields, **more})
+    kept.write(kept.path_of(state.name), state)
+
+
+ENDED: dict[str, Any] = {"status": "exited", "members": [MemberState("engine", ["engine"], 8001, exit_code=-9)]}
+
+
+def state(name: str = "mine", **more: Any) -> dict[str, Any]:
+    return {"name": name, "port": 8001 if name == "mine" else 8002, **more}
+
+
+BOTH = [state(), state("other")]
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after", "words"),
+    [
+        ([state()], "localhost:8001", [], None),
+        (
+            [state()],
+            "localhost:8001",
+            [state(**ENDED)],
+            "the server mine, which was started here, has ended: .*signal 9",
+        ),
+        (
+            [state()],
+            "localhost:8001",
+            [state(guard_started="gone")],
+            "its guard, the process that watches it, was kill",
+        ),
+        (BOTH, "localhost:8001 localhost:8002", [state(**ENDED)], None),
+        (BOTH, "localhost:8001 localhost:8002", [state(**ENDED), state("other", **ENDED)], "has ended"),
+        ([state()], "localhost:8001 localhost:9000", [state(**ENDED)], None),  # somebody else's may still answer
+        ([state()], "10.0.0.7:8001", [state(**ENDED)], None),  # another machine
+        ([state(**ENDED)], "localhost:8001", [], None),  # an old state file, whose port another server has by now
+        ([state()], "localhost:8001", [state(guard_pid=1, **ENDED)], None),  # it was started again
+    ],
+)
+def test_a_run_knows_that_its_servers_have_ended(
+    before: list[dict[str, Any]], asked: str, after: list[dict[str, Any]], words: str | None
+) -> None:
+    for fields in before:
+        serve(**fields)
+    served = ServedHere([Endpoint(base_url=f"http://{address}/v1") for address in asked.split()])
+    assert served.lost() is None
+    for fields in after:
+        serve(**fields)
+    why = served.lost()
+    assert (why is None) == (words is None)
+    assert why is None or re.search(words or "", why)
+    kept.path_of("mine").unlink()
+    assert words or served.lost() is None, "a file that is gone says nothing"
+
+
+@pytest.mark.parametrize("address", [(), ("mine",), ("http://localhost:8001/v1",), ("http://localhost:8003",)])
+def test_a_server_that_has_ended_before_the_run_is_named(address: tuple[str, ...]) -> None:
+    serve(**ENDED)
+    options = RunOptions(base_url=address, data=Path("x"), model="m")
+    with pytest.raises(ServerError) as error:
+        servers.look_at(servers.find(options), options, Watcher())
+    is_ours = address != ("http://localhost:8003",)
+    named = re.search("the server mine, which was started here, has ended: .*signal 9.*its log is", str(error.value))
+    assert (named is not None) == is_ours
+
+
+def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named() -> None:
+    argv = ["engine", "--api-key", "sk-secret", "--context", "9"]
+    serve(members=[MemberState(role="engine", argv=argv, port=8001)], versions={"engine_version": "7"})
+
+    def about(*addresses: str) -> dict[str, Any]:
+        return dict(servers.find(RunOptions(base_url=addresses, data=Path("x"))).about)
+
+    named = dict(servers.find(RunOptions(base_url=("mine",), data=Path("x"))).about)
+    assert named["commands"] == ["engine --api-key HIDDEN --context 9"]
+    for host in ("http://127.0.0.1:8001", "http://localhost:8001/v1", "127.0.0.1:8001"):
+        assert about(host) == named
+    serve("other", 8002)
+    assert about("http://127.0.0.1:8001", "http://127.0.0.1:8002") == {"commands": [*named["commands"], "engine"]}
+    # The wrong twins: another port, another machine, a server of somebody else beside ours, one that has ended.
+    for addresses in (("http://127.0.0.1:8003",), ("http://10.0.0.7:8001",), ("http://[::1]:8003",),
+                      ("http://127.0.0.1:8001", "http://127.0.0.1:9000")):  # fmt: skip
+        assert about(*addresses) == {}, addresses
+    serve(**ENDED)
+    assert about("http://127.0.0.1:8001") == {}
