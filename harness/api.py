@@ -38,7 +38,7 @@ from harness.options.judge import JudgeOptions as Judge
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import JudgingCosts, ScoreOptions
-from harness.preparing import servers
+from harness.preparing.server_start import launched, spec_of
 from harness.preparing.watching import Watcher
 from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe as probe_server
@@ -341,4 +341,4 @@ def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) 
     server outlives this process, until `.stop()` or `harness serve stop`. Raises `UsageError`, `ServerError`.
     """
     watcher = Watcher()
-    return servers.launched(servers.spec(engine, model, watcher, **fields), watcher, detach=detach)
+    return launched(spec_of(engine, model, watcher, **fields), watcher, detach=detach)

@@ -169,10 +169,10 @@ def _each_plot_is_drawn_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _servers_of_unknown_engines_give_no_fingerprint() -> Iterator[None]:
     """Tests count what their servers are asked; those of the fingerprint set the number of samples themselves."""
-    from harness.preparing import prepare
+    from harness.preparing import run_settings
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepare, "FINGERPRINTED_SAMPLES", 10**9)
+        patch.setattr(run_settings, "FINGERPRINTED_SAMPLES", 10**9)
         yield
 
 

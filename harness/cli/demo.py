@@ -29,7 +29,7 @@ def play() -> int:
     The same again continues a demo that was stopped. Returns the exit code.
     """
     from harness.cli.terminal import RESUMED_BY, Terminal
-    from harness.preparing import servers
+    from harness.preparing.server_start import launched, spec_of
     from harness.runs.layout import RunFolder
 
     # The server of a resumed demo has another address, so the run's own command would be of no use.
@@ -40,10 +40,10 @@ def play() -> int:
     if load > n_cores:
         click.echo(f"This machine is busy (load {load:.1f} on {n_cores} cores): the demo takes longer than its minute.")
     # All cores, because this client is idle; by default a server leaves one core to its client.
-    spec = servers.spec(EMBEDDED, MODEL, watcher, threads=n_cores)
+    spec = spec_of(EMBEDDED, MODEL, watcher, threads=n_cores)
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     try:
-        with servers.launched(spec, watcher) as server:
+        with launched(spec, watcher) as server:
             where = ("--base-url", server.base_urls[0], "--model", server.model, "--out", str(FOLDER))
             # The fingerprint would take 10 s on two cores, before anything is to be seen.
             code = ran = _step("run", f"demo:{SAMPLES}", *where, "--no-fingerprint")

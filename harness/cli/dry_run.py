@@ -22,7 +22,9 @@ from harness.judges.costs import most_requests
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.preparing.prepare import prepare, questions_of, server_of
+from harness.preparing.chosen_questions import questions_of
+from harness.preparing.prepare import prepare
+from harness.preparing.server_start import checked_spec
 
 MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""
@@ -44,7 +46,7 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
     with Terminal() as watcher:
         if options.serve is not None:
             asked = questions_of(options, watcher)
-            spec = server_of(asked)
+            spec = checked_spec(asked)
             for line in replicas.dry_run(spec):
                 click.echo(line)
             for sentence in replicas.remarks(spec):

@@ -13,7 +13,7 @@ from harness.cli.flags import server_fields
 from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.preparing import servers
+from harness.preparing.server_start import launched, spec_of
 from server_launchers import replicas
 from server_launchers.keeping import launch
 
@@ -36,7 +36,7 @@ def start(
     values of the flags that describe the server, under `server_<field>`. Raises `UsageError`, `ServerError`.
     """
     watcher = Terminal()
-    spec = servers.spec(engine, model, watcher, **server_fields(flags), extra_flags=extra_flags, name=name)
+    spec = spec_of(engine, model, watcher, **server_fields(flags), extra_flags=extra_flags, name=name)
     if register is not None:
         if detach:
             raise UsageError("--register does not work with --detach: the address is removed when the command ends")
@@ -47,7 +47,7 @@ def start(
         for sentence in replicas.remarks(spec):
             terminal.note(sentence)
         return
-    server = servers.launched(spec, watcher, detach=detach)
+    server = launched(spec, watcher, detach=detach)
     if detach:
         return
     with server, launch.registered(register, spec, server.base_urls):

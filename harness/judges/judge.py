@@ -50,6 +50,7 @@ from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.judge import JudgeOptions
 from harness.preparing import servers
+from harness.preparing.looks import look_at
 from harness.preparing.watching import Watcher
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
@@ -266,14 +267,14 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """
     try:
         reached = servers.find(who)
-        looks = servers.look_at(reached, who, watcher)
+        looks = look_at(reached, who, watcher)
     except ServerError as error:
         raise _of_judge(who.model or "", error) from error
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
     return Server(
         endpoints=reached.endpoints,
-        asker=reached.asker(looks),
+        asker=looks.asker(reached.provider),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         context_of=looks.context_of,
     )

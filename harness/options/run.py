@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, options_of
@@ -17,6 +17,9 @@ from harness.options.resuming import Resuming
 from harness.options.what import OF_DATA, WhatIsAsked
 from harness.options.whom import HowReached, WhichServer
 from harness.presets.sampling import SamplingOptions
+
+if TYPE_CHECKING:
+    from harness.runs import RunFolder
 
 
 class RunOptions(
@@ -51,6 +54,20 @@ class RunOptions(
             )
         if self.batch:
             self._check_batch()
+
+    def folder(self, model: str | None) -> RunFolder | None:
+        """The run's folder, or that of its shard; None if its name depends on a model, and that is not known yet."""
+        from harness.runs.layout import RunFolder, begun_at  # imported late: a help text needs no folder
+
+        if self.begins is not None:
+            run = begun_at(self.begins)
+        elif self.out is not None:
+            run = RunFolder(self.out)
+        elif model is not None:
+            run = RunFolder.default(model)
+        else:
+            return None
+        return run if self.shard is None else run.of_shard(self.shard)
 
     def _check_batch(self) -> None:
         """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.generation.settings import RunSettings
     from harness.options.run import RunOptions
-    from harness.preparing.servers import Looks
+    from harness.preparing.looks import Looks
     from harness.preparing.watching import Watcher
 
 

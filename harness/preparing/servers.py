@@ -1,69 +1,43 @@
-"""Finds the endpoints to ask, and starts servers for a run.
+"""Finds the endpoints to ask, with their keys; none is contacted.
 
 The endpoint is a given address or the provider's own, else OPENAI_BASE_URL, else the server that runs on this machine.
-
-Long: finding a server and starting one are two answers to one question, and share what they check.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 import string
-import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
-from harness.client.asker import Asker
-from harness.client.facts import discovery
-from harness.client.facts.discovery import ModelInfo
-from harness.core import channel, plugins
 from harness.core.about import state_folder
-from harness.core.errors import UNSET, ServerError, UsageError, misspelt
+from harness.core.errors import UNSET, ServerError, UsageError
 from harness.core.inert import visible
-from harness.core.options import options_of
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret, looks_like_a_key
-from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers
-from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
-    from harness.preparing.watching import Watcher
-    from server_launchers.keeping.launch import RunningServer
     from server_launchers.keeping.servers import ServerState
-    from server_launchers.spec import ServerSpec
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 
-W = TypeVar("W", bound=WhichServer)
-
-LOOK_S = 60.0
-"""Seconds for looking at all endpoints; an endpoint that has not answered by then counts as down."""
-
-LOOKS_AT_ONCE = 32
-"""Largest number of endpoints that are looked at together."""
 
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 """Usual names of environment variables. A text that matches may be shown in an error; another text may be a key."""
 
 _NO_ADDRESS = re.compile(r"(?!localhost$)[\w-]+|.*(?:/|\.(?:txt|url|ya?ml))")
 """A word without a dot or port, or the end of a file's name: no address of a server."""
-
-EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
-"""Addresses that let a server listen on every network of its machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +55,6 @@ class ReachedServers:
     own: ServerFacts = NOTHING_TOLD
     model: str | None = None
     file: EndpointsFile | None = None
-
-    def asker(self, looks: Looks) -> Asker:
-        """The asker of the provider's requests, without any option of the user."""
-        spelling = self.provider.spelling(looks.model, engine=looks.engine)
-        return Asker(model=looks.model, engine=looks.engine, spelling=spelling)
 
 
 def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
@@ -283,307 +252,3 @@ def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
     if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
         return
     raise UsageError(f"{provider.label} needs a key: set {variable}, or name another variable by api_key_env")
-
-
-# ---- one look at each endpoint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The answer of an endpoint to one look.
-
-    info: its entry for the model; None if its list of models has none or was not read. concurrency: number of requests
-    that it states to run at once. facts: what it states about itself. failure: why it could not be asked; the other
-    fields are then empty.
-    """
-
-    endpoint: Endpoint
-    info: ModelInfo | None = None
-    concurrency: int | None = None
-    facts: ServerFacts = NOTHING_TOLD
-    failure: ServerError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """What all endpoints stated before the first request. model: the model's name in requests."""
-
-    model: str
-    each: tuple[Look, ...]
-
-    @classmethod
-    def failed(cls, model: str, endpoints: Sequence[Endpoint], failure: ServerError) -> Looks:
-        """The looks of endpoints of which none could be asked. failure: the reason."""
-        return cls(model, tuple(Look(endpoint=endpoint, failure=failure) for endpoint in endpoints))
-
-    @property
-    def contexts(self) -> list[int]:
-        """The contexts that the endpoints state, in tokens."""
-        return [look.info.context_tokens for look in self.each if look.info and look.info.context_tokens]
-
-    @property
-    def facts(self) -> dict[str, ServerFacts]:
-        """Facts of each endpoint that answered, by base URL."""
-        return {look.endpoint.base_url: look.facts for look in self.each if look.failure is None}
-
-    @property
-    def engine(self) -> str | None:
-        """The engine of all endpoints that answered; None if they differ or hide it."""
-        engines = {facts.host.get("engine") for facts in self.facts.values()}
-        return next(iter(engines)) if len(engines) == 1 else None
-
-    @property
-    def concurrency(self) -> int | None:
-        """Number of requests that all endpoints together run at once; None unless each endpoint states its number."""
-        stated = [look.concurrency for look in self.each]
-        return sum(n for n in stated if n) if stated and all(stated) else None
-
-    def context_of(self, endpoint: Endpoint, model: str) -> int | None:
-        """The context that the endpoint states, in tokens; None if it states none. `model` is not used.
-
-        Raises `ServerError` if the endpoint could not be asked.
-        """
-        del model
-        look = next(look for look in self.each if look.endpoint.base_url == endpoint.base_url)
-        if look.failure is not None:
-            raise look.failure
-        return look.info.context_tokens if look.info else None
-
-
-def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
-    """Ask each endpoint once for its models and facts.
-
-    Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
-    several endpoints are down, a warning names them, and the run tries them again while it goes on.
-    """
-    with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in reached.endpoints[:3])}"):
-        return _look_at(reached, who, watcher)
-
-
-def _look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
-    from harness.client.facts.page import NoAnswer
-
-    provider = reached.provider
-    has_list = _lists_models(reached.about.get("engine"))
-    model = who.model or (None if has_list else reached.model)
-    read_lists = model is None or has_list
-    ask_concurrency = not provider.hosted and who.concurrency is None
-    due = time.monotonic() + LOOK_S
-    # The pages that are read of each endpoint.
-    pages = [discovery.Pages(due=due) for _ in reached.endpoints]
-
-    def ask(endpoint: Endpoint, pages: discovery.Pages) -> Look:
-        """Ask one endpoint about its models and its concurrency. Raises `ServerError` if it refuses."""
-        try:
-            info = _model(provider, endpoint, model, pages) if read_lists else None
-        except NoAnswer as error:
-            return Look(endpoint=endpoint, failure=error)
-        concurrency = discovery.stated_concurrency(endpoint, pages=pages) if ask_concurrency else None
-        return Look(endpoint=endpoint, info=info, concurrency=concurrency)
-
-    looks: list[Look] = []
-    waiting = list(zip(reached.endpoints, pages, strict=True))
-    # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
-    while waiting and model is None:
-        looks.append(ask(*waiting.pop(0)))
-        model = looks[-1].info.id if looks[-1].info is not None else None
-    if len(waiting) < 2:
-        looks += [ask(*each) for each in waiting]
-    else:
-        with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(waiting)), "look") as pool:
-            looks += pool.map(ask, *zip(*waiting, strict=True))
-
-    for look, read in zip(looks, pages, strict=True):
-        if read.no_list is not None:
-            _warn_of_no_list(read.no_list, model, watcher)
-        elif look.info is None and look.failure is None and read_lists and _should_list(provider, model):
-            watcher.warn(f"{provider.name} does not list {visible(model or '', 80)}: is the name right?")
-    looks = _not_all_down(looks, model, watcher)
-    if model is None:
-        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
-    answered = [(look.endpoint, read) for look, read in zip(looks, pages, strict=True) if look.failure is None]
-    described = discovery.describe(answered, model, own_pages=not provider.hosted)
-    facts = {
-        endpoint.base_url: reached.own.over(stated) for (endpoint, _), stated in zip(answered, described, strict=True)
-    }
-    return Looks(model, tuple(replace(look, facts=facts.get(look.endpoint.base_url, look.facts)) for look in looks))
-
-
-def _not_all_down(looks: Sequence[Look], model: str | None, watcher: Watcher) -> list[Look]:
-    """Return the looks, of which one at least has no failure, with a warning for each that has one.
-
-    Raises the first failure if all endpoints are down.
-    """
-    from harness.client.facts.page import SlowAnswer
-
-    looks = list(looks)
-    if model is not None and all(look.failure is not None for look in looks):
-        # A server that is slow to list its models may answer: without another one, it is asked.
-        for i, look in enumerate(looks):
-            if isinstance(look.failure, SlowAnswer):
-                _warn_of_no_list(look.failure.sentence, model, watcher)
-                looks[i] = replace(look, failure=None)
-    failures = [look.failure for look in looks if look.failure is not None]
-    if len(failures) == len(looks):
-        why = own_servers.latest_ended(url=looks[0].endpoint.base_url)
-        raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
-    for failure in failures:
-        watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
-    return looks
-
-
-def _warn_of_no_list(why: str, model: str | None, watcher: Watcher) -> None:
-    """Warn that a model is asked although the server's list of models could not be read. why: the cause."""
-    watcher.warn(f"{why} The model {visible(model or '', 80)} is asked all the same.")
-
-
-def _should_list(provider: Provider, model: str | None) -> bool:
-    """Whether the list of a hosted provider holds all its models, so that a named model should be in it."""
-    return model is not None and provider.hosted and provider.models_list == "all"
-
-
-def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
-    """Return the endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or lacks it.
-
-    A hosted provider's list may be incomplete: None if the model is missing there, or if a list that is known to be
-    incomplete cannot be read.
-    """
-    if model is None or not provider.hosted:
-        return discovery.find_model(endpoint, model, pages=pages)
-    try:
-        listed = discovery.list_models(endpoint, pages=pages)
-    except discovery.NoList as error:
-        pages.no_list = error.sentence
-        return None
-    except ServerError:
-        if provider.models_list == "all":
-            raise
-        return None
-    return next((info for info in listed if info.id == model), None)
-
-
-def facts_of_joining(endpoint: Endpoint, model: str, *, hosted: bool) -> ServerFacts:
-    """Facts of an endpoint that joins a run. Raises `ServerError` where it is down or lacks the model."""
-    pages = discovery.Pages()
-    if not hosted:
-        discovery.find_model(endpoint, model, pages=pages)
-    return discovery.describe([(endpoint, pages)], model, own_pages=not hosted)[0]
-
-
-# ---- servers that are started
-
-
-def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec:
-    """The spec of the server that the fields describe; fetches the weights of a known small model.
-
-    Raises `UsageError`.
-    """
-    if engines.engine_of(spec_without_download(engine, model, **fields)).fetches_weights:
-        model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
-    return spec_without_download(engine, model, **fields)
-
-
-def takes(engine: str, field: str) -> bool:
-    """Whether servers of that engine have the option; False for an unknown engine."""
-    known_engine = engines.find(engine)
-    return known_engine is not None and field in known_engine.takes
-
-
-def parsers_of(engine: str) -> str:
-    """The key under which presets list the engine's names of reasoning parsers; empty: the usual names."""
-    known_engine = engines.find(engine)
-    return "" if known_engine is None else known_engine.parsers
-
-
-def _lists_models(engine: str | None) -> bool:
-    """Whether the server's list of models names the model that it serves; True for an engine that is not known.
-
-    engine: of a server started here; None for other servers.
-    """
-    known_engine = engines.find(engine)
-    return known_engine is None or known_engine.lists_models
-
-
-def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
-    """Make the spec of a server to start, as `spec` does, but without a download of a known model's weights.
-
-    Raises `UsageError` that names the field.
-    """
-    from server_launchers.spec import ENGINES, ServerSpec
-
-    if engine not in ENGINES and (line := plugins.function("launcher", engine)) is not None:
-        words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
-        engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
-    if engine not in ENGINES:
-        near = misspelt(engine, ENGINES)
-        if engine == "sglang_router":  # a former engine
-            near = " SGLang's router is sglang with the server's option dp_mode=router."
-        raise UsageError(f"unknown engine; there are {', '.join(ENGINES)}.{near}", field="serve", value=engine)
-    known = options_of(ServerSpec)
-    if unknown := [name for name in fields if name not in known]:
-        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelt(unknown[0], known)}")
-    spec = ServerSpec(engine=engine, model=model, **fields)
-    engines.check(spec)
-    return spec
-
-
-def _words_of(launcher: str, returned: object) -> Iterator[str]:
-    """The words of a command that a plug-in's launcher returned. Raises `UsageError` for anything but a list or a tuple
-    of words.
-    """
-    if not isinstance(returned, list | tuple) or not returned:
-        raise UsageError(
-            f"the launcher {visible(launcher, 100)!r} of a plug-in returned {visible(repr(returned), 100)}; expected "
-            "the words of a command as a list, such as ['program', '{port}']"
-        )
-    return map(str, returned)
-
-
-def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
-    """Return the model to serve and its name in requests. A known small model is fetched and becomes its file.
-
-    Raises `ServerError` if the weights cannot be fetched.
-    """
-    from server_launchers.embedded import weights
-
-    if model not in weights.KNOWN:
-        return model, served_name
-    return str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))), served_name or model
-
-
-def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
-    """The sentence for a signal that ended the start of a server."""
-    return (
-        f"stopped by {signal.Signals(signum).name} while the server of {spec.model or spec.engine} was starting. "
-        "Nothing is left of that server. The same command starts it again."
-    )
-
-
-def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
-    """Start a server, wait until it is ready, and return it.
-
-    Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
-
-    stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
-    """
-    from server_launchers.keeping import launch
-
-    if spec.host in EVERYBODY and spec.api_key_env is None:
-        watcher.warn(
-            f"host={spec.host} lets everybody in the network use the server: set a key "
-            f"(api_key_env), or let it listen on 127.0.0.1."
-        )
-    begun = time.monotonic()
-    # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
-    with Signals(partial(_stopped_at_start, spec)):
-        server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
-    urls, seconds = ", ".join(server.base_urls), time.monotonic() - begun
-    watcher.standing(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
-    return server
-
-
-def at_server(who: W, server: RunningServer) -> W:
-    """The options `who` with the address of the server that was started for them, and without the options that start
-    one.
-    """
-    return who.but(serve=None, base_url=(server.name,), model=server.model)

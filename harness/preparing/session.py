@@ -74,10 +74,10 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
         prepared.sets,
         servers=runner.ServerSide(
             facts=prepared.looks.facts,
-            environment=prepared.about,
+            environment=prepared.reached.about,
             context_of=prepared.looks.context_of,
             describe=prepared.describe,
-            endpoints_file=prepared.endpoints_file,
+            endpoints_file=prepared.reached.file,
             lost=_loss_of(prepared),
         ),
         listener=runner.Listener(
@@ -153,7 +153,7 @@ def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
     server = prepared.server
     if server is None:
         # A file of endpoints may name other servers at any time, so its servers count as never lost.
-        endpoints = () if prepared.endpoints_file is not None else prepared.settings.endpoints
+        endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
         return ServedHere(endpoints).lost
 
     def lost() -> str | None:

@@ -20,7 +20,7 @@ from harness.core.records import Message
 from harness.options.request import HowWritten
 from harness.options.whom import WhichServer
 from harness.preparing import servers
-from harness.preparing.servers import Looks
+from harness.preparing.looks import Looks, look_at
 from harness.preparing.watching import Watcher
 from harness.probes.asking import CHAT, SECONDS, Fields, ProbedServer, ProbeReply, Refused
 
@@ -133,12 +133,12 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
     written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
-    looks = servers.look_at(addresses, who, watcher)
+    looks = look_at(addresses, who, watcher)
     endpoints = []
     for look in looks.each:
         if look.failure is not None:
             raise look.failure
-        asker = addresses.asker(Looks(looks.model, (look,)))
+        asker = Looks(looks.model, (look,)).asker(addresses.provider)
         spelling = replace(
             asker.spelling.with_fields(written.extra_body),
             stream_usage=asker.spelling.stream_usage and "stream_options" not in written.drop,

@@ -21,7 +21,7 @@ from harness.core.options import options_of
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.options.whom import SERVED
-from harness.preparing import servers
+from harness.preparing.server_start import spec_without_download
 from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import JOIN
 from harness.sweeps import checkpoints, schema
@@ -353,7 +353,7 @@ class _Making:
             raise UsageError(f"{where}: the server needs a model: give `models` in the file, or `model`")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
-            servers.spec_without_download(spec["engine"], spec["model"], **fields)
+            spec_without_download(spec["engine"], spec["model"], **fields)
         except UsageError as error:
             if not server.where:  # The command line gave the server.
                 raise

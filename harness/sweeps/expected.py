@@ -12,7 +12,9 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.inert import visible
 from harness.generation.context import may_lower
 from harness.options.run import RunOptions
-from harness.preparing import prepare
+from harness.preparing.chosen_questions import ChosenQuestions, questions_of, sampling_of
+from harness.preparing.run_settings import refuse_other_settings
+from harness.preparing.server_start import checked_spec
 from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
 from harness.presets.sampling import Sampling
@@ -72,22 +74,22 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
     done = not running.is_owed(sweep, cell)
-    questions_asked: prepare.Asked | None = None
+    chosen: ChosenQuestions | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
         try:
-            questions_asked = prepare.questions_of(options, watcher)
+            chosen = questions_of(options, watcher)
         except UsageError as error:
             raise at_line(cell.where, error) from error
-        (question_set,) = questions_asked.sets
-        settings = questions_asked.benchmarks[question_set.name]
+        (question_set,) = chosen.sets
+        settings = chosen.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, sampling, origins = settings.samples, settings.sampling, settings.origins
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
-        sampling, origins = prepare.sampling_of(options, preset, card.sampling)
+        sampling, origins = sampling_of(options, preset, card.sampling)
         name, samples = card.name, options.samples or card.samples
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
@@ -108,9 +110,9 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         most_tokens=most,
         settings=_settings(options, sampling, card),
         published=_published(cell.model, name, sweep, conditions),
-        absent=questions_asked is None,
+        absent=chosen is None,
         done=done,
-        lost="" if done else _reason_lost(sweep, cell, questions_asked, samples, None if fits else max_tokens),
+        lost="" if done else _reason_lost(sweep, cell, chosen, samples, None if fits else max_tokens),
     )
 
 
@@ -139,13 +141,11 @@ def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str
     return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
-def _reason_lost(
-    sweep: Sweep, cell: Cell, questions_asked: prepare.Asked | None, samples: int, max_tokens: int | None
-) -> str:
+def _reason_lost(sweep: Sweep, cell: Cell, chosen: ChosenQuestions | None, samples: int, max_tokens: int | None) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
     The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
-    to start that cannot be described or whose context has no room for the prompts and replies. questions_asked: None if
+    to start that cannot be described or whose context has no room for the prompts and replies. chosen: None if
     the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
     max_tokens: of a reply; None: unknown, or lowered to the context where needed.
     """
@@ -158,12 +158,12 @@ def _reason_lost(
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
             f"prompt: raise the context, lower max_tokens, or set fit_context"
         )
-    if questions_asked is None:
+    if chosen is None:
         return ""
     try:
-        prepare.refuse_other_settings(questions_asked)
+        refuse_other_settings(chosen)
         if cell.options.serve:
-            prepare.server_of(questions_asked)
+            checked_spec(chosen)
     except HarnessError as error:
         return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     return ""

@@ -31,7 +31,10 @@ from harness.generation.outcome import in_common
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
-from harness.preparing import prepare, servers
+from harness.preparing.chosen_questions import ChosenQuestions, questions_of
+from harness.preparing.prepare import prepare
+from harness.preparing.run_settings import refuse_other_settings
+from harness.preparing.server_start import checked_spec, launched, spec_of
 from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
@@ -84,7 +87,7 @@ def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
     """The server that is started for a cell, which uses no running one. Raises `UsageError` for a wrong field."""
     assert cell.options.serve is not None
     fields = dict(cell.options.serve)
-    return servers.spec(fields.pop("engine"), fields.pop("model"), watcher, **fields)
+    return spec_of(fields.pop("engine"), fields.pop("model"), watcher, **fields)
 
 
 def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
@@ -171,15 +174,15 @@ class _Cells:
         """
         starts = cell.options.serve is not None
         try:
-            questions = prepare.questions_of(cell.options, self._watcher)
-            prepare.refuse_other_settings(questions)
+            questions = questions_of(cell.options, self._watcher)
+            refuse_other_settings(questions)
             if cell.options.model is not None and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
             elif starts and cell.checkpoint and not cell.checkpoint.path.exists():
                 gone = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
                 self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
             elif starts:
-                return prepare.server_of(questions, self._watcher)
+                return checked_spec(questions, self._watcher)
             else:
                 self.sampled(cell)
         except HarnessError as error:
@@ -200,7 +203,7 @@ class _Cells:
         from server_launchers.errors import in_short
 
         try:
-            server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
+            server = launched(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
         except ServerError as error:
             for cell in cells:
                 self.ended(cell, f"the server did not start: {in_short(error.sentence)}", error.exit_code)
@@ -225,7 +228,7 @@ class _Cells:
         reason, code = "", 0
         try:
             self._watcher.entering(cell.name)
-            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
+            with prepare(cell.options, self._watcher, server=server) as prepared:
                 session = sample(prepared, self._watcher)
                 end_if_signalled(session.outcome, prepared, self._watcher)
             self._watcher.sampled()
@@ -286,7 +289,7 @@ class _Cells:
         self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now))
 
 
-def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
+def _has_samples(sweep: Sweep, cell: Cell, questions: ChosenQuestions) -> bool:
     """Whether the cell's run plans the samples of these questions, and has all of them. Raises `StoreError`."""
     folder = RunFolder(sweep.folder(cell))
     manifest = Manifest.find(folder)

@@ -136,8 +136,8 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HARNESS_RESUMED_BY", "")
-    monkeypatch.setattr("harness.preparing.servers.spec", lambda *_, **__: None)
-    monkeypatch.setattr("harness.preparing.servers.launched", interrupted)
+    monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: None)
+    monkeypatch.setattr("harness.preparing.server_start.launched", interrupted)
     assert demo.play() == demo.STOPPED
     assert re.search(r"To go on: (?:\S+/)?harness doctor --demo$", capsys.readouterr().err, re.MULTILINE)
 
@@ -146,7 +146,7 @@ def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts: list[object] = []
-    monkeypatch.setattr("harness.preparing.servers.spec", lambda *_, **__: types.SimpleNamespace(context=None))
-    monkeypatch.setattr("harness.preparing.servers.launched", lambda *given: starts.append(given))
+    monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: types.SimpleNamespace(context=None))
+    monkeypatch.setattr("harness.preparing.prepare.launched", lambda *given: starts.append(given))
     done = harness(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
     assert (done.code, starts) == (3, [])

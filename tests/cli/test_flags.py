@@ -27,7 +27,7 @@ from harness.options.commands import COMMANDS, all_options, options_class, refus
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
 from harness.preparing import servers
-from harness.preparing.servers import spec_without_download
+from harness.preparing.server_start import spec_without_download
 
 CASES = [
     (command, name)

@@ -1,6 +1,6 @@
 """The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
 
-For: harness.sweeps.results, harness.sweeps.table, harness.reports.series, harness.preparing.prepare,
+For: harness.sweeps.results, harness.sweeps.table, harness.reports.series, harness.preparing.chosen_questions,
 harness.generation.settings, harness.sweeps.running, harness.sweeps.results, harness.reports.trainings,
 harness.runs.recorded_settings.
 """
@@ -21,7 +21,8 @@ from harness.cli import sweep_plan
 from harness.commands.report import report
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
-from harness.preparing import prepare
+from harness.preparing.chosen_questions import questions_of
+from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.watching import Watcher
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
@@ -334,30 +335,30 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained: Path) -> None:
     for name, value in (REFUSED | FREE).items():
-        asked = prepare.questions_of(write(trained, **{name: value} if name != "canary" else {}).cells[0].options)
+        asked = questions_of(write(trained, **{name: value} if name != "canary" else {}).cells[0].options)
         if name in FREE:
-            prepare.refuse_other_settings(asked)
+            refuse_other_settings(asked)
             continue
         with pytest.raises(StoreError) as caught:
-            prepare.refuse_other_settings(asked)
+            refuse_other_settings(asked)
         assert caught.value.other_settings, name
         assert name != "max_tokens" or "sampling.max_tokens: 32 → 100" in caught.value.other_settings
 
 
 def test_other_questions_are_refused_and_a_folder_without_samples_is_free(trained: Path) -> None:
     questions(trained, "a", 2, 4)
-    asked = prepare.questions_of(write(trained).cells[0].options)
+    asked = questions_of(write(trained).cells[0].options)
     with pytest.raises(StoreError, match="has changed since this run began"):
-        prepare.refuse_other_settings(asked)
+        refuse_other_settings(asked)
     for path in trained.glob("results/s/*/a/samples.*"):
         path.unlink()
-    prepare.refuse_other_settings(asked)
+    refuse_other_settings(asked)
 
 
 def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(running.servers, "launched", lambda *_, **__: pytest.fail("a server is started"))
+    monkeypatch.setattr(running, "launched", lambda *_, **__: pytest.fail("a server is started"))
     planned = write(trained, start=True, max_tokens=100)
     capsys.readouterr()
     assert sweep_plan.show(planned) == 2

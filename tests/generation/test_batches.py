@@ -1,6 +1,6 @@
 """Samples by the batch: each is stored once, whatever the provider sends, and none is handed in twice.
 
-For: harness.preparing.batching, harness.client.batch_service, harness.generation.batching.
+For: harness.preparing.run_settings, harness.client.batch_service, harness.generation.batching.
 """
 
 from __future__ import annotations

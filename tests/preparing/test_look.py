@@ -13,6 +13,8 @@ import pytest
 from harness.core.errors import ServerError, UsageError
 from harness.options.run import RunOptions
 from harness.preparing import servers
+from harness.preparing.looks import Looks, look_at
+from harness.preparing.server_start import launched
 from harness.progress.collecting import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, http, models
 from server_launchers.spec import ServerSpec
@@ -47,13 +49,13 @@ DEADLINES_SECONDS = (1.5, 20.0, 80.0)
 """Of a look: a longer one only where a busy machine was late with the answer that has an end."""
 
 
-def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[servers.Looks, Collecting]:
+def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[Looks, Collecting]:
     """At servers of which the last lists its models."""
     for seconds in DEADLINES_SECONDS:
-        monkeypatch.setattr(servers, "LOOK_S", seconds)
+        monkeypatch.setattr("harness.preparing.looks.LOOK_S", seconds)
         watcher = Collecting()
         with options(*answers) as run_options, contextlib.suppress(ServerError):
-            looks = servers.look_at(servers.find(run_options), run_options, watcher)
+            looks = look_at(servers.find(run_options), run_options, watcher)
             if looks.each[-1].failure is None:
                 return looks, watcher
     pytest.fail("the server that answers was not taken")
@@ -83,17 +85,17 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
 def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(servers, "LOOK_S", 0.5)
+    monkeypatch.setattr("harness.preparing.looks.LOOK_S", 0.5)
     watcher = Collecting()
     with options(interim, interim) as run_options:
-        looks = servers.look_at(servers.find(run_options), run_options, watcher)
+        looks = look_at(servers.find(run_options), run_options, watcher)
         assert [one.failure for one in looks.each] == [None, None]
         assert all(
             "does not finish its answer" in said and "m is asked all the same" in said for said in watcher.warnings
         )
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="does not finish its answer"):
-            servers.look_at(servers.find(run_options), run_options, Collecting())
+            look_at(servers.find(run_options), run_options, Collecting())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
@@ -103,7 +105,7 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
 
         with FakeServer(answer) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
-            servers.look_at(servers.find(run_options), run_options, Collecting())
+            look_at(servers.find(run_options), run_options, Collecting())
             return len(server.requests)
 
     assert counted(2) == counted(2000)
@@ -116,7 +118,7 @@ def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of
     with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
         unnamed = RunOptions(base_url=(server.base_url,))
         reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
-        assert servers.look_at(reached, unnamed, Collecting()).model == model
+        assert look_at(reached, unnamed, Collecting()).model == model
 
 
 KEY = "sk-0123456789abcdef"
@@ -158,5 +160,5 @@ def test_a_server_without_a_key_on_every_network_is_warned_of(
     listener = Collecting()
     spec = ServerSpec(engine="llama_cpp", model=str(tmp_path / "none.gguf"), host=host, api_key_env=key)
     with pytest.raises(ServerError):
-        servers.launched(spec, listener)
+        launched(spec, listener)
     assert ["everybody in the network" in one for one in listener.warnings] == ([True] if warned else [])

@@ -1,7 +1,7 @@
 """A file of questions in any of the main languages is asked as it stands; a card's own verifier is refused before
 anything is asked if it could not grade.
 
-For: harness.preparing.prepare, harness.benchmarks.usual_columns.
+For: harness.preparing.chosen_questions, harness.benchmarks.usual_columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.options.run import RunOptions
-from harness.preparing import prepare
+from harness.preparing.chosen_questions import questions_of
 from harness.progress.collecting import Collecting
 
 
@@ -21,7 +21,7 @@ def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **opti
     """(id, user's message) of each question of a file with these rows."""
     path = folder / "own.jsonl"
     path.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in (row, *more)))
-    (question_set,) = prepare.questions_of(RunOptions.of(data=str(path), **options)).sets
+    (question_set,) = questions_of(RunOptions.of(data=str(path), **options)).sets
     return [(question.question_id, question.messages[-1].content) for question in question_set.questions]
 
 
@@ -72,7 +72,7 @@ def test_a_table_is_read_by_the_sign_between_its_cells(tmp_path: Path, sign: str
     half = "1,5 + 1 = ?" if sign != "," else "1.5 + 1 = ?"
     rows = [["question", "answer"], ["1 + 1 = ?", "2"], [half, "2.5"], ["", ""]]
     (tmp_path / name).write_text("".join(sign.join(row) + "\n" for row in rows), "utf-8")
-    questions = list(prepare.questions_of(RunOptions.of(data=str(tmp_path / name))).sets[0].questions)
+    questions = list(questions_of(RunOptions.of(data=str(tmp_path / name))).sets[0].questions)
     assert [question.references for question in questions] == [("2",), ("2.5",)]
 
 
@@ -92,7 +92,7 @@ def test_answers_that_contradict_are_warned_of(tmp_path: Path, rows: list[str], 
         "columns: {question: 问题, answer: 答案, more_answers: 也对}\n",
         "utf-8",
     )
-    (made,) = prepare.questions_of(RunOptions.of(benchmarks=(str(tmp_path / "class.yaml"),))).sets
+    (made,) = questions_of(RunOptions.of(benchmarks=(str(tmp_path / "class.yaml"),))).sets
     notes = made.notes
     assert len(notes) == bool(warning)
     assert warning in "".join(notes)
@@ -101,7 +101,7 @@ def test_answers_that_contradict_are_warned_of(tmp_path: Path, rows: list[str], 
 def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("question,gold,answer\n1 + 1 = ?,2,3\n2 + 2 = ?,4,4\n2 + 2 = ?,4,4\n", "utf-8")
     watcher = Collecting()
-    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
+    questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
     repeated, doubtful = watcher.warnings
     assert repeated.startswith("class: 1 of 3 rows is equal to an earlier one")
     assert (
@@ -109,7 +109,7 @@ def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
         in doubtful
     )
     watcher = Collecting()
-    prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="gold"), watcher)
+    questions_of(RunOptions.of(data=str(tmp_path / "class.csv"), answer_key="gold"), watcher)
     assert len(watcher.warnings) == 1
 
 
@@ -165,8 +165,8 @@ def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
     (own / "own.yaml").write_text(CARD % function)
     options = RunOptions.of(benchmarks=(str(own / "own.yaml"),))
     if not sentence:
-        assert prepare.questions_of(options).sets[0].questions[0].rules.grader == "own_words:right"
+        assert questions_of(options).sets[0].questions[0].rules.grader == "own_words:right"
         return
     with pytest.raises(UsageError) as refused:
-        prepare.questions_of(options)
+        questions_of(options)
     assert sentence in str(refused.value)

@@ -17,6 +17,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
+from harness.preparing.looks import look_at
 from harness.preparing.session import ServedHere
 from harness.preparing.watching import Watcher
 from server_launchers.keeping import servers as kept
@@ -96,7 +97,7 @@ def test_a_server_that_has_ended_before_the_run_is_named(address: tuple[str, ...
     serve(**ENDED)
     options = RunOptions(base_url=address, data=Path("x"), model="m")
     with pytest.raises(ServerError) as error:
-        servers.look_at(servers.find(options), options, Watcher())
+        look_at(servers.find(options), options, Watcher())
     is_ours = address != ("http://localhost:8003",)
     named = re.search("the server mine, which was started here, has ended: .*signal 9.*its log is", str(error.value))
     assert (named is not None) == is_ours

@@ -2,7 +2,7 @@
 
 Real processes throughout.
 
-For: harness.preparing.servers.
+For: harness.preparing.server_start.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ COMMANDS = {
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# One function catches the signals for all three (`harness.preparing.servers.launched`); `serve` has handlers besides.
+# One function catches the signals for all three (`launched`); `serve` has handlers besides.
 CASES = [
     *((name, number) for name in ("run", "serve") for number in SIGNALS),
     ("detached", SIGNALS[1]),

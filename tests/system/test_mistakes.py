@@ -27,7 +27,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts import page
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
-from harness.preparing.prepare import questions_of, server_of
+from harness.preparing.chosen_questions import questions_of
+from harness.preparing.server_start import checked_spec
 from harness.presets import preset as presets
 from harness.testing import FakeServer, completion, models
 from server_launchers.embedded import llama_cpp_server
@@ -266,7 +267,7 @@ def test_https_at_a_port_of_plain_http(answer: bytes, tmp_path: Path) -> None:
         product.run("demo", base_url=url, model="m", out=tmp_path / "run")
 
 
-def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
+def test_https_at_a_checked_spec_plain_http_that_waits_for_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         secure = plain.replace("http", "https")
@@ -279,17 +280,17 @@ def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
 )
 def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(preset: str, model: str) -> None:
     options = RunOptions.of(benchmarks="demo", preset=preset, model=model, serve="vllm")
-    assert server_of(questions_of(options)).context == 32768
+    assert checked_spec(questions_of(options)).context == 32768
     refused = options.but(max_tokens=32768)
     with pytest.raises(ServerError, match="32768"):
-        server_of(questions_of(refused))
+        checked_spec(questions_of(refused))
 
 
 @pytest.mark.parametrize("engine", [name for name, each in engines.every().items() if each.assumed_version])
 @pytest.mark.parametrize("preset", [name for name in presets.names() if presets.load(name).models])
 def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> None:
     model = presets.load(preset).models[0].replace("*", "x")
-    spec = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
+    spec = checked_spec(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
     known = presets.load(preset).reasoning_parser
     known_engine = engines.by_name(spec.engine)
     takes = "reasoning_parser" in known_engine.takes

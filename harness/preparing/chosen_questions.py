@@ -1,0 +1,268 @@
+"""Reads the questions that a run's options name, and fixes their number of samples and their sampling.
+
+No server is contacted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.benchmarks import card as cards
+from harness.benchmarks import catalogue, questions, shards, usual_columns
+from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sources import tables
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
+from harness.client.address.providers import DROPPABLE
+from harness.core.errors import UsageError, misspelt
+from harness.core.inert import visible
+from harness.core.limits import MAX_SAMPLES
+from harness.core.nouns import count_noun
+from harness.core.records import GradeRules
+from harness.core.secret import without_secrets
+from harness.generation.settings import BenchmarkSettings
+from harness.options.run import RunOptions, recorded_options
+from harness.preparing.watching import Watcher
+from harness.presets import preset as presets
+from harness.presets.preset import Preset
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
+from harness.runs.layout import named_folder
+
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenQuestions:
+    """The questions of a run, with their samples and sampling, before any server is contacted.
+
+    benchmarks: settings by the name of the question set.
+    """
+
+    options: RunOptions
+    sets: list[QuestionSet]
+    benchmarks: Mapping[str, BenchmarkSettings]
+    preset: Preset | None
+
+
+def questions_of(options: RunOptions, watcher: Watcher | None = None) -> ChosenQuestions:
+    """Read the data and fix the sampling. Raises `UsageError`."""
+    watcher = watcher or Watcher()
+    named = _cards(options)
+    preset = presets.load(options.preset) if options.preset is not None else None
+    sets, benchmarks = [], {}
+    for card, samples in named:
+        question_set = _build(options, card)
+        for note in question_set.notes:
+            watcher.warn(f"{question_set.name}: {note}")
+        sets.append(question_set)
+        sampling, origins = sampling_of(options, preset, question_set.sampling)
+        n = samples or options.samples or question_set.samples
+        if options.target_error is not None:
+            _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
+        benchmarks[question_set.name] = BenchmarkSettings(
+            samples=n, sampling=sampling, origins=origins, options=_recorded(options)
+        )
+    for warning in _column_warnings(options):
+        watcher.warn(warning)
+    _check_verifiers(sets)
+    if options.shard is not None:
+        sets = shards.divide(sets, options.shard, watcher.warn)
+    return ChosenQuestions(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
+
+
+def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
+    """Return (card, number of samples or None) of each benchmark that the user named, or of the user's own file.
+
+    Raises `UsageError`.
+    """
+    if not options.benchmarks and not options.data:
+        raise UsageError("give a benchmark (see `harness benchmarks`), or a file with `data`")
+    numbered: list[tuple[Card, int | None]] = []
+    for part in options.benchmarks:
+        # Split at the last colon, since the path of a card's file may hold other colons.
+        name, colon, number = part.rpartition(":")
+        if not colon or not number.isdigit():
+            if colon and catalogue.knows(name):
+                raise UsageError(f"{visible(part, 100)}: a number of samples goes after the colon, as in {name}:4")
+            name, number = part, ""
+        before, second_colon, _ = name.rpartition(":")
+        if number and second_colon and catalogue.knows(before):
+            raise UsageError(f"{visible(part, 100)} has two numbers of samples; give one, as in {before}:{number}")
+        if number and not 1 <= int(number) <= MAX_SAMPLES:
+            raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
+        numbered.append((catalogue.load(name), int(number) if number else None))
+    if options.data:
+        numbered = [_with_data(options, options.data, numbered)]
+    numbers = {number for _, number in numbered}
+    if options.samples is not None and None not in numbers and numbers != {options.samples}:
+        listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
+        raise UsageError(
+            f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave out this option or "
+            f"these numbers",
+            field="samples",
+            value=options.samples,
+        )
+    names = [card.name for card, _ in numbered]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"a benchmark is named twice: {', '.join(twice)}; name each once")
+    return numbered
+
+
+def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
+    """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
+
+    Without a benchmark the card is drafted from the file; with a benchmark it is the benchmark's card, with the file as
+    its data.
+    data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
+    Raises `UsageError`.
+    """
+    if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
+        raise UsageError(
+            f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data
+        )
+    if not numbered:
+        return cards.from_file(
+            data,
+            question_key=options.question_key,
+            answer_key=options.answer_key,
+            id_key=options.id_key,
+            split=options.split,
+            choices_key=options.choices_key,
+        ), None
+    if len(numbered) > 1:
+        raise UsageError(
+            f"the file holds the questions of one benchmark, but {len(numbered)} are named: name one, or none",
+            field="data",
+        )
+    keys = ("question_key", "answer_key", "id_key", "choices_key")
+    if any(getattr(options, key) for key in keys):
+        raise UsageError(f"{', '.join(keys)} are only for data without a card: leave out the benchmark")
+    card, samples = numbered[0]
+    return card.with_data(data, options.split), samples
+
+
+def _build(options: RunOptions, card: Card) -> QuestionSet:
+    """Build the questions of a card, with the prompt and the selection of the options. Raises `UsageError`."""
+    try:
+        return questions.build(
+            card,
+            prompt=options.prompt,
+            system_prompt=options.system_prompt,
+            limit=options.limit,
+            ids=options.ids,
+            filters=options.filter,
+            api=options.api,
+        )
+    except UsageError as error:
+        if not (options.data and options.benchmarks):
+            raise
+        raise UsageError(
+            f"{error.sentence.removesuffix('.')}. The file is read as data of the benchmark "
+            f"{card.name}; without the name {card.name} it is read as questions of your own"
+        ) from error
+
+
+def default_folder(parent: Path, options: RunOptions) -> Path:
+    """The folder in `parent` that is named after the benchmarks of `options`. Raises `UsageError`."""
+    return named_folder(parent, ",".join(card.name for card, _ in _cards(options)))
+
+
+def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
+    """Return the sampling fields that each request sends, and for each field its origin.
+
+    Options override the preset, the preset the card, the card the defaults.
+    """
+    for name in options.drop:
+        if name not in DROPPABLE:
+            raise UsageError(
+                f"expected one of {', '.join(DROPPABLE)}.{misspelt(name, DROPPABLE)}",
+                field="drop",
+                value=name if name in sampling_fields() else "…",  # another text may be a key
+            )
+    given = {name: getattr(options, name) for name in sampling_fields()}
+    own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
+    named = preset.sampling.plain if preset is not None and preset.sampling is not None else Sampling()
+    # From the strongest layer to the weakest; the origin of a field is the first layer that sets it.
+    layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
+    origins = {name: origin for origin, layer in reversed(layers.items()) for name in layer.sent()}
+    sampling = resolve(own, named, card).but(**{name: None for name in options.drop if name in sampling_fields()})
+    return sampling, {name: origins[name] for name in sampling.sent()}
+
+
+def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool) -> None:
+    """Raise `UsageError` if so few samples of each question are planned that no sampling error is judged by them.
+
+    target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.
+    """
+    from harness.scoring.stop import MIN_ROUNDS  # few runs need it, and it imports numpy
+
+    if samples < MIN_ROUNDS:
+        more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
+        raise UsageError(
+            f"the sampling error is judged from {MIN_ROUNDS} samples of each question on, and "
+            f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: give {more}, or more",
+            field="target_error",
+            value=f"{target:g}",
+        )
+
+
+def _recorded(options: RunOptions) -> dict[str, Any]:
+    """The options that the user gave, for the manifest: without keys, and without those that it holds elsewhere.
+
+    Ids are in the plan; a limit or filter beside them is left out with them.
+    """
+    given = recorded_options(without_secrets(options.plain))
+    return {name: value for name, value in given.items() if options.ids is None or name not in ("limit", "filter")}
+
+
+_OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)
+"""A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
+
+
+def _column_warnings(options: RunOptions) -> Iterator[str]:
+    """Yield a warning if two columns of a user's own local file may hold the question, by their names, or two the
+    answer, and one if columns look like choices that the model is not shown. Raises `UsageError`.
+    """
+    if not options.data or options.benchmarks or not Path(options.data).is_file():
+        return
+    first_row = next(tables.stream(Path(options.data), options.split), None)
+    columns = {} if first_row is None else first_row.value
+    file = visible(Path(options.data).name, 80)
+    usual = {"question": (options.question_key, ASKED_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
+    for what, (key, names) in usual.items():
+        fitting = (usual_columns.find((name,), columns) for name in names)
+        present = list(dict.fromkeys(name for name in fitting if name is not None))
+        if key is None and len(present) > 1:
+            also = " and ".join(visible(name, 40) for name in present[1:])
+            yield (
+                f"{file}: the {what} is taken from the column {visible(present[0], 40)}, although {also} may hold it "
+                f"too; name another column by {what}_key"
+            )
+    used = (options.question_key, options.answer_key, options.id_key)
+    choices = [name for name in columns if name not in used and _OPTION_COLUMN.fullmatch(name)]
+    if not options.choices_key and (len(choices) > 1 or {"options", "choices"} & {name.casefold() for name in choices}):
+        named = ", ".join(visible(name, 40) for name in choices)
+        yield (
+            f"{file}: the model is not shown the columns {named}; if they hold the options of multiple-choice "
+            f"questions, name them with choices_key"
+        )
+
+
+def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
+    """Raise `UsageError` for a verifier of a benchmark that is not trusted, not found or no function of two arguments.
+
+    Without this check, `harness score` would say so after hours of sampling.
+    """
+    # All questions of a card have the card's verifier.
+    firsts = [question_set.questions[0] for question_set in sets if question_set.questions]
+    own = [question for question in firsts if question.rules.grader != GradeRules().grader]
+    if own:
+        # Imported late: without a verifier, a run grades nothing.
+        from harness.grading.elsewhere import is_elsewhere
+        from harness.grading.processes.pool import grader_names
+
+        grader_names([question for question in own if not is_elsewhere(question.rules.grader)])

@@ -1,0 +1,153 @@
+"""Starts the server that a run's options describe; `checked_spec` first checks it against the prompts of the run."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.core import plugins
+from harness.core.errors import UsageError, misspelt
+from harness.core.inert import visible
+from harness.core.options import options_of
+from harness.generation.context import fitted_max_tokens, may_lower
+from harness.generation.network.control import Signals
+from harness.options.whom import WhichServer
+from harness.preparing.chosen_questions import ChosenQuestions
+from harness.preparing.watching import Watcher
+from server_launchers.engines import table as engines
+
+if TYPE_CHECKING:
+    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.spec import ServerSpec
+
+
+W = TypeVar("W", bound=WhichServer)
+
+EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
+"""Addresses that let a server listen on every network of its machine."""
+
+
+def checked_spec(chosen: ChosenQuestions, watcher: Watcher | None = None) -> ServerSpec:
+    """The server to start, checked against the benchmarks before minutes go into its start.
+
+    Raises `UsageError`, and `ServerError` if a prompt with its max_tokens does not fit the server's context.
+    """
+    options, preset = chosen.options, chosen.preset
+    assert options.serve is not None
+    assert options.model is not None
+    fields = dict(options.serve)
+    engine = fields.pop("engine")
+    known_engine = engines.find(engine)
+    if preset is not None and known_engine is not None:
+        if preset.reasoning_parser is not None and "reasoning_parser" in known_engine.takes:
+            fields.setdefault("reasoning_parser", preset.reasoning_parser.of(known_engine.parsers))
+        if preset.context is not None and "context" in known_engine.takes:
+            fields.setdefault("context", preset.context.tokens)
+    spec = spec_of(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
+    if spec.context is not None:
+        for question_set in chosen.sets:
+            benchmark = chosen.benchmarks[question_set.name]
+            # A max_tokens that nobody gave is lowered to the context, and is no error.
+            fit = may_lower(benchmark.origins, fit_context=options.fit_context)
+            bound = benchmark.sampling.max_tokens
+            # Only for its error: what is sent is computed again from the context that the started server states.
+            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=fit)
+    return spec
+
+
+def spec_of(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec:
+    """The spec of the server that the fields describe; fetches the weights of a known small model.
+
+    Raises `UsageError`.
+    """
+    if engines.engine_of(spec_without_download(engine, model, **fields)).fetches_weights:
+        model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
+    return spec_without_download(engine, model, **fields)
+
+
+def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
+    """Make the spec of a server to start, as `spec_of` does, but without a download of a known model's weights.
+
+    Raises `UsageError` that names the field.
+    """
+    from server_launchers.spec import ENGINES, ServerSpec
+
+    if engine not in ENGINES and (line := plugins.function("launcher", engine)) is not None:
+        words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
+        engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
+    if engine not in ENGINES:
+        near = misspelt(engine, ENGINES)
+        if engine == "sglang_router":  # a former engine
+            near = " SGLang's router is sglang with the server's option dp_mode=router."
+        raise UsageError(f"unknown engine; there are {', '.join(ENGINES)}.{near}", field="serve", value=engine)
+    known = options_of(ServerSpec)
+    if unknown := [name for name in fields if name not in known]:
+        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelt(unknown[0], known)}")
+    spec = ServerSpec(engine=engine, model=model, **fields)
+    engines.check(spec)
+    return spec
+
+
+def _words_of(launcher: str, returned: object) -> Iterator[str]:
+    """The words of a command that a plug-in's launcher returned. Raises `UsageError` for anything but a list or a tuple
+    of words.
+    """
+    if not isinstance(returned, list | tuple) or not returned:
+        raise UsageError(
+            f"the launcher {visible(launcher, 100)!r} of a plug-in returned {visible(repr(returned), 100)}; expected "
+            "the words of a command as a list, such as ['program', '{port}']"
+        )
+    return map(str, returned)
+
+
+def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
+    """Return the model to serve and its name in requests. A known small model is fetched and becomes its file.
+
+    Raises `ServerError` if the weights cannot be fetched.
+    """
+    from server_launchers.embedded import weights
+
+    if model not in weights.KNOWN:
+        return model, served_name
+    return str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))), served_name or model
+
+
+def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
+    """The sentence for a signal that ended the start of a server."""
+    return (
+        f"stopped by {signal.Signals(signum).name} while the server of {spec.model or spec.engine} was starting. "
+        "Nothing is left of that server. The same command starts it again."
+    )
+
+
+def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
+    """Start a server, wait until it is ready, and return it.
+
+    Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
+
+    stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
+    """
+    from server_launchers.keeping import launch
+
+    if spec.host in EVERYBODY and spec.api_key_env is None:
+        watcher.warn(
+            f"host={spec.host} lets everybody in the network use the server: set a key "
+            f"(api_key_env), or let it listen on 127.0.0.1."
+        )
+    begun = time.monotonic()
+    # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
+    with Signals(partial(_stopped_at_start, spec)):
+        server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
+    urls, seconds = ", ".join(server.base_urls), time.monotonic() - begun
+    watcher.standing(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
+    return server
+
+
+def at_server(who: W, server: RunningServer) -> W:
+    """The options `who` with the address of the server that was started for them, and without the options that start
+    one.
+    """
+    return who.but(serve=None, base_url=(server.name,), model=server.model)
