@@ -26,7 +26,7 @@ from harness.core.hidden_limit import reply_checksum
 from harness.gates.race import play
 from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
-from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
+from harness.scoring.race import PLANNED_LEVEL, RaceStanding, boundaries, planned_looks
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import mean_detection
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
@@ -895,7 +895,7 @@ def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[
     """Return a race's verdict over these rounds, and whether it was withheld because later rounds contradicted it."""
     held = []
 
-    def look(standings: Mapping[str, RaceState]) -> None:
+    def look(standings: Mapping[str, RaceStanding]) -> None:
         held.append("changes by" in standings["other"].withheld)
 
     begun = {name: rows[:0] for name, rows in rounds.items()}

@@ -23,14 +23,18 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
+from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
-from harness.core.records import Grade, Question, ServerFacts
+from harness.core.records import Question, ServerFacts
 from harness.gates import policy as policies
 from harness.gates import running, written
 from harness.gates.decide import Gated, Halt
@@ -39,8 +43,11 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance
 from harness.scoring import gate
+from harness.scoring.anomalies import copies_among
 from harness.scoring.stats import Array
-from harness.scoring.tally import tally
+from harness.scoring.tally import _ROW as ROW
+from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
+from harness.scoring.tally import _Counted as Counted
 
 FALSE_ALARM, UNLUCKY, POWER = 0.01, 0.02, 0.95
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -51,7 +58,8 @@ class Cell:
     """One situation. Points and numbers of samples; baseline: of each question, 0 for a floor. change: of the accuracy
     from a night on; creep: every night. with_policy: whether the change comes with a new floor and model. undecided:
     whether 8 % of the samples are left undecided, that are right or wrong in truth. concentration: of the questions'
-    chances. threshold: of a public CI, which fails a run of one sample a question below it.
+    chances. threshold: of a public CI, which fails a run of one sample a question below it. example: whether the policy
+    is what `--example` prints, without the benchmark whose baseline a new user has not.
     """
 
     name: str
@@ -70,6 +78,7 @@ class Cell:
     benchmarks: int = 1
     concentration: float = 1.0
     threshold: float = 0.0
+    example: bool = False
 
 
 THREADS = (
@@ -107,7 +116,8 @@ def cells() -> list[Cell]:
         *(replace(usual, name=f"undecided {truth}", undecided=truth) for truth in ("right", "wrong")),
         *(replace(usual, name=f"baseline of {n}", baseline=n, loss=10.0, change=-10.0) for n in (2, 4, 8)),
         *(replace(usual, name=f"{n} benchmarks", benchmarks=n) for n in (3, 8)),
-        Cell("example", 1319, 4, 94.5, loss=3, change=-3),
+        (example := Cell("example", 1319, 4, 94.5, loss=3, change=-3, example=True)),
+        replace(example, name="example, runs 1", deviation=1.0),
         *(thread(*each) for each in THREADS),
     ]  # fmt: skip
 
@@ -127,7 +137,7 @@ class Repository:
     def of(cls, cell: Cell, rng: np.random.Generator, folder: Path) -> Repository:
         """A new repository of the cell."""
         accuracy = cell.accuracy / 100
-        names = [f"b{number}" for number in range(cell.benchmarks)]
+        names = ["gsm8k"] if cell.example else [f"b{number}" for number in range(cell.benchmarks)]
         shape = cell.concentration * accuracy, cell.concentration * (1 - accuracy)
         drawn = {name: rng.beta(*shape, (1, cell.questions)) for name in names}
         chances = {name: gate.moved(each, np.array([accuracy]))[0] for name, each in drawn.items()}
@@ -147,6 +157,10 @@ class Repository:
             "benchmarks": {name: {**watched} for name in self.chances}, "run_deviation": self.cell.stated,
             "run": {"model": self.model},
         }  # fmt: skip
+        if self.cell.example:
+            policy = yaml.safe_load(policies.EXAMPLE.read_text(encoding="utf-8"))
+            policy |= {"benchmarks": {name: policy["benchmarks"][name] for name in self.chances}, "waivers": []}
+            del policy["history"]
         for name, more in (("gate", {"history": str(self.folder / "history")}), ("alone", {})):
             (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(policy | more), encoding="utf-8")
 
@@ -194,9 +208,8 @@ class Drawn(running.Session):
             )[0]
             for name, chances in repository.chances.items()
         }
-        self._grades: dict[str, list[Grade]] = {name: [] for name in repository.chances}
+        self._rows = {name: np.zeros((n, 0), ROW) for name in repository.chances}
         self._runs: list[ScoredRun] = []
-        self._drawn: dict[tuple[str, int], tuple[int, bool]] = {}
 
     def runs(self) -> list[ScoredRun]:
         """The scored run; empty before the first sample."""
@@ -205,44 +218,48 @@ class Drawn(running.Session):
     def sample(self, looks: Mapping[str, float], *, first: bool) -> Halt | None:
         """Draw the samples up to the looks."""
         for name, look in looks.items():
-            asked = self.ids[name][: math.ceil(min(look, 1) * self.cell.questions)]
-            stored: dict[str, int] = {}
-            for grade in self._grades[name]:
-                stored[grade.question_id] = stored.get(grade.question_id, 0) + 1
-            for each in asked:
-                for index in range(stored.get(each, 0), math.ceil(look)):
-                    self._grades[name].append(self._grade(name, each, index))
+            more = math.ceil(look) - self._rows[name].shape[1]
+            if more > 0:
+                self._rows[name] = np.hstack([self._rows[name], self._new(name, more)])
         manifest = Manifest(
             harness_version="0", created=self._now.isoformat(timespec="seconds"), model=self._model,
             provenance=Provenance(servers={"s": ServerFacts(host={"engine": "vllm", "version": "1"})}),
         )  # fmt: skip
-        scored = {name: self._scored(name, grades) for name, grades in self._grades.items()}
+        scored = {name: self._scored(name, min(look, 1)) for name, look in looks.items()}
         self._runs = [ScoredRun(RunFolder(self._folder), "run", manifest, scored, History())]
         return None
 
-    def _scored(self, name: str, grades: Sequence[Grade]) -> ScoredBenchmark:
+    def _scored(self, name: str, part: float) -> ScoredBenchmark:
+        """The samples of the part of the questions that was asked, counted as a score counts them."""
+        ids = self.ids[name][: math.ceil(part * self.cell.questions)]
         questions = [
             Question(benchmark=name, question_id=each, references=(), kind="number", row_digest=each, prompt_digest="")
-            for each in {grade.question_id: None for grade in grades}
+            for each in ids
         ]
-        identity = {"model": self._model, "seed": self._seed}
-        record = BenchmarkRecord(identity=identity, plan=Plan(samples=self.cell.samples))
-        return ScoredBenchmark(name, record, None, tally(questions, grades, None).questions, known_as=None)
+        rows = self._rows[name][[int(each[1:]) for each in ids]]
+        rows["question"] = np.arange(len(ids))[:, None]
+        rows, planned = rows.ravel(), np.full(len(ids), rows.shape[1])
+        copies, independent = copies_among(rows["question"], rows["text"], len(ids)) or (None, None)
+        counted = Counted.of((), rows, planned, independent if copies is not None and copies.many else None)
+        record = BenchmarkRecord(
+            identity={"model": self._model, "seed": self._seed}, plan=Plan(samples=self.cell.samples)
+        )
+        items = tuple(QuestionTally(question, counted, number) for number, question in enumerate(questions))
+        return ScoredBenchmark(name, record, None, items, known_as=None)
 
-    def _grade(self, name: str, question_id: str, index: int) -> Grade:
-        number = int(question_id[1:])
-        right = bool(self.rng.random() < self._chances[name][number])
-        checksum = None
-        if self.cell.deaf:
-            checksum, right = self._drawn.setdefault((name, number), (2000 << DIGEST_BITS | number, right))
-        verdict = "correct" if right else "wrong"
-        share = {"right": self.cell.accuracy, "wrong": 100 - self.cell.accuracy}.get(self.cell.undecided, 0.0)
-        if share and (self.cell.undecided == "right") == right and self.rng.random() < 8 / share:
-            verdict = "undecided"
-        return Grade(
-            benchmark=name, question_id=question_id, sample_index=index, verdict=verdict, extracted=None, rule="",  # type: ignore[arg-type]
-            grader="", reply_checksum=checksum,
-        )  # fmt: skip
+    def _new(self, name: str, n: int) -> NDArray[Any]:
+        """New samples of each question, (Q, n)."""
+        cell, chances, former = self.cell, self._chances[name], self._rows[name]
+        right = self.rng.random((len(chances), n)) < chances[:, None]
+        rows = np.zeros(right.shape, ROW)
+        rows["index"], rows["text"] = np.arange(n) + former.shape[1], -1
+        if cell.deaf:
+            right = np.repeat(former["signs"][:, :1] if former.size else right[:, :1], n, axis=1) > 0
+            rows["text"] = (2000 << DIGEST_BITS) | np.arange(len(chances))[:, None]
+        share = {"right": cell.accuracy, "wrong": 100 - cell.accuracy}.get(cell.undecided, 100.0)
+        doubted = (right == (cell.undecided == "right")) & (self.rng.random(right.shape) < 8 / share)
+        rows["signs"] = np.where(doubted & bool(cell.undecided), UNDECIDED, CORRECT * right)
+        return rows
 
 
 @dataclass
@@ -288,12 +305,12 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                 )
                 result.passed, result.passed_alone = (codes[name, 0.0] == "pass" for name in ("gate", "alone"))
                 if ask:
-                    policy = policies.read(own.folder / "gate.yaml")
+                    policy, (name, *_) = policies.read(own.folder / "gate.yaml"), own.chances
                     # Without the forecast of time and money, for which runs are read.
                     unread = {"open_scored": str, "run_forecast": lambda *_: None, "read_runs": lambda _: [None]}
                     with mock.patch.multiple(running, **unread):
                         result.promised = running._expected_of(
-                            policy, "b0", cell.questions, own.baselines.get("b0"), written.read_history(policy)
+                            policy, name, cell.questions, own.baselines.get(name), written.read_history(policy)
                         ).forecast.power
                 shift += cell.change
                 if cell.with_policy:
@@ -309,7 +326,7 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                 sound.append(gated)
         result.later = float(later[0]) if later else math.nan
         if cell.threshold:
-            once = rng.binomial(1, own.chances["b0"], (n_nights, cell.questions)).mean(axis=-1)
+            once = rng.binomial(1, *own.chances.values(), (n_nights, cell.questions)).mean(axis=-1)
             result.threshold = float((100 * once <= cell.threshold + 1e-9).mean())
         result.alarms = float(np.mean([each.verdict == "fail" for each in sound]))
         result.passes = float(np.mean([each.verdict == "pass" for each in sound]))
@@ -358,6 +375,7 @@ def main() -> int:
     given = parser.parse_args()
     os.fsync = lambda _file: None  # nothing here has to outlive a crash of the machine
     written.page = lambda *_: ""  # half the time of a night
+    codec.sample_seed = lru_cache(1 << 16)(codec.sample_seed)  # each look of a night puts the same questions in order
     print(f"| {' | '.join(HEADS)} |\n|{' ---: |' * len(HEADS)}", flush=True)
     holds = True
     for number, cell in enumerate(cells()):

@@ -38,7 +38,8 @@ def carry_out(options: GateCommand) -> int:
         raise UsageError("name the policy's file; `harness gate --example` prints one")
     read = policies.read(options.policy)
     if options.dry_run:
-        return _foretell(running.expected(read), read.power)
+        with terminal.Terminal() as watcher:
+            return _foretell(running.expected(read, watcher), read.power)
     if options.forget:
         n = written.forget(read, options.forget)
         click.echo(f"{count_noun(n, 'run')} of the history will teach no deviation of runs")

@@ -11,7 +11,7 @@ import click
 from harness.cli import terminal
 from harness.cli.flags import run_given
 from harness.cli.json_output import say
-from harness.cli.printed.ends import RaceEnd, RaceStanding
+from harness.cli.printed.scores import RaceEnd
 from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
@@ -20,7 +20,7 @@ from harness.gates.race import OnLook, Raced, race
 from harness.gates.race import candidates as candidates_of
 from harness.options.deciding import RaceRules
 from harness.options.run import RaceCommand
-from harness.scoring.race import RaceState
+from harness.scoring.race import RaceStanding
 
 
 def carry_out(options: RaceCommand) -> int:
@@ -76,7 +76,7 @@ def look_printer() -> OnLook:
     """
     printed: dict[str, str] = {}
 
-    def print_look(standings: Mapping[str, RaceState]) -> None:
+    def print_look(standings: Mapping[str, RaceStanding]) -> None:
         """Print the lines that have changed."""
         for name, state in standings.items():
             line = f"  {visible(name)}: {_in_words(state)}"
@@ -87,7 +87,7 @@ def look_printer() -> OnLook:
     return print_look
 
 
-def _in_words(state: RaceState) -> str:
+def _in_words(state: RaceStanding) -> str:
     """A comparison in words: `+1.2 points after 16 rounds, between -0.4 and +2.8: undecided`."""
     between = " and ".join(in_points(end) for end in state.interval)
     why = f" ({state.withheld})" if state.withheld else ""
@@ -101,7 +101,7 @@ def _record(raced: Raced, code: int) -> RaceEnd:
         baseline=raced.baseline,
         exit_code=code,
         decided=raced.decided,
-        standings={name: RaceStanding(**state._asdict()) for name, state in raced.standings.items()},
+        standings=dict(raced.standings),
         samples=dict(raced.n_rounds),
         folders={name: str(path) for name, path in raced.folders.items()},
     )

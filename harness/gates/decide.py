@@ -31,6 +31,11 @@ State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", 
 HALTED = ("missing", "stopped", "probe")
 """States in which the samples have not decided; the same command goes on."""
 
+TEACHING = ("pass", "undecided")
+"""States of a run that may teach by how much runs differ. With those that passed alone, a low accuracy of a sound model
+would never count, and the deviation would come out too small; a loss that failed every night would soon pass for one.
+"""
+
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
@@ -110,15 +115,15 @@ Halt = tuple[State, str]
 
 
 def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
-    """The former runs that teach by how much runs differ, in order: those of this key that passed."""
-    checks = [check for entry in history if not entry.forgotten for check in entry.checks]
-    return [each for each in checks if (each.benchmark, each.key, each.state) == (benchmark, key, "pass") and key]
+    """The former runs that teach by how much runs differ, in order: those of this key in a state of `TEACHING`."""
+    checks = [check for entry in history if not entry.forgotten for check in entry.checks if check.state in TEACHING]
+    return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key]
 
 
 def deviation_of(policy: Policy, nights: Sequence[Checked]) -> gate.Deviations:
     """By how much runs differ beyond sampling, by the policy and by these former runs (`nights_of`)."""
-    accuracies = [night.accuracy or 0.0 for night in nights]
-    return gate.learnt_deviation(accuracies, [night.variance for night in nights], policy.run_deviation / 100)
+    accuracies = tuple(night.accuracy or 0.0 for night in nights)
+    return gate.learnt_deviation(accuracies, tuple(night.variance for night in nights), policy.run_deviation / 100)
 
 
 def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
@@ -199,7 +204,7 @@ def decide(
             n_questions.get(name),
         )  # fmt: skip
         check = msgspec.structs.replace(check, key=key)
-        if check.state == "pass" and nights and deviation_of(policy, [*nights, check]).odd[-1]:
+        if check.state in TEACHING and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
             why = f"{check.why}; {apart} points from the run before stand out, and teach no deviation of runs"
             check = msgspec.structs.replace(check, odd=True, why=why)

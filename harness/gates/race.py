@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from harness.commands.graded import GradedRounds
@@ -29,7 +30,7 @@ from harness.preparing.chosen_questions import default_folder
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.watching import Watcher
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
-from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
+from harness.scoring.race import RaceStanding, confirm, judge_planned, planned_looks
 
 if TYPE_CHECKING:
     from harness.commands.compare import Caution
@@ -56,7 +57,7 @@ class Raced:
     """
 
     baseline: str
-    standings: Mapping[str, RaceState]
+    standings: Mapping[str, RaceStanding]
     folders: Mapping[str, Path]
     n_rounds: Mapping[str, int]
     owed: str = ""
@@ -88,7 +89,7 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
     return raced
 
 
-OnLook = Callable[[Mapping[str, RaceState]], None]
+OnLook = Callable[[Mapping[str, RaceStanding]], None]
 """A callback that receives the standings after each look (a comparison of all candidates with the baseline)."""
 
 
@@ -143,7 +144,7 @@ def play(
     margin: float,
     step: int,
     on_look: OnLook,
-) -> tuple[Mapping[str, RaceState], Mapping[str, NDArray[np.bool_]], str]:
+) -> tuple[Mapping[str, RaceStanding], Mapping[str, NDArray[np.bool_]], str]:
     """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
     candidates sample up to the next multiple of `step` rounds.
 
@@ -158,7 +159,7 @@ def play(
     incomplete = ""
     tests, looks = planned_looks(step, most), (*range(step, most, step), most)
 
-    def standing(name: str) -> RaceState:
+    def standing(name: str) -> RaceStanding:
         """How the candidate stands against the baseline, by the rounds that both have."""
         n = min(len(rounds_of[name]), len(rounds_of[baseline]))
         ours, theirs = rounds_of[name][:n], rounds_of[baseline][:n]
@@ -235,7 +236,7 @@ def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
     return {name: by_folder[folders[name].path] for name in others if folders[name].path in by_folder}
 
 
-def _withhold_equal(state: RaceState, caution: Caution | None, margin: float) -> RaceState:
+def _withhold_equal(state: RaceStanding, caution: Caution | None, margin: float) -> RaceStanding:
     """Return the state, but undecided where undecided answers may carry an equal candidate beyond the margin.
 
     margin: in points.
@@ -244,7 +245,7 @@ def _withhold_equal(state: RaceState, caution: Caution | None, margin: float) ->
     if state.verdict != "equal within the margin" or max(-low, high) <= margin:
         return state
     why = f"undecided answers may carry the difference from {low:+z.1f} to {high:+z.1f} points, beyond the margin"
-    return state._replace(verdict="undecided", withheld=why)
+    return structs.replace(state, verdict="undecided", withheld=why)
 
 
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:

@@ -338,10 +338,10 @@ class Expected:
     mend: str
 
 
-def expected(policy: Policy) -> list[Expected]:
+def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
     baselines, history = read_baselines(policy), read_history(policy)
-    sets = questions_of(policy.options(None)).sets
+    sets = questions_of(policy.options(None), watcher).sets
     return [
         _expected_of(policy, name, len(ids), baselines.get(name), history)
         for name, ids in _ids_to_sample(policy, sets, baselines, 0).items()

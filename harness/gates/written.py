@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -19,6 +21,7 @@ from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
 from harness.runs.layout import GATE_FILES
+from harness.runs.line_file import hold_lock
 
 MAX_HISTORY_BYTES = 64 * 1024 * 1024
 """Largest history.jsonl that is read, in bytes."""
@@ -45,14 +48,14 @@ def forget(policy: Policy, day: str) -> int:
 
     Raises `UsageError` if there are none.
     """
-    entries = read_history(policy)
-    marked = [entry.sampled.startswith(day) for entry in entries]
-    if not any(marked):
-        held = ", ".join(entry.sampled for entry in entries[-8:])
-        raise UsageError(f"no run of the history was sampled then: its latest are {held or 'none'}", field="forget")
-    _store(
-        policy, [replace(each, forgotten=True) if mark else each for each, mark in zip(entries, marked, strict=True)]
-    )
+    with _rewriting(policy) as entries:
+        marked = [entry.sampled.startswith(day) for entry in entries]
+        if not any(marked):
+            held = ", ".join(entry.sampled for entry in entries[-8:])
+            raise UsageError(f"no run of the history was sampled then: its latest are {held or 'none'}", field="forget")
+        entries[:] = [
+            replace(each, forgotten=True) if mark else each for each, mark in zip(entries, marked, strict=True)
+        ]
     return sum(marked)
 
 
@@ -62,26 +65,34 @@ def written_in(folder: Path) -> Gated | None:
     return read_record(folder / GATE_FILES[0], Gated, MAX_HISTORY_BYTES, what="the decision of a gate", remedy=remedy)
 
 
-def _store(policy: Policy, entries: Sequence[Gated]) -> None:
-    """Write the history, if the policy has one."""
-    if policy.history is not None:
-        policy.history.mkdir(parents=True, exist_ok=True)
-        write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
+@contextmanager
+def _rewriting(policy: Policy) -> Iterator[list[Gated]]:
+    """The former decisions, to change in place: they are stored after the block, with no other writer in between."""
+    if policy.history is None:
+        yield []
+        return
+    policy.history.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(policy.history, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with hold_lock(descriptor):
+            yield (entries := read_history(policy))
+            write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
+    finally:
+        os.close(descriptor)
 
 
 def write(policy: Policy, gated: Gated, folder: Path) -> None:
     """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and gate.json, by
     which a gate is known to be decided.
     """
-    entries = read_history(policy)
-    # A gate that is decided again, such as after a kill, keeps its line.
-    number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
-    entries[number : number + 1] = [gated]
+    with _rewriting(policy) as entries:
+        # A gate that is decided again, such as after a kill, keeps its line.
+        number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
+        entries[number : number + 1] = [gated]
     decision, *pages = GATE_FILES
     shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, entries)
     for name, text in zip(pages, shown, strict=True):
         write_atomically(folder / name, text.encode())
-    _store(policy, entries)
     write_atomically(folder / decision, codec.pretty(gated))
 
 

@@ -181,7 +181,7 @@ class RaceCommand(RunFlags, RaceRules):
     """Samples per question that a candidate may use at most. Default: the card's."""
     out: Annotated[Path | None, Option(under=RESUMING)] = None
     """Folder of the candidates' run folders. Default: races/ and the benchmark's name."""
-    as_json: Annotated[bool, prints("how it ended", "harness.cli.printed.ends:RaceEnd")] = False
+    as_json: Annotated[bool, prints("how it ended", "harness.cli.printed.scores:RaceEnd")] = False
 
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):

@@ -36,7 +36,6 @@ No I/O, no clock. `make simulate WHAT=gate` checks the promise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -99,7 +98,8 @@ def stated_deviation(sd: float) -> Deviations:
     return Deviations(np.array([sd * sd]), np.ones(1), sd)
 
 
-def learnt_deviation(accuracies: Sequence[float], sampling: Sequence[float], stated: float) -> Deviations:
+@lru_cache(maxsize=256)  # each look of a gate asks again
+def learnt_deviation(accuracies: tuple[float, ...], sampling: tuple[float, ...], stated: float) -> Deviations:
     """The deviation of runs by the policy's value and by former nights.
 
     accuracies: of each former night, in order. sampling: the variance of each one's sampling error. stated: the

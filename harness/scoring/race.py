@@ -25,8 +25,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -90,19 +91,20 @@ def boundaries(looks: tuple[float, ...], alpha: float, power: float = 2.0) -> tu
     return tuple(errors)
 
 
-class RaceState(NamedTuple):
+class RaceStanding(msgspec.Struct, frozen=True):
     """The comparison of a candidate with the baseline after some complete rounds.
 
-    difference: accuracy of the candidate minus that of the baseline, a fraction. interval: the intersection of the
-    intervals of all looks so far. called: rounds after which the verdict was first reached; 0 if none was. withheld:
-    why `verdict` is "undecided" although a verdict was reached; else empty.
+    rounds: complete rounds that both have. difference: accuracy of the candidate minus that of the baseline, a
+    fraction. interval: the intersection of the intervals of all looks so far, valid however often one looks. called:
+    rounds after which the verdict was first reached; 0 if none was. withheld: why `verdict` is "undecided" although a
+    verdict was reached; else empty.
     """
 
     rounds: int
     difference: float
     interval: Interval
     verdict: RaceVerdict
-    called: int
+    called: int = 0
     withheld: str = ""
 
 
@@ -112,7 +114,7 @@ def judge_planned(
     looks: tuple[int, ...],
     margin: float,
     n_comparisons: int = 1,
-) -> RaceState:
+) -> RaceStanding:
     """Compare a candidate with the baseline in a race that is tested only after planned rounds; return the state.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which the race is tested.
@@ -136,7 +138,7 @@ def judge_planned(
             called = look if verdict != "undecided" else 0
     difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0
     # The ends may contradict each other, in one race of twenty.
-    return RaceState(len(candidate), difference, Interval(min(low, high), max(low, high)), verdict, called)
+    return RaceStanding(len(candidate), difference, Interval(min(low, high), max(low, high)), verdict, called)
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
@@ -154,8 +156,8 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
 
 
 def confirm(
-    state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], looks: Sequence[int]
-) -> RaceState:
+    state: RaceStanding, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], looks: Sequence[int]
+) -> RaceStanding:
     """Return `state`, changed to "undecided" if its "better" or "worse" awaits later rounds or is contradicted by them.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds at which the race
@@ -182,7 +184,7 @@ def confirm(
                 f"{in_points(change)} points: a server or a model may have changed, or the first "
                 "rounds were luck; if further rounds do not settle it, a new race into another folder does"
             )
-    return state._replace(verdict="undecided", withheld=why) if why else state
+    return msgspec.structs.replace(state, verdict="undecided", withheld=why) if why else state
 
 
 def change_after(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], split: int) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,6 +19,8 @@ import pytest
 
 from bench import simulate_nights
 from harness.core.errors import UsageError
+from harness.gates import written
+from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
 from harness.scoring import gate
 from harness.testing import STALL, FakeServer, Request, Step, completion
@@ -209,6 +212,25 @@ def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path
             done = harness(tmp_path, "gate", "gate.yaml", "--out", name, "--json")
             known[name] = json.loads(done.out)["checks"][0]["known_runs"]
     assert known == {"first": 0, "second": 1, "hot": 0, "floor": 0, "third": 2, "forgotten": 0}
+
+
+def test_gates_that_end_together_lose_no_run_of_the_history(tmp_path: Path) -> None:
+    """Also beside a reader and a `--forget`: each sees whole lines."""
+    policy(tmp_path, "http://127.0.0.1:9/v1")
+    gates, runs = read(tmp_path / "gate.yaml").model_copy(update={"history": tmp_path / "hist"}), range(24)
+    gated = [
+        Gated(gate="t", run=f"run {n}", verdict="pass", exit_code=0, checks=(), sampled=f"2026-01-{n + 1:02}")
+        for n in runs
+    ]
+
+    def carry_out(number: int) -> int:
+        written.write(gates, gated[number], tmp_path / f"run{number}")
+        return len(written.read_history(gates)) and written.forget(gates, f"2026-01-{number + 1:02}")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(carry_out, runs)] == [1] * len(runs)
+    held = written.read_history(gates)
+    assert sorted((each.run, each.forgotten) for each in held) == sorted((each.run, True) for each in gated)
 
 
 def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> None:
@@ -449,7 +471,7 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
     steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
     stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
     stated, steady_sd, wide_sd, *others = (
-        gate.learnt_deviation(nights, sampling[: len(nights)], 0.008)
+        gate.learnt_deviation(tuple(nights), tuple(sampling[: len(nights)]), 0.008)
         for nights in ([], steady, wide, stepped, creeping)
     )
     assert stated.sd == pytest.approx(0.008, rel=0.2)

@@ -28,7 +28,7 @@ from harness.options.deciding import RaceRules
 from harness.preparing import session
 from harness.progress.collecting import Collecting
 from harness.runs import RunFolder, grades
-from harness.scoring.race import RaceState
+from harness.scoring.race import RaceStanding
 from harness.scoring.stats import Interval
 from harness.testing import FakeServer, Request, Step, completion, models
 from tests.faults.able import able, sums
@@ -181,12 +181,13 @@ def test_a_race_that_cannot_be_is_refused(
 
 def test_a_look_prints_what_it_changed_and_counts_one_round_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     print_look = race_command.look_printer()
-    waiting = RaceState(
+    waiting = RaceStanding(
         1, -0.3, Interval(-0.9, -0.1), "undecided", 1, "worse after 1 round, to be confirmed by round 2"
     )
-    decided = waiting._replace(rounds=2, verdict="worse", withheld="")
-    for rounds, state in ((0, waiting._replace(rounds=0)), (1, waiting), (2, decided), (3, decided), (4, decided)):
-        like = RaceState(rounds, 0.0, Interval(-1.0, 1.0), "undecided", 0)
+    decided = msgspec.structs.replace(waiting, rounds=2, verdict="worse", withheld="")
+    unlooked = msgspec.structs.replace(waiting, rounds=0)
+    for rounds, state in enumerate((unlooked, waiting, decided, decided, decided)):
+        like = RaceStanding(rounds, 0.0, Interval(-1.0, 1.0), "undecided", 0)
         print_look({"int4": state, "like": like})
     lines = capsys.readouterr().err
     assert [line for line in lines.splitlines() if "int4" in line] == [

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from harness.gates.race import play
-from harness.scoring.race import RaceState, RaceVerdict, boundaries, change_after, confirm, judge_planned, planned_looks
+from harness.scoring import race
+from harness.scoring.race import RaceStanding, boundaries, change_after, confirm, judge_planned, planned_looks
 from harness.scoring.stats import Interval
 from harness.scoring.stats_differences import detection
 
@@ -65,7 +66,9 @@ def test_a_planned_interval_is_its_boundary_times_the_error_of_the_difference() 
     all_right, all_wrong = np.ones((8, 1), dtype=bool), np.zeros((8, 1), dtype=bool)
     assert judge_planned(all_right, all_wrong, (8,), 0.0).interval.high == 1.0
     assert judge_planned(all_wrong, all_right, (8,), 0.0).interval.low == -1.0
-    assert judge_planned(candidate[:0], baseline[:0], (8,), 0.0)[:4] == (0, 0.0, (-1.0, 1.0), "undecided")
+    assert judge_planned(candidate[:0], baseline[:0], (8,), 0.0) == RaceStanding(
+        0, 0.0, Interval(-1.0, 1.0), "undecided"
+    )
 
 
 def test_who_cannot_complete_its_rounds_ends_the_race_and_is_named() -> None:
@@ -100,7 +103,7 @@ def test_the_change_is_worked_by_hand() -> None:
 )
 def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, rounds: int, due: int | None) -> None:
     won = np.ones((rounds, 30), dtype=bool)
-    state = RaceState(rounds, 1.0, Interval(0.5, 1.0), "better", called)
+    state = RaceStanding(rounds, 1.0, Interval(0.5, 1.0), "better", called)
     answer = confirm(state, won, ~won, range(1, 13))
     assert answer.withheld == (f"better after {called} rounds, to be confirmed by round {due}" if due else "")
     assert (answer.verdict == "better") == (due is None)
@@ -109,7 +112,7 @@ def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, round
 @pytest.mark.parametrize(("called", "sign"), [(8, 1), (8, -1), (6, 1), (12, -1)])
 def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int, sign: int) -> None:
     """After a verdict of the last round, the halves are compared."""
-    verdict: RaceVerdict = "better" if sign == 1 else "worse"
+    verdict: race.RaceVerdict = "better" if sign == 1 else "worse"
     at = called if called < 12 else 6
     answers: dict[float, str] = {}
     for n_later in range(0, 31, 2):
@@ -118,7 +121,7 @@ def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int,
         ahead[:6, :30], ahead[6:, :n_later] = True, True
         candidate, baseline = (ahead, behind) if sign == 1 else (behind, ahead)
         change, error = change_after(candidate, baseline, at)
-        answer = confirm(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, [12])
+        answer = confirm(RaceStanding(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, [12])
         said = f"the first {at} the difference changes by {100 * change:+.1f} points" in answer.withheld
         assert answer.verdict == ("undecided" if said else verdict)
         answers[-sign * change / error if error else 0.0] = answer.verdict

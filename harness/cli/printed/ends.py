@@ -1,4 +1,4 @@
-"""Records of how a run, a race, a sweep or an export ended."""
+"""Records of how a run, a sweep or an export ended."""
 
 from __future__ import annotations
 
@@ -44,35 +44,6 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str
     target_reached: str
     target_missed: str
-
-
-class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate compared with the baseline. rounds: complete rounds that both have. difference: of the accuracies, a
-    fraction; interval: its interval, valid however often one looks. called: rounds after which a verdict was first
-    reached; withheld: why the verdict is not given, else empty.
-    """
-
-    rounds: int
-    difference: float
-    interval: tuple[float, float]
-    verdict: str
-    called: int = 0
-    withheld: str = ""
-
-
-class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a race ended.
-
-    decided: every standing is clear. standings: by candidate, without the baseline. samples: per question, by
-    candidate. folders: of the runs, by candidate.
-    """
-
-    baseline: str
-    exit_code: int
-    decided: bool
-    standings: dict[str, RaceStanding]
-    samples: dict[str, int]
-    folders: dict[str, str]
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):

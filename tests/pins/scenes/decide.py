@@ -74,7 +74,7 @@ def race(stage: Stage) -> None:
     }
     stage.python(
         "race", data="sums.jsonl", id_key="id", canary=False, samples=4, margin=1, out="by-python",
-        candidates=candidates, read=lambda one: reading.raced({k: v._asdict() for k, v in one.standings.items()}),
+        candidates=candidates, read=lambda one: reading.raced(dict(one.standings)),
     )  # fmt: skip
     stage.requests(weak, strong)
 
