@@ -96,16 +96,8 @@ def run(
     run_options = RunOptions.of(benchmarks=benchmarks, **options)
     _check_judge(judge)
     with contextlib.closing(Collecting(on_progress, shown=progress and on is None)) as watcher:
-        ran = run_at(on, run_options, watcher, judge)
-    sampled = ran.sampled
-    return Run(
-        path=ran.folder,
-        model=ran.model,
-        outcome=sampled.outcome,
-        reached=sampled.reached,
-        missed=sampled.missed,
-        warnings=(*watcher.warnings, *map(str, sampled.outcome.warnings)),
-    )
+        outcome = run_at(on, run_options, watcher, judge)
+    return Run(outcome=outcome, warnings=(*watcher.warnings, *map(str, outcome.warnings)))
 
 
 def _check_judge(judge: object) -> None:

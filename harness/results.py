@@ -29,17 +29,32 @@ if TYPE_CHECKING:
 class Run:
     """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever a path is.
 
-    path: the run folder. outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds).
-    reached, missed: with a target error, one of them says in a sentence that the target was or was not reached; else
-    both are "". warnings: sentences to read beside the run's scores.
+    outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds), and with a target error
+    whether it was reached. warnings: sentences to read beside the run's scores.
     """
 
-    path: Path
-    model: str
     outcome: Outcome = field(repr=False)
-    reached: str = ""
-    missed: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.outcome.folder
+
+    @property
+    def model(self) -> str:
+        """The model's name in requests."""
+        return self.outcome.model
+
+    @property
+    def reached(self) -> str:
+        """A sentence that the target error was reached; "" without a target, and if it was missed."""
+        return self.outcome.reached
+
+    @property
+    def missed(self) -> str:
+        """A sentence that the target error was not reached; "" without a target, and if it was reached."""
+        return self.outcome.missed
 
     def __fspath__(self) -> str:
         """The run folder's path."""

@@ -126,9 +126,9 @@ class CardTest(NamedTuple):
 def _test_card(card: Card) -> CardTest:
     """Test one card. Raises `HarnessError` if its data cannot be read."""
     from harness.benchmarks import questions
-    from harness.commands.run import doubts_of_sentences, is_sign
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
+    from harness.preparing.doubts import doubts_of_sentences, is_sign
 
     question_set = questions.build(card)
     card_questions = question_set.questions

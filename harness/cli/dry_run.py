@@ -10,7 +10,6 @@ from harness.benchmarks.questions import QuestionSet
 from harness.cli import terminal
 from harness.cli.terminal import Terminal
 from harness.commands.elsewhere import cluster
-from harness.commands.run import doubts_without_a_judge
 from harness.core import codec
 from harness.core.codec import sample_seed
 from harness.core.inert import visible
@@ -23,6 +22,7 @@ from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.preparing.chosen_questions import questions_of
+from harness.preparing.doubts import doubts_without_a_judge
 from harness.preparing.prepare import prepare
 from harness.preparing.server_start import checked_spec
 

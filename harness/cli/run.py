@@ -18,14 +18,12 @@ from harness.commands.run import run_at
 from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
-from harness.preparing.session import Ran
 from harness.progress.lines import continued_in_words, duration
 from harness.runs.layout import RunFolder
 
@@ -58,15 +56,15 @@ def carry_out(options: RunCommand) -> int:
 def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | None) -> int:
     """Run the benchmarks, with progress in the terminal; print how the session ended. Returns the exit code."""
     with ScoredTerminal() if options.scores else terminal.Terminal() as watcher:
-        ran = run_at(options.on, run_options, watcher, judge)
-    for sentence in watcher.advice if ran.sampled.outcome.tally.finished else ():
+        outcome = run_at(options.on, run_options, watcher, judge)
+    for sentence in watcher.advice if outcome.tally.finished else ():
         terminal.warn(sentence)
-    code = _print_end(ran, options)
+    code = _print_end(outcome, options)
     if isinstance(watcher, ScoredTerminal):
         tables = watcher.tables()
         click.echo(tables, nl=False, err=options.as_json)
     if options.as_json:
-        say(_record(ran, code))
+        say(_record(outcome, code))
     return code
 
 
@@ -80,18 +78,17 @@ def _refuse_sweep(options: RunCommand) -> None:
         raise UsageError(f"{visible(str(path), 200)} is a sweep's file: give it to `harness sweep`")
 
 
-def _print_end(ran: Ran, options: RunCommand) -> int:
+def _print_end(outcome: Outcome, options: RunCommand) -> int:
     """Print how the session ended and what to do next. Returns the exit code."""
-    sampled = ran.sampled
-    if not (sampled.reached or sampled.missed):
-        return _print_outcome(ran, options)
-    _summary(sampled.outcome, ran.prices)
-    if sampled.reached:
-        terminal.note(f"target reached: {sampled.reached}")
+    if not (outcome.reached or outcome.missed):
+        return _print_outcome(outcome, options)
+    _summary(outcome)
+    if outcome.reached:
+        terminal.note(f"target reached: {outcome.reached}")
     else:
-        click.echo(as_typed(f"harness: target missed: {sampled.missed}"), err=True)
-    _say_score(ran.folder, options)
-    return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
+        click.echo(as_typed(f"harness: target missed: {outcome.missed}"), err=True)
+    _say_score(outcome.folder, options)
+    return EXIT_COMPLETE if outcome.reached else StoppedByRule.exit_code
 
 
 def _say_score(folder: Path, options: RunCommand) -> None:
@@ -103,12 +100,11 @@ def _say_score(folder: Path, options: RunCommand) -> None:
         terminal.note(f"score them with: {shlex.join(['harness', 'score', scored, *command_words(words)])}")
 
 
-def _record(ran: Ran, code: int) -> SessionEnd:
+def _record(outcome: Outcome, code: int) -> SessionEnd:
     """The session's end as `--json` prints it. code: the exit code."""
-    sampled, outcome = ran.sampled, ran.sampled.outcome
     return SessionEnd(
-        run=str(ran.folder),
-        model=ran.model,
+        run=str(outcome.folder),
+        model=outcome.model,
         exit_code=code,
         complete=outcome.complete,
         samples=SampleCounts(
@@ -124,16 +120,16 @@ def _record(ran: Ran, code: int) -> SessionEnd:
         causes=[*outcome.causes],
         warnings=[*outcome.warnings],
         stopped=outcome.stopped,
-        target_reached=sampled.reached,
-        target_missed=sampled.missed,
+        target_reached=outcome.reached,
+        target_missed=outcome.missed,
     )
 
 
-def _summary(outcome: Outcome, prices: Prices | None) -> None:
+def _summary(outcome: Outcome) -> None:
     """Print the samples, tokens and oddities of the session."""
     for warning in outcome.warnings:
         terminal.warn(warning)
-    tally = outcome.tally
+    tally, prices = outcome.tally, outcome.prices
     if tally.finished:
         terminal.note(
             f"{count_noun(tally.finished, 'sample')} in {duration(outcome.elapsed_s)}, "
@@ -153,17 +149,16 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
         terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
 
 
-def _print_outcome(ran: Ran, options: RunCommand) -> int:
+def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
     """Print how a session without a target ended, and what to do next. Returns the exit code."""
-    outcome = ran.sampled.outcome
-    _summary(outcome, ran.prices)
+    _summary(outcome)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(as_typed(f"harness: {cause}"), err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
-        _say_score(ran.folder, options)
+        _say_score(outcome.folder, options)
         return EXIT_COMPLETE
     why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"

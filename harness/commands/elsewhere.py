@@ -11,8 +11,8 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from harness.generation.outcome import Outcome
     from harness.options.run import RunOptions
-    from harness.preparing.session import Ran
     from harness.preparing.watching import Watcher
     from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
@@ -27,7 +27,7 @@ class ClusterExtension(Protocol):
         Raises `UsageError` for options that have a meaning for a single client only.
         """
 
-    def run_on(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
+    def run_on(self, on: str, options: RunOptions, watcher: Watcher) -> Outcome:
         """Run the benchmarks from the nodes of the cluster, in as many shards as the first session had nodes."""
 
     def grade_on(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:

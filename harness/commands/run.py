@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-import time
-from collections.abc import Iterator, Sequence
-
-from harness.benchmarks.questions import QuestionSet
-from harness.core.errors import StoreError, UsageError
-from harness.core.inert import visible
-from harness.core.nouns import count_noun
-from harness.core.records import GradeRules, Question
+from harness.generation.outcome import Outcome
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
+from harness.preparing.doubts import doubts
 from harness.preparing.prepare import Prepared, prepare
-from harness.preparing.session import Ran, Sampled, generate
+from harness.preparing.session import carry_out
 from harness.preparing.watching import Watcher
-from harness.runs import Manifest, RunFolder, questions
-
-MAX_READING_S = 1.0
-"""Seconds after which no further reference is read before the first request."""
-
-_PLAIN = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
-"""References that the rules surely read, so that the grader is not imported for them: numbers in digits."""
-
-_SIGN = re.compile(r"\W*")
-"""References without a letter or a digit, such as × of a true-or-false question: nothing stands beside the answer."""
-
-_LONG = 9
-"""Characters of the shortest reference that can be a sentence; the words are not imported for shorter ones."""
-
-_WORDED = frozenset({"text", "expression", "multiple"})
-"""Kinds of answers whose references may be sentences."""
 
 
-def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
+def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:
     """Run the benchmarks from this machine, or from the nodes of the cluster that `on` names.
 
     judge: the judge that will score the run; it is tried before the first request. Raises what `run` raises.
@@ -48,148 +24,16 @@ def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOp
     return cluster(on).run_on(on, options, watcher)
 
 
-def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
+def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:
     """Ask for every missing sample of the run; the same call again continues.
 
     judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
     with prepare(options, watcher) as prepared:
-        if judge is None:
-            for doubt in doubts_without_a_judge(prepared.sets):
-                watcher.warn(doubt)
-        for doubt in (*_ungradable(prepared.sets), *_held_by_another(prepared)):
+        for doubt in doubts(prepared.sets, prepared.folder, judged=judge is not None):
             watcher.warn(doubt)
         _try(judge, watcher)
-        sampled = sample(prepared, watcher)
-        settings = prepared.settings
-    return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
-
-
-def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
-    yield from doubts_of_sentences(sets)
-    yield from _unread(sets)
-
-
-def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each file of the user's questions with references that no rule reads.
-
-    This is the check that `harness doctor` makes of a file, and it ends after `MAX_READING_S`.
-    """
-    deadline = time.monotonic() + MAX_READING_S
-    for question_set in sets:
-        if question_set.given_data is None:  # the references of the cards here are tested
-            continue
-        unread: list[str] = []
-        n_read = 0
-        for item in question_set.questions:
-            if time.monotonic() > deadline:
-                break
-            n_read += 1
-            if (reference := _unread_reference(item)) is not None:
-                unread.append(reference)
-        if unread:
-            looked = "" if n_read == len(question_set.questions) else "the first "
-            yield (
-                f"{visible(question_set.name, 80)}: no rule reads the reference answer of {len(unread):,} of {looked}"
-                f"{count_noun(n_read, 'question')}, such as “{visible(unread[0], 100)}”. Replies that do not repeat it "
-                f"stay undecided: put the answer alone into the column of the answer, or name the column that holds it "
-                f"(answer_key)"
-            )
-
-
-def _unread_reference(question: Question) -> str | None:
-    """The question's reference if the rules are to compare it and cannot read it; else None."""
-    reference = question.references[0] if question.references else ""
-    by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text")
-    if not by_rules or _PLAIN.fullmatch(reference):
-        return None
-    from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.
-
-    return reference if is_unread(reference) and not is_sign(reference) else None
-
-
-def is_sign(reference: str) -> bool:
-    """Whether a reference has no letter and no digit, so that it can hold nothing beside the answer."""
-    return _SIGN.fullmatch(reference) is not None
-
-
-def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
-    for question_set in sets:
-        graded = [
-            item for item in question_set.questions if item.kind in _WORDED and item.rules.grader == GradeRules().grader
-        ]
-        long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
-        if not long:
-            continue
-        from harness.answers.words import is_sentence  # Imported late: the first request would wait for it.
-
-        sentences = [item for item in long if all(map(is_sentence, item.references))]
-        if 2 * len(sentences) > len(question_set.questions):
-            n_questions = count_noun(len(question_set.questions), "question")
-            yield (
-                f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
-                "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
-                f"can decide these replies, if you name it when you run or score (--judge MODEL)"
-            )
-
-
-def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now.
-
-    An extension grades them (`harness.grading.elsewhere`), in a sandbox that may be missing here.
-    """
-    # Grader → a benchmark that it grades. All questions of a benchmark have one grader, so the first one is looked at;
-    # of several benchmarks the first is named, so it comes last here.
-    graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
-    graders.pop(GradeRules().grader, None)
-    if not graders:
-        return
-    from harness.grading.elsewhere import is_elsewhere, require_extension  # Imported late: few runs have such answers.
-
-    for grader, benchmark in graders.items():
-        if not is_elsewhere(grader):  # a verifier: a Python function, which needs no sandbox
-            continue
-        # One worker, the default sandbox: the decider tries it when asked for its name, and raises if it does not work.
-        with contextlib.closing(require_extension(grader).start(1, None)) as decider:
-            try:
-                _ = decider.name
-            except UsageError as error:
-                yield (
-                    f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence}. The run goes on; score "
-                    f"it on another machine, or by `harness score` with --sandbox docker:IMAGE"
-                )
-
-
-def _held_by_another(prepared: Prepared) -> Iterator[str]:
-    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name, and for
-    each other file of the user's that joins the run's benchmarks."""
-    folder = RunFolder(prepared.settings.out)
-    records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
-    new = {of.name: of for of in prepared.sets if of.name not in records}
-    for name in records if new else ():
-        held = folder.benchmark(name)
-        if not (held.samples.is_file() and held.samples.stat().st_size and held.questions.is_file()):
-            continue
-        stored: set[str] = set()
-        with contextlib.suppress(StoreError):  # a damaged file of another benchmark is no matter of this command
-            stored = {question.prompt_digest for question in questions.iterate(held)}
-        for of in new.values():
-            if not all(question.prompt_digest in stored for question in of.questions):
-                if of.without_card:
-                    yield (
-                        f"{visible(of.name, 80)} becomes a further benchmark of the run in "
-                        f"{visible(str(folder.path))}, which holds samples of {visible(name, 80)}; another folder "
-                        "(`out`) keeps them apart"
-                    )
-                continue
-            each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
-            yield (
-                f"{visible(str(folder.path))} already holds {each} of {visible(of.name, 80)}, with replies, as the "
-                f"benchmark {visible(name, 80)}; this run asks anew. To grade those replies by the answers of "
-                f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"
-            )
+        return sample(prepared, watcher)
 
 
 def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:
@@ -200,14 +44,14 @@ def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:
         try_judge(judge, watcher)
 
 
-def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
+def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
     """Ask for every missing sample of a prepared run; if the options name a target error, sample until it is reached.
 
-    Raises what `generate` raises.
+    Raises what `carry_out` raises.
     """
     error = prepared.options.target_error
     if error is not None:
         from harness.commands.target import until_error  # Imported late: only a run with a target grades.
 
         return until_error(prepared, error / 100, watcher)
-    return Sampled(outcome=generate(prepared, prepared.settings, watcher))
+    return carry_out(prepared, prepared.settings, watcher)

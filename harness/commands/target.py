@@ -17,12 +17,12 @@ from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.preparing.prepare import Prepared
-from harness.preparing.session import Sampled, end_if_signalled, generate, stage_of
+from harness.preparing.session import carry_out, end_if_signalled, stage_of
 from harness.preparing.watching import Watcher
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 
 
-def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Sampled:
+def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Outcome:
     """Sample whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or all planned
     samples are stored.
 
@@ -36,10 +36,10 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     sessions: list[Outcome] = []
     while True:
         samples = {name: _next_samples(reached[name], error, benchmark.samples) for name, benchmark in planned.items()}
-        sessions.append(generate(prepared, stage_of(prepared, samples, len(sessions)), watcher))
+        sessions.append(carry_out(prepared, stage_of(prepared, samples, len(sessions)), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
-            return Sampled(outcome=outcome)
+            return outcome
         reached = {name: _measure(graded.of(name)) for name in planned}
         if all(_next_samples(reached[name], error, of.samples) <= samples[name] for name, of in planned.items()):
             break
@@ -47,16 +47,16 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     reached_words = ", ".join(_in_words(name, reached[name], len(planned) > 1) for name in planned)
     if all(benchmark.rounds >= MIN_ROUNDS and benchmark.error <= error for benchmark in reached.values()):
         met = f"the sampling error is {reached_words}, at or below the target of {100 * error:g}"
-        return Sampled(outcome=outcome, reached=met)
+        return replace(outcome, reached=met)
     if few := [name for name, benchmark in reached.items() if benchmark.rounds < MIN_ROUNDS]:
-        return Sampled(
-            outcome=outcome,
+        return replace(
+            outcome,
             missed=f"every question of {visible(few[0], 80)} has only {count_noun(reached[few[0]].rounds, 'sample')}, "
             f"because samples are missing, and the sampling error is judged from {MIN_ROUNDS} on",
         )
     needed = max(_samples_needed(benchmark, error) for benchmark in reached.values())
-    return Sampled(
-        outcome=outcome,
+    return replace(
+        outcome,
         missed=f"the sampling error is {reached_words}; the target is {100 * error:g}, for which `samples` "
         f"would have to be about {needed}",
     )

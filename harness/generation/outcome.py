@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness.core import contradictions
+from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import ALL_REASONING
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
@@ -29,13 +31,18 @@ MANY_CUT = 0.05
 class Outcome:
     """The result of a session.
 
-    n_done of n_expected samples are on disk; n_missing of the others can never succeed, which `accept_missing`
-    accepts. causes: why samples are owed. advice: what to do about them; "" if nothing is known. tally: the counts of
-    this session. spent_before: tokens that the run's earlier sessions were billed for, without killed ones. stopped:
-    why the session ended early; "" if it did not. caught: number of the signal that came while the last of its samples
-    were awaited; None without one.
+    folder: the run folder. n_done of n_expected samples are on disk; n_missing of the others can never succeed,
+    which `accept_missing` accepts. causes: why samples are owed. advice: what to do about them; "" if nothing is
+    known. tally: the counts of this session. spent_before: tokens that the run's earlier sessions were billed for,
+    without killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal that
+    came while the last of its samples were awaited; None without one. prices: of tokens; None if unknown. reached,
+    missed: with a target error and no missing sample, one of them says in a sentence that the target was or was not
+    reached; else both are "". A run with a target has a session per stage: its outcome is the last one's, with the
+    totals of all.
     """
 
+    folder: Path
+    model: str
     n_expected: int
     n_done: int
     n_missing: int
@@ -47,6 +54,9 @@ class Outcome:
     stopped: str = field(default="")
     caught: int | None = None
     spent_before: Spent = field(default_factory=Spent)
+    prices: Prices | None = None
+    reached: str = ""
+    missed: str = ""
     progress: Progress | None = None
 
     @property

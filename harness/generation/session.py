@@ -572,6 +572,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             )
         )
         return Outcome(
+            folder=self._folder.path,
+            model=self._settings.model,
+            prices=self._settings.prices,
             n_expected=sum(total.values()),
             n_done=sum(done.values()),
             n_missing=n_missing,

@@ -6,7 +6,7 @@ A server that is started for the run lives for the length of the `with` block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,11 @@ from harness.generation.settings import RunSettings
 from harness.generation.spending import Account
 from harness.options.run import RunOptions
 from harness.preparing.advising import advise
-from harness.preparing.chosen_questions import ChosenQuestions, questions_of
+from harness.preparing.chosen_questions import questions_of
 from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks, facts_of_joining, looked_at
-from harness.preparing.run_settings import refuse_other_settings, settings_of
-from harness.preparing.server_start import at_server, checked_spec, launched
+from harness.preparing.run_settings import settings_of
+from harness.preparing.server_start import at_server, started_for
 from harness.preparing.servers import ReachedServers
 from harness.preparing.watching import Watcher
 from harness.runs import RunFolder
@@ -96,29 +96,12 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = at_server(options, server)
-    # The data are read and the run folder is made before the server starts: a misspelt benchmark, or a folder that
-    # cannot be written, must not cost minutes of loading weights.
     chosen = questions_of(options, watcher)
-    if options.serve is None:
-        yield _prepared(chosen, options, watcher, must_answer, server)
-        return
-    refuse_other_settings(chosen)
-    spec = checked_spec(chosen, watcher)
-    if (folder := options.folder(options.model)) is not None:
-        folder.create()
-    with launched(spec, watcher) as started:
-        yield _prepared(chosen, at_server(options, started), watcher, must_answer, started)
-
-
-def _prepared(
-    chosen: ChosenQuestions, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
-) -> Prepared:
-    """Look at the servers, make the settings, warn of doubtful ones, and return the run, ready to start.
-
-    options: with the address of `server`, the server that was started for the run, if there is one.
-    """
-    reached, looks = looked_at(options, watcher, must_answer=must_answer)
-    settings = settings_of(chosen, options, reached, looks, watcher)
-    sets = resumed(chosen.sets, RunFolder(settings.out), watcher.warn)
-    advise(settings, sets, options, looks, watcher)
-    return Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=server)
+    with nullcontext(server) if options.serve is None else started_for(chosen, watcher) as running:
+        if running is not None:
+            options = at_server(options, running)
+        reached, looks = looked_at(options, watcher, must_answer=must_answer)
+        settings = settings_of(chosen, options, reached, looks, watcher)
+        sets = resumed(chosen.sets, RunFolder(settings.out), watcher.warn)
+        advise(settings, sets, options, looks, watcher)
+        yield Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=running)

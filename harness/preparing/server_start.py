@@ -16,6 +16,7 @@ from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.network.control import Signals
 from harness.options.whom import WhichServer
 from harness.preparing.chosen_questions import ChosenQuestions
+from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.watching import Watcher
 from server_launchers.engines import table as engines
 
@@ -28,6 +29,19 @@ W = TypeVar("W", bound=WhichServer)
 
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses that let a server listen on every network of its machine."""
+
+
+def started_for(chosen: ChosenQuestions, watcher: Watcher) -> RunningServer:
+    """Start the server that the options of these questions describe.
+
+    What can be refused is refused before: other settings than the stored samples', a prompt that does not fit, and a
+    folder that cannot be written must not cost minutes of loading weights.
+    """
+    refuse_other_settings(chosen)
+    spec = checked_spec(chosen, watcher)
+    if (folder := chosen.options.folder(chosen.options.model)) is not None:
+        folder.create()
+    return launched(spec, watcher)
 
 
 def checked_spec(chosen: ChosenQuestions, watcher: Watcher | None = None) -> ServerSpec:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from signal import Signals
 from typing import TYPE_CHECKING
 
@@ -22,42 +21,12 @@ from harness.runs.merging import join_shards
 
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
-    from harness.core.money import Prices
     from harness.core.records import Sample
     from harness.generation.dispatch.canary import Answered
     from harness.runs.record import Task
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampled:
-    """The result of a session.
-
-    reached: a sentence that the target error was reached. missed: a sentence that it was not. Both are empty if no
-    target was set, or if samples are missing. outcome: of the session; of a run with a target, which has a session per
-    stage, the last session with the totals of all.
-    """
-
-    outcome: Outcome
-    reached: str = ""
-    missed: str = ""
-
-    @property
-    def complete(self) -> bool:
-        """Whether no sample is missing."""
-        return self.outcome.complete
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """A session of a run with its folder. prices: of tokens; None if unknown."""
-
-    folder: Path
-    model: str
-    sampled: Sampled
-    prices: Prices | None
-
-
-def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
+def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
     """Make the run folder ready, announce a session of the prepared run with `settings`, and carry it out.
 
     Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be the run's.
@@ -111,9 +80,9 @@ def sample_to(prepared: Prepared, rounds: Mapping[str, int], watcher: Watcher | 
     """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
 
     first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
-    Raises what `generate` and `end_if_signalled` raise.
+    Raises what `carry_out` and `end_if_signalled` raise.
     """
-    outcome = generate(prepared, stage_of(prepared, rounds, int(not first)), watcher)
+    outcome = carry_out(prepared, stage_of(prepared, rounds, int(not first)), watcher)
     end_if_signalled(outcome, prepared, watcher)
     return outcome
 

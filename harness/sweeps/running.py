@@ -229,16 +229,15 @@ class _Cells:
         try:
             self._watcher.entering(cell.name)
             with prepare(cell.options, self._watcher, server=server) as prepared:
-                session = sample(prepared, self._watcher)
-                end_if_signalled(session.outcome, prepared, self._watcher)
+                outcome = sample(prepared, self._watcher)
+                end_if_signalled(outcome, prepared, self._watcher)
             self._watcher.sampled()
-            for warning in session.outcome.warnings:
-                self._watcher.warn_of(cell.name, warning, in_common(warning, session.outcome, prepared.settings))
+            for warning in outcome.warnings:
+                self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
             # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
-            if session.missed:
-                reason, code = session.missed, EXIT_OWED
-            elif not session.reached and not session.complete:
-                outcome = session.outcome
+            if outcome.missed:
+                reason, code = outcome.missed, EXIT_OWED
+            elif not outcome.reached and not outcome.complete:
                 reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
         except Interrupted:
             raise

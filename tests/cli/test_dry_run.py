@@ -147,6 +147,6 @@ def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
 ) -> None:
     starts: list[object] = []
     monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: types.SimpleNamespace(context=None))
-    monkeypatch.setattr("harness.preparing.prepare.launched", lambda *given: starts.append(given))
+    monkeypatch.setattr("harness.preparing.server_start.launched", lambda *given: starts.append(given))
     done = harness(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
     assert (done.code, starts) == (3, [])

@@ -19,14 +19,12 @@ from typing import Any
 from harness.commands.run import run
 from harness.core.errors import InUse, UsageError
 from harness.core.files import open_untrusted
-from harness.core.money import prices_in
 from harness.core.nouns import are, count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.options.run import RunOptions
-from harness.preparing.session import Ran, Sampled
 from harness.preparing.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.merging import merge
@@ -40,7 +38,7 @@ _ONE_CLIENT = (
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
 
-def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
+def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
     on: the cluster, as in `Cluster`. There are as many shards as in the earlier session, or one for each node in the
@@ -67,9 +65,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
     if n_lost > 0:
         samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} of tasks that were lost later"
         warnings.append(f"{samples}: stored, but not in its count of samples and tokens.")
-    outcome = _outcome_of_all(outcomes, warnings, time.monotonic() - began)
-    prices = prices_in(options.prices) if options.prices else None
-    return Ran(folder=folder.path, model=Manifest.load(folder).model, sampled=Sampled(outcome=outcome), prices=prices)
+    return _outcome_of_all(folder, outcomes, warnings, time.monotonic() - began)
 
 
 class _Stored:
@@ -102,14 +98,14 @@ def run_shard(fields: dict[str, Any]) -> Outcome:
     deadline = time.monotonic() + FREED_SECONDS
     while True:
         try:
-            return replace(run(options, Watcher()).sampled.outcome, progress=None)
+            return replace(run(options, Watcher()), progress=None)
         except InUse:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(1.0)
 
 
-def _outcome_of_all(outcomes: Sequence[Outcome], notes: Sequence[str], elapsed_s: float) -> Outcome:
+def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Sequence[str], elapsed_s: float) -> Outcome:
     """The outcome of all shards, each of which counts its part of what this session plans.
 
     The merged run may hold more: samples beyond this plan, other benchmarks. notes: warnings of the merge. elapsed_s:
@@ -122,6 +118,9 @@ def _outcome_of_all(outcomes: Sequence[Outcome], notes: Sequence[str], elapsed_s
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
+        folder=folder.path,
+        model=Manifest.load(folder).model,
+        prices=outcomes[0].prices,
         n_expected=sum(outcome.n_expected for outcome in outcomes),
         n_done=sum(outcome.n_done for outcome in outcomes),
         elapsed_s=elapsed_s,
