@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.grammar.characters import plain_latex
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 _MAX_CHARS = 2_000
 """Number of characters at the start of an answer in which a letter is searched for; the rest is ignored."""

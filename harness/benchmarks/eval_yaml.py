@@ -16,12 +16,12 @@ import pydantic
 from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import LETTERS
+from harness.benchmarks.placeholders import placeholders
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.part import Part, TextForm
-from harness.core.placeholders import placeholders
 from harness.core.validation import validated
 
 NAME = "eval.yaml"

@@ -14,13 +14,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from harness.benchmarks.placeholders import placeholders
 from harness.core import plugins
 from harness.core.choices import Api
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import check_text, visible
 from harness.core.part import Part
-from harness.core.placeholders import placeholders
 from harness.core.records import Message, Question
 from harness.core.validation import validated
 

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 def console(*, stderr: bool = False) -> Console:
     """Make a console; here, because few commands need rich."""
-    from harness.core.fitted import PlainConsole
+    from harness.reports.fitted import PlainConsole
 
     return PlainConsole(stderr=stderr)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a header, fitted to the width of the console; foreign text is made visible."""
-    from harness.core.fitted import Fitted
+    from harness.reports.fitted import Fitted
 
     console().print(Fitted(header, rows))
 

@@ -21,9 +21,9 @@ import msgspec
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, has_box, without_boxes
 from harness.answers.letters import letters_of
+from harness.answers.patterns import regex
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
-from harness.core.patterns import regex
 from harness.core.records import (
     UNSTATED_REASON,
     AnswerKind,

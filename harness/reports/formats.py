@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from harness.core.fitted import Fitted
 from harness.core.inert import csv_text, visible
+from harness.reports.fitted import Fitted
 from harness.reports.tables import Table
 from harness.scoring.columns import column_names, numbers
 from harness.scoring.score import Score

@@ -3,7 +3,7 @@ And one meaning on every Python: no pattern of the package has a construct in wh
 
 For: harness.grading.find, harness.grading.verdict, harness.answers.boxed, harness.answers.letters,
 harness.answers.grammar.numerals, harness.answers.grammar.characters, harness.answers.grammar.tokens,
-harness.answers.grammar.units, harness.core.patterns.
+harness.answers.grammar.units, harness.answers.patterns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import harness
 import server_launchers
 from harness.answers import boxed, letters
 from harness.answers.grammar import numerals, tokens, units
-from harness.core.patterns import LazyPattern
+from harness.answers.patterns import LazyPattern
 from harness.grading import find
 from harness.grading.verdict import search
 from tests.grading.given import question, sample

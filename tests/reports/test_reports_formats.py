@@ -25,10 +25,10 @@ import harness
 from harness.benchmarks import catalogue
 from harness.commands.compare import compare
 from harness.core.errors import StoreError
-from harness.core.fitted import Fitted
 from harness.core.nouns import in_points
 from harness.core.records import Question
 from harness.options.deciding import CompareOptions
+from harness.reports.fitted import Fitted
 from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table

@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from harness.answers.grammar.vocabulary import is_command
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
 _SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))

@@ -5,7 +5,7 @@ Words that are more than one number give None.
 
 from __future__ import annotations
 
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 
 class Unit(NamedTuple):

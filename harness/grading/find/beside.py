@@ -17,7 +17,7 @@ import unicodedata
 
 from harness.answers.boxed import Box
 from harness.answers.grammar.units import FUNCTION_WORDS, split_scale, unit_of
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 BEFORE_CHARS, BEHIND_CHARS = 200, 80
 """Longest text before and behind a box that is read, in characters."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 
 from harness.answers.letters import letter_of, letters_of
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_beside_label
 from harness.grading.find.values import UNSTATED, Extraction, Method, sentence_around
 

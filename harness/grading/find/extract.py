@@ -30,8 +30,8 @@ from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, openi
 from harness.answers.grammar.characters import has_only_prices
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
+from harness.answers.patterns import regex
 from harness.core.inert import visible
-from harness.core.patterns import regex
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.beside import beside_box, unit_behind
 from harness.grading.find.guards import correction, guards_box, is_guarded_in_prose

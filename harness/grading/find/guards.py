@@ -9,7 +9,7 @@ A guard leaves an answer undecided; it never makes it wrong.
 
 from __future__ import annotations
 
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 # Words of English, alternatives of a pattern, by what they do to a value.
 _DENYING = (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.vocabulary import is_command
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 from harness.grading.find.guards import is_guarded_beside_label
 from harness.grading.find.values import STOP, Extraction, last_match, sentence_around
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 
 _MARK_NAMES = r"(?:think(?:ing)?>|thought>|reasoning>|seed:think>|THINK\]|think▷)"
 _MARK = regex(rf"[`<\[◁](?:(?<=`)(?:``.*?```|[^`\n]+`)|(?P<slash>/?){_MARK_NAMES})", re.DOTALL)

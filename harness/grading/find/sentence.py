@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_in_prose
 from harness.grading.find.values import FORMULA, MAX_SENTENCE_CHARS, NUMBER, last_match, sentence_around
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.answers.boxed import Box
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 from harness.grading.compare.plain_numbers import plain_number
 
 _MAX_GAP_CHARS = 80

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from harness.core.patterns import regex
+from harness.answers.patterns import regex
 from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
 
 Method = Literal[

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.benchmarks.placeholders import placeholders
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
 from harness.core.inert import check_text, visible
-from harness.core.placeholders import placeholders
 from harness.core.records import Message
 from harness.grading.find.reasoning import final_part
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness.core.placeholders import placeholders
+from harness.benchmarks.placeholders import placeholders
 
 
 @pytest.mark.parametrize(
