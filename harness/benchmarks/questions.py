@@ -68,7 +68,6 @@ class QuestionSet:
     prompt: str
     system_prompt: str | None
     template_digest: str
-    api: Api
     origin: str
     notes: tuple[str, ...] = ()
     samples: int = 1
@@ -157,14 +156,13 @@ def build(
         template_digest=digest(
             [chosen_prompt.template_digest, chosen_prompt.system if system is None else system, api]
         ),
-        api=api,
         origin="",
     )
-    return _from_source(card, blank, _Selection(card, filters, ids, limit), chosen_prompt, system)
+    return _from_source(card, blank, _Selection(card, filters, ids, limit), chosen_prompt, system, api)
 
 
 def _from_source(
-    card: Card, blank: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None
+    card: Card, blank: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None, api: Api
 ) -> QuestionSet:
     """The set `blank` with the selected questions, read from the card's source. Raises `UsageError`.
 
@@ -184,7 +182,7 @@ def _from_source(
         if selection.takes(draft):
             if card.address is not None or not card.own_data:  # the rows of a shipped card are known
                 refuse_picture(draft.row)
-            selected.append(_question(card, draft, text, prompt, system, blank.api))
+            selected.append(_question(card, draft, text, prompt, system, api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)

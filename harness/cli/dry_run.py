@@ -183,9 +183,9 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
     body = codec.decode(settings.template(questions.name).body(first, seed), dict)
-    prompt = "messages" if settings.spelling.api == "chat" else "prompt"
+    prompt = settings.spelling.wire.prompt(first.messages, first.prompt)
     # A sealed field is hidden, whatever its name.
     sealed_body = body | dict(settings.spelling.extra_body)
     return codec.encode(
-        without_secrets({name: value for name, value in sealed_body.items() if name != prompt})
+        without_secrets({name: value for name, value in sealed_body.items() if name not in prompt})
     ).decode()

@@ -12,6 +12,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.wires.wire import Wire
 from harness.core.secret import Secret
 
 DRAIN_S = 1.0
@@ -96,13 +97,13 @@ class Transport(Protocol):
     async def complete(
         self,
         endpoint: Endpoint,
-        path: str,
+        wire: Wire,
         body: bytes,
         deadlines: Deadlines,
         max_body_bytes: int,
         arriving: Arriving | None = None,
     ) -> Reply:
-        """POST `body` (encoded JSON) to `path` ("/chat/completions" or "/completions") and return the whole reply.
+        """POST `body` (encoded JSON) to the path of `wire` and return the whole reply.
 
         max_body_bytes: longest body of the reply. arriving: tells the caller meanwhile how far the reply has come.
         A stream and a body in one piece are told apart by their first byte. Raises `RequestFailed`; if the task is
@@ -115,9 +116,10 @@ class Transport(Protocol):
         ...
 
 
-def parser_of(secrets: Sequence[Secret], max_body_bytes: int, arriving: Arriving | None) -> ReplyParser:
+def parser_of(wire: Wire, secrets: Sequence[Secret], max_body_bytes: int, arriving: Arriving | None) -> ReplyParser:
     """The parser of the reply to a request that is sent now. secrets, arriving: as in `Transport`."""
     return ReplyParser(
+        wire,
         started=time.monotonic(),
         started_utc=time.time(),
         max_body_bytes=max_body_bytes,

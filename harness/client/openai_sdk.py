@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -20,6 +21,7 @@ from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, 
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of
 from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
@@ -35,11 +37,11 @@ class OpenaiTransport:
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int,
+        self, endpoint: Endpoint, wire: Wire, body: bytes, deadlines: Deadlines, max_body_bytes: int,
         arriving: Arriving | None = None,
     ) -> Reply:  # fmt: skip
-        """POST `body` to `path` of `endpoint`; see `interface.Transport.complete`."""
-        parser = parser_of(secrets_of(endpoint, self._secrets), max_body_bytes, arriving)
+        """POST `body` to `endpoint`; see `interface.Transport.complete`."""
+        parser = parser_of(wire, secrets_of(endpoint, self._secrets), max_body_bytes, arriving)
         if arriving is not None:
             arriving.count, arriving.so_far = lambda: parser.n_tokens, parser.so_far
         loop, cut = asyncio.get_running_loop(), ""
@@ -49,7 +51,7 @@ class OpenaiTransport:
 
         try:
             client = self._client(endpoint, deadlines, parser.secrets)
-            async with asyncio.timeout_at(due()) as limit, _create(client, path, body) as response:
+            async with asyncio.timeout_at(due()) as limit, _posted(client, wire, body) as response:
                 parser.request_id = response.headers.get("x-request-id")
                 try:
                     async for data in response.iter_bytes():
@@ -147,12 +149,15 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
     return failure
 
 
-def _create(client: openai.AsyncOpenAI, path: str, body: bytes) -> Any:
-    """The package's request for `body`; fields that it does not know are sent as they are."""
-    fields: dict[str, Any] = codec.decode(body, dict)
-    resource: Any = client.chat.completions if path == "/chat/completions" else client.completions
-    known = {name: fields.pop(name) for name in ("model", "messages", "prompt", "stream") if name in fields}
-    return resource.with_streaming_response.create(**known, extra_body=fields)
+@asynccontextmanager
+async def _posted(client: openai.AsyncOpenAI, wire: Wire, body: bytes) -> AsyncIterator[Any]:
+    """The response to `body`, not read yet, by the package's road for APIs that it may not know."""
+    as_it_comes: Any = {"headers": {"X-Stainless-Raw-Response": "stream"}}
+    response: Any = await client.post(wire.path, cast_to=object, body=codec.decode(body), options=as_it_comes)
+    try:
+        yield response
+    finally:
+        await response.close()
 
 
 def _innermost(error: BaseException) -> BaseException:

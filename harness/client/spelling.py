@@ -12,21 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from harness.client.wires.table import wire_of
+from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
-
-_OWNED = {
-    "model": "use `model`",
-    "messages": "the benchmark's card makes the prompt",
-    "prompt": "the benchmark's card makes the prompt",
-    "stream": "use `drop=stream`",
-    "seed": "use `seed`",
-    "n": "each sample is a request of its own; use `samples`",
-}
-"""Field of a request that only the harness sets → what the user can do instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +46,7 @@ class Spelling:
         for name in ("chat_template_kwargs", "extra_body"):
             # The class is frozen; sealed here, a key is hidden from the first moment on.
             object.__setattr__(self, name, seal_secrets(getattr(self, name)))
-        for name, instead in _OWNED.items():
+        for name, instead in self.wire.owned.items():
             if name in self.extra_body:
                 raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
 
@@ -71,10 +63,17 @@ class Spelling:
             extra_body={**self.extra_body, **further},
         )
 
+    def over(self, api: Api) -> Spelling:
+        """The spelling of the same requests for another API; without a chat template, they have no arguments for it."""
+        wire = wire_of(api)
+        template = self.chat_template_kwargs if wire.templated else {}
+        length = wire.bound or self.max_tokens_field
+        return replace(self, api=api, max_tokens_field=length, chat_template_kwargs=template)
+
     @property
-    def path(self) -> str:
-        """The path of requests below the base URL."""
-        return "/chat/completions" if self.api == "chat" else "/completions"
+    def wire(self) -> Wire:
+        """The shape of the API, by which requests are sent and replies read."""
+        return wire_of(self.api)
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
@@ -120,37 +119,25 @@ class RequestTemplate:
     max_tokens: int | None = None
     spelling: Spelling = field(default_factory=Spelling)
 
-    @property
-    def path(self) -> str:
-        """The path of the requests below the base URL."""
-        return self.spelling.path
-
     def names(self, *, seed: bool) -> set[str]:
         """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""
         return {*self.spelling.fields(self.model, self.sampling), *self._varying(0 if seed else None)}
 
     def body(self, question: Question, seed: int | None = None) -> bytes:
         """The body of the request for a sample."""
-        return self._body(question.messages, question.prompt, self._varying(seed))
+        return self._body(self.spelling.wire.prompt(question.messages, question.prompt), self._varying(seed))
 
     def body_of_text(self, text: str, seed: int | None = None) -> bytes:
-        """The body of a request whose prompt is `text`: the only user message (chat), or the prompt (completions)."""
-        return self._body([Message(role="user", content=text)], text, self._varying(seed))
+        """The body of a request whose prompt is `text`: the only user message, or the plain prompt."""
+        prompt = self.spelling.wire.prompt([Message(role="user", content=text)], text)
+        return self._body(prompt, self._varying(seed))
 
     def body_after_tokens(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
         """The body of a request of the completions API that continues these token ids."""
-        return self._head + codec.encode({**self._varying(seed, max_tokens), "prompt": list(prompt)})[1:]
+        return self._body({"prompt": list(prompt)}, self._varying(seed, max_tokens))
 
-    def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
-        """Write a request's body as JSON. varying: the fields that differ from request to request, without the prompt.
-
-        The messages are sent by the chat API, the prompt by the completions API.
-        """
-        if self.spelling.api == "chat":
-            varying["messages"] = messages
-        else:
-            varying["prompt"] = prompt
-        return self._head + codec.encode(varying)[1:]
+    def _body(self, prompt: Mapping[str, Any], varying: Mapping[str, Any]) -> bytes:
+        return self._head + codec.encode({**varying, **prompt})[1:]
 
     def _varying(self, seed: int | None, max_tokens: int | None = None) -> dict[str, Any]:
         return self.spelling.varying(self.max_tokens if max_tokens is None else max_tokens, seed)

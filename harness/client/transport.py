@@ -41,6 +41,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
+from harness.client.wires.wire import Wire
 from harness.core.choices import TransportName
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
@@ -337,18 +338,18 @@ class Transport:
     async def complete(
         self,
         endpoint: Endpoint,
-        path: str,
+        wire: Wire,
         body: bytes,
         deadlines: Deadlines,
         max_body_bytes: int,
         arriving: Arriving | None = None,
     ) -> Reply:
-        """POST `body` to `path` of `endpoint`; see `interface.Transport.complete`."""
-        _, server, head, secrets = self._routes.get((id(endpoint), path)) or self._route(endpoint, path)
+        """POST `body` to `endpoint`; see `interface.Transport.complete`."""
+        _, server, head, secrets = self._routes.get((id(endpoint), wire.path)) or self._route(endpoint, wire.path)
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, deadlines.connect)
-            parser = parser_of(secrets, max_body_bytes, arriving)
+            parser = parser_of(wire, secrets, max_body_bytes, arriving)
             request = connection.request = Request(connection, parser, deadlines)
             if arriving is not None:
                 arriving.count, arriving.so_far = request.count, request.so_far

@@ -18,6 +18,7 @@ from harness.client.facts.tokens import THINK_END
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import SoFar
 from harness.client.spelling import RequestTemplate
+from harness.client.wires.wire import Wire
 from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.finish_words import ending
@@ -53,7 +54,7 @@ class Continuation:
     """A request that continues `part`, after the token ids of its prompt and its text. seam: where it starts."""
 
     part: Partial
-    path: str
+    wire: Wire
     body: bytes
     seam: Seam
 
@@ -105,17 +106,14 @@ def continuation(
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
     body = by_ids.body_after_tokens([*part.prompt_ids, *part.ids], next_seed, n_left)
-    return Continuation(part=part, path=by_ids.path, body=body, seam=seam)
+    return Continuation(part=part, wire=by_ids.spelling.wire, body=body, seam=seam)
 
 
 def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
     """The template of the same requests with the prompt as token ids, which only the completions API takes."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
-    spelling = replace(
-        spelling, api="completions", chat_template_kwargs={}, max_tokens_field="max_tokens",
-        token_ids=salvage.states_ids("completions"), extra_body=body,
-    )  # fmt: skip
+    spelling = replace(spelling.over("completions"), token_ids=salvage.states_ids("completions"), extra_body=body)
     return replace(template, spelling=spelling)
 
 

@@ -95,7 +95,7 @@ def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
 
 
 def bodies(template: RequestTemplate) -> list[bytes]:
-    """The request for each prompt, to be sent to `template.path`."""
+    """The request for each prompt, to be sent by its wire."""
     return [template.body_of_text(text) for text in PROMPTS]
 
 
@@ -147,7 +147,8 @@ def ask(
 
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
         """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
-        sent = (transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES) for body in contents)
+        wire = requests.spelling.wire
+        sent = (transport.complete(endpoint, wire, body, deadlines, MAX_BYTES) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
         for body, reply in zip(contents, replies, strict=True):

@@ -584,7 +584,6 @@ def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> Que
         prompt=judge.prompt.name,
         system_prompt=None,
         template_digest=judge.prompt.digest,
-        api="chat",
         origin=str(folder.path),
     )
 

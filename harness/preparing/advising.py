@@ -55,7 +55,7 @@ def _profile(settings: RunSettings, options: RunOptions, question_set: QuestionS
     return presets.RunProfile(
         sampling=sampling,
         system_prompt=question_set.system_prompt,
-        api=question_set.api,
+        templated=settings.spelling.wire.templated,
         context=context,
         # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
         thinking=options.thinking or ("by hand" if options.extra_body else None),

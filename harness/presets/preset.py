@@ -15,7 +15,6 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
@@ -96,12 +95,13 @@ class Advice(Sourced):
 class RunProfile:
     """The settings of a run that are compared with a model's card.
 
-    context: context length in tokens, as the server states it. thinking: the switch or the effort.
+    templated: whether the server puts the prompt into its chat template. context: context length in tokens, as the
+    server states it. thinking: the switch or the effort.
     """
 
     sampling: Sampling
     system_prompt: str | None = None
-    api: Api = "chat"
+    templated: bool = True
     context: int | None = None
     thinking: str | None = None
 
@@ -130,10 +130,10 @@ class Preset(Part):
         broken = {
             "no_greedy": (run.sampling.temperature == 0, "temperature 0"),
             "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
-            "system_prompt": (not run.system_prompt and run.api == "chat", "no system prompt"),
-            "chat": (run.api != "chat", f"api={run.api}"),
-            "thinking_off": (run.thinking in (None, "off", "none") and run.api == "chat", "no thinking"),
-            "effort": (run.thinking is None and run.api == "chat", "no effort is set"),
+            "system_prompt": (not run.system_prompt and run.templated, "no system prompt"),
+            "chat": (not run.templated, "api=completions"),
+            "thinking_off": (run.thinking in (None, "off", "none") and run.templated, "no thinking"),
+            "effort": (run.thinking is None and run.templated, "no effort is set"),
         }
         cures = {"thinking_off": " (thinking=on)", "effort": " (`thinking`)", "system_prompt": " (system_prompt)"}
         for advice in self.advice:

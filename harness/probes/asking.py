@@ -19,14 +19,14 @@ import msgspec
 
 from harness.client.asker import Asker
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
+from harness.client.protocol.usage import stated_usage
+from harness.client.wires.chat import CHAT
+from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
-from harness.core.records import Message
+from harness.core.records import Message, Usage
 from harness.core.reply_notes import UNREAD_TEXT
-
-CHAT, COMPLETIONS = "/chat/completions", "/completions"
-"""Paths below the server's address: of chat messages, and of raw text."""
 
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
@@ -48,7 +48,7 @@ class Inquiry:
 
     text: str
     fields: Fields
-    path: str = CHAT
+    wire: Wire = CHAT
 
     def body(self, asker: Asker, *, stream: bool = False) -> dict[str, Any]:
         """The request body that a run of this asker would send, changed only in the fields of the check.
@@ -57,21 +57,15 @@ class Inquiry:
         whole replies are asked for (unless `stream`), without token ids, which a check would mistake for the model's
         own output.
         """
-        own, chat = asker.spelling, self.path == CHAT
-        fields = dict(self.fields)
+        own, fields = asker.spelling.over(self.wire.api), dict(self.fields)
         model, seed = fields.pop("model", asker.model), fields.pop("seed", None)
-        switches = {**own.chat_template_kwargs, **fields.pop("chat_template_kwargs", {})} if chat else {}
-        length = own.max_tokens_field if chat else "max_tokens"
-        overruled = set(fields)
-        if "max_tokens" in fields:
-            overruled.add(length)
+        switches = fields.pop("chat_template_kwargs", {})
+        overruled = {*fields, own.max_tokens_field} if "max_tokens" in fields else set(fields)
         spelling = replace(
             own,
-            api="chat" if chat else "completions",
             stream=stream,
             token_ids=False,
-            max_tokens_field=length,
-            chat_template_kwargs=switches,
+            chat_template_kwargs={**own.chat_template_kwargs, **switches},
             # The run's extra fields would override the fields of the check, so those of the same name are left out.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
         )
@@ -124,59 +118,12 @@ class _ReplyLogprobs(msgspec.Struct):
         ]
 
 
-class _Message(msgspec.Struct):
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-
-
-class Choice(msgspec.Struct):
-    """One completion of a whole reply."""
-
-    finish_reason: str | None = None
-    text: str | None = None
-    message: _Message | None = None
+class _Choice(msgspec.Struct):
     logprobs: _ReplyLogprobs | None = None
 
-    @property
-    def content(self) -> str:
-        """The final text; empty for none."""
-        return (self.message.content if self.message else self.text) or ""
 
-    @property
-    def thought(self) -> str:
-        """The reasoning, if the server returns it in a field of its own; empty for none."""
-        return (self.message.reasoning_content or self.message.reasoning or "") if self.message else ""
-
-    @property
-    def whole(self) -> str:
-        """The reasoning followed by the text."""
-        return self.thought + self.content
-
-    @property
-    def tokens(self) -> list[Token]:
-        """The tokens of the completion; empty where no log-probabilities came."""
-        return self.logprobs.each() if self.logprobs else []
-
-
-class ReplyUsage(msgspec.Struct):
-    """Numbers of tokens, as the server counts them."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class ProbeReply(msgspec.Struct):
-    """A whole reply with at least one choice."""
-
-    choices: list[Choice]
-    usage: ReplyUsage | None = None
-    model: str | None = None
-
-    @property
-    def first(self) -> Choice:
-        """The first choice."""
-        return self.choices[0]
+class _Likelihoods(msgspec.Struct):
+    choices: list[_Choice]
 
 
 class Refused(ServerError):
@@ -198,9 +145,51 @@ class Refused(ServerError):
         return f"{self.by}: {quoted(self.sentence)}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeReply:
+    """A whole reply.
+
+    text: the final text; reasoning: if the server returns it in a field of its own; both are empty for none. tokens: of
+    both; empty where no log-probabilities came. usage: numbers of tokens, as the server states them.
+    """
+
+    text: str
+    reasoning: str
+    finish_reason: str | None
+    tokens: Sequence[Token]
+    usage: Usage
+    model: str | None
+
+    @property
+    def whole(self) -> str:
+        """The reasoning followed by the text."""
+        return self.reasoning + self.text
+
+
+def read_reply(body: bytes, wire: Wire) -> ProbeReply:
+    """The whole reply that a body holds, read as a run reads it, with its log-probabilities. Raises `Refused`."""
+    try:
+        event, _ = wire.reader().event(codec.decode(body, dict), False)
+        likelihoods = codec.decode(body, _Likelihoods)
+    except (codec.DecodeError, BadEvent) as error:
+        raise Refused(0, f"the reply is no completion ({error})") from error
+    if not event.choices:
+        raise Refused(0, "the reply holds no choice")
+    (choice,), logprobs = event.choices, likelihoods.choices[0].logprobs
+    message = choice.delta or Delta(content=choice.text)
+    return ProbeReply(
+        text=message.content or "",
+        reasoning=message.reasoning or "",
+        finish_reason=choice.finish_reason,
+        tokens=logprobs.each() if logprobs else [],
+        usage=stated_usage(event.usage or {}),
+        model=event.model,
+    )
+
+
 def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
     """The likeliest first tokens of the reply with their log-probabilities; empty if it has none."""
-    tokens = [] if isinstance(answer, Refused) else answer.first.tokens
+    tokens = [] if isinstance(answer, Refused) else answer.tokens
     return tokens[0].top if tokens else {}
 
 
@@ -258,7 +247,7 @@ class ProbedServer:
     with_text: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def send(self, body: Fields, path: str) -> ProbeReply:
+    def send(self, body: Fields, wire: Wire) -> ProbeReply:
         """Send one request as it is; return its reply. Raises `Refused`."""
         raise NotImplementedError
 
@@ -292,25 +281,23 @@ class ProbedServer:
         """
         return sum(n for prompt, n in self.empty.items() if prompt in self.with_text)
 
-    def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
+    def whole(self, body: Fields, wire: Wire = CHAT) -> ProbeReply:
         """The reply to one request, not streamed, sent without the spare fields that `drop` names. Raises `Refused`."""
-        reply = self.send(self._without_dropped(body), path)
+        reply = self.send(self._without_dropped(body), wire)
         self.answered = True
-        if reply.usage is not None:
-            with self._lock:
-                self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-        first = reply.first
+        with self._lock:
+            self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
         # Log-probabilities of a reply without text show that the model wrote tokens, which the server hides.
-        hidden = bool(first.tokens) and not first.whole
-        self._count(body, first.whole, "hidden" if hidden else first.finish_reason)
+        hidden = bool(reply.tokens) and not reply.whole
+        self._count(body, reply.whole, "hidden" if hidden else reply.finish_reason)
         return reply
 
-    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
+    def many(self, bodies: Sequence[Fields], wire: Wire = CHAT) -> list[ProbeReply | Refused]:
         """The replies to several requests, in order, `at_once` at a time; a refusal stands in place of its reply."""
 
         def ask(body: Fields) -> ProbeReply | Refused:
             try:
-                return self.whole(body, path)
+                return self.whole(body, wire)
             except Refused as refused:
                 return refused
 
@@ -321,10 +308,10 @@ class ProbedServer:
             # After Ctrl-C nobody waits for the replies under way.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
-    def every(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply]:
+    def every(self, bodies: Sequence[Fields], wire: Wire = CHAT) -> list[ProbeReply]:
         """The replies to several requests, in order, as of `many`. Raises the first `Refused` among them."""
         replies = []
-        for answer in self.many(bodies, path):
+        for answer in self.many(bodies, wire):
             if isinstance(answer, Refused):
                 raise answer
             replies.append(answer)

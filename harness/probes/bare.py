@@ -105,7 +105,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
             raise
         # The server states no log-probabilities: compare greedy replies instead.
         fields = {"max_tokens": TOKENS, "temperature": 0}
-        texts = [subject.server.whole({**request, **fields}).first.whole for request in (body, less)]
+        texts = [subject.server.whole({**request, **fields}).whole for request in (body, less)]
         # Equal greedy replies show nothing: the messages may move probabilities without changing the likeliest token.
         return True if texts[0] != texts[1] else None
     return effect(before, after) >= MIN_EFFECT
@@ -150,7 +150,7 @@ def _added(subject: Subject) -> Seen:
         subject.server.whole({**_request_body(subject.server, messages), "max_tokens": 1}).usage
         for messages in ([user], [{"role": "system", "content": "Hi"}, user])
     )
-    if alone is None or after is None or alone.prompt_tokens is None or after.prompt_tokens is None:
+    if alone.prompt_tokens is None or after.prompt_tokens is None:
         return untested(sent, "the server states no usage")
     n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
@@ -172,7 +172,7 @@ def _copied(subject: Subject) -> Seen:
     if isinstance(reply, RequestFailed):
         return untested(sent, f"the stream failed: {quoted(reply.message)}")
     stream = text_of(reply)
-    whole, again = (subject.whole(inquiry).first.whole for _ in range(2))
+    whole, again = (subject.whole(inquiry).whole for _ in range(2))
     if not whole:
         return untested(sent, "an empty reply")
     frequent = [(pair, n) for pair, n in changes(stream, whole).items() if n >= MIN_CHANGES]

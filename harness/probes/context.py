@@ -38,7 +38,7 @@ def _prompt(words: int, head: str = "Remember the first word.") -> str:
 
 def _count(answer: ProbeReply) -> int | None:
     """The number of prompt tokens that the reply states; None without usage."""
-    return answer.usage.prompt_tokens if answer.usage else None
+    return answer.usage.prompt_tokens
 
 
 def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
@@ -109,7 +109,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
     got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
         return spoils(sent, f"{got}: the prompt was cut on its way")
-    reached, how = _depths(subject, words, answer.first.whole)
+    reached, how = _depths(subject, words, answer.whole)
     lost = [depth for depth in DEPTHS if reached.get(depth) is False]
     if lost:
         return spoils(

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.probes.asking import CHAT, ProbedServer, Refused, first_top
-from harness.probes.subject import listed, logprob_fields
+from harness.client.wires.chat import CHAT
+from harness.client.wires.wire import Wire
+from harness.probes.asking import ProbedServer, Refused, first_top
+from harness.probes.subject import TOP, listed
 
 MIN_EFFECT = 8.0
 """Smallest F ratio of a change that reached the model. If twenty tokens have independent noise, noise alone makes a
@@ -122,13 +124,13 @@ def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
     return shift_of(before, after).ratio
 
 
-def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[Top]:
+def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]], wire: Wire = CHAT) -> list[Top]:
     """The next token's log-probabilities after each of these prompts.
 
     Raises `Refused` if a request fails or brings no log-probabilities.
     """
-    fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
-    replies = server.every([{**body, **fields} for body in bodies], path)
+    fields = {"max_tokens": 1, "temperature": 0, **wire.likeliest(TOP)}
+    replies = server.every([{**body, **fields} for body in bodies], wire)
     tops: list[Top] = [listed(first_top(reply)) for reply in replies]
     if not all(tops):
         raise Refused(0, "no log-probabilities came")

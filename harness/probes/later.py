@@ -18,14 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from harness.client.wires.chat import CHAT
+from harness.client.wires.completions import COMPLETIONS
 from harness.core.inert import quoted
 from harness.probes import exact
-from harness.probes.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
+from harness.probes.asking import Inquiry, ProbeReply, Refused, Token, first_top
 from harness.probes.findings import FALSE_ALARM, Check, Lost, Seen, sound, spoils, untested, warns
 from harness.probes.overlap import divergence
 from harness.probes.reference import GRAVE
 from harness.probes.sampling import CUTS, NEAR, SURE, core
-from harness.probes.subject import LONG, RAW_TEXTS, STORY, Subject, listed, logprob_fields
+from harness.probes.subject import LONG, RAW_TEXTS, STORY, TOP, Subject, listed
 
 REPLIES, LOOKS = 12, 2
 """Number of sampled replies, of `LONG` tokens each, at a look at the tokens after the first (some 270 tokens); largest
@@ -77,18 +79,18 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     return [dict(sorted(listed(top).items(), key=lambda item: -item[1])[: max(k - 1, 1)]) for top in tops]
 
 
-def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
+def _sampled(subject: Subject, n: int, **fields: object) -> list[ProbeReply]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
-    common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **logprob_fields(CHAT)}
+    common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **CHAT.likeliest(TOP)}
     # The seeds are far apart, because generators with neighbouring seeds may begin alike.
     seeds = random.Random(subject.new_seeds(n).stop).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
-    return [reply.first for reply in subject.server.every(bodies)]
+    return subject.server.every(bodies)
 
 
-def _later(choices: Sequence[Choice]) -> list[Token]:
+def _later(replies: Sequence[ProbeReply]) -> list[Token]:
     """The tokens after the first of each reply, if the server states the likeliest tokens at their place."""
-    return [token for choice in choices for token in choice.tokens[1:] if token.top]
+    return [token for reply in replies for token in reply.tokens[1:] if token.top]
 
 
 def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
@@ -127,12 +129,12 @@ def _later_draws(subject: Subject) -> Seen:
     warm = _sampled(subject, 1)
     for n_looks in range(1, LOOKS + 1):
         sent = f"{n_looks * REPLIES} replies of {LONG} tokens at temperature {COLD:g}"
-        choices = _sampled(subject, REPLIES, temperature=COLD)
-        tokens += _later(choices)
+        replies = _sampled(subject, REPLIES, temperature=COLD)
+        tokens += _later(replies)
         if len(tokens) < MIN_PLACES:
             return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
         # A reply may come empty; every other one has the same list at its first token.
-        first, first_warm = (next((c.tokens[0].top for c in some if c.tokens), {}) for some in (choices, warm))
+        first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
         stated = stated_at(first, first_warm, COLD)
         if stated is None:
             return untested(
@@ -221,20 +223,20 @@ def _later_cuts(subject: Subject) -> Seen:
 def _written_and_read(subject: Subject) -> Seen:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
     sent = f"{len(RAW_TEXTS)} raw texts with {WRITTEN} greedy tokens, then {len(READ_AT)} beginnings of each as prompts"
-    fields = {"temperature": 0, **logprob_fields(COMPLETIONS)}
+    fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
     for text in RAW_TEXTS:
-        choice = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS)).first
+        reply = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS))
         # Where temperature 0 is not obeyed, the written probabilities may be those of another temperature.
-        if drawn := next((token for token in choice.tokens if not _is_likeliest(token)), None):
+        if drawn := next((token for token in reply.tokens if not _is_likeliest(token)), None):
             return untested(sent, f"the server draws at temperature 0: {quoted(drawn.token)!r} came, not the likeliest")
         for n in READ_AT:
-            so_far = "".join(token.token for token in choice.tokens[:n])
+            so_far = "".join(token.token for token in reply.tokens[:n])
             # If the names of the tokens are not their text, the text so far is unknown and cannot be sent as a prompt.
-            if n < len(choice.tokens) and choice.content.startswith(so_far) and "\ufffd" not in so_far:
+            if n < len(reply.tokens) and reply.text.startswith(so_far) and "\ufffd" not in so_far:
                 inquiry = Inquiry(text + so_far, {"max_tokens": 1, **fields}, COMPLETIONS)
                 bodies.append(inquiry.body(subject.server.asker))
-                written.append(choice.tokens[n].top)
+                written.append(reply.tokens[n].top)
     answers = subject.server.many(bodies, COMPLETIONS)
     refused = [answer.sentence for answer in answers if isinstance(answer, Refused)]
     lost = Lost(n=len(refused), of=len(bodies), why=refused[0] if refused else "")

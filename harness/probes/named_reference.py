@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.client.wires.completions import COMPLETIONS
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError
@@ -19,10 +20,10 @@ from harness.generation import fingerprint
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing.watching import Watcher
-from harness.probes.asking import COMPLETIONS, Inquiry, ProbedServer, ProbeReply, Refused, first_top
+from harness.probes.asking import Inquiry, ProbedServer, ProbeReply, Refused, first_top
 from harness.probes.passages import VERSION, texts
 from harness.probes.probed_endpoint import ProbedEndpoint, probed
-from harness.probes.subject import logprob_fields
+from harness.probes.subject import TOP
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
@@ -204,7 +205,7 @@ def next_tokens(server: ProbedServer, seeds: Sequence[int], first: ProbeReply | 
 
 def _next_token_bodies(server: ProbedServer, seeds: Sequence[int]) -> list[Mapping[str, Any]]:
     """The requests for one next token after each of the fixed texts, each with its seed."""
-    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
+    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **COMPLETIONS.likeliest(TOP)}
     return [
         Inquiry(text, {"seed": seed, **common}, COMPLETIONS).body(server.asker)
         for seed, (_, text) in zip(seeds, texts(), strict=True)
@@ -218,5 +219,5 @@ def beginnings_of(server: ProbedServer) -> list[str]:
     """
     template = fingerprint.template(server.asker, fingerprint.neutral_values(server.asker))
     template = replace(template, spelling=replace(template.spelling, stream=False, token_ids=False))
-    replies = server.every([codec.decode(content) for content in fingerprint.bodies(template)], template.path)
-    return [reply.first.whole[: fingerprint.MAX_CHARS] for reply in replies]
+    replies = server.every([codec.decode(content) for content in fingerprint.bodies(template)], template.spelling.wire)
+    return [reply.whole[: fingerprint.MAX_CHARS] for reply in replies]

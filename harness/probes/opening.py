@@ -14,11 +14,14 @@ counts: a text of one letter then has two tokens.
 
 from __future__ import annotations
 
+from harness.client.wires.chat import CHAT
+from harness.client.wires.completions import COMPLETIONS
+from harness.client.wires.wire import Wire
 from harness.core.inert import quoted
-from harness.probes.asking import CHAT, COMPLETIONS, Inquiry, Refused, first_top
+from harness.probes.asking import Inquiry, Refused, first_top
 from harness.probes.effect import MIN_EFFECT, MIN_REPEATS, Top, effect
 from harness.probes.findings import Check, Seen, sound, spoils, untested
-from harness.probes.subject import Subject, listed, logprob_fields
+from harness.probes.subject import TOP, Subject, listed
 
 QUESTION = "Name a colour."
 
@@ -44,14 +47,14 @@ their tokenizer_config.json.
 HIDDEN = "no usage or no log-probabilities came"
 
 
-def _counted(subject: Subject, text: str, path: str = COMPLETIONS) -> tuple[int, Top]:
+def _counted(subject: Subject, text: str, wire: Wire = COMPLETIONS) -> tuple[int, Top]:
     """Send a prompt; return its number of tokens, as the server counts, and the next token's log-probabilities.
 
     Raises `Refused` if the server refuses the request or does not state both.
     """
-    fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
-    answer = subject.whole(Inquiry(text, fields, path))
-    n = answer.usage.prompt_tokens if answer.usage else None
+    fields = {"max_tokens": 1, "temperature": 0, **wire.likeliest(TOP)}
+    answer = subject.whole(Inquiry(text, fields, wire))
+    n = answer.usage.prompt_tokens
     top = listed(first_top(answer))
     if n is None or not top:
         raise Refused(0, HIDDEN)

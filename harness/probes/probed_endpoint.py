@@ -15,6 +15,8 @@ from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import open_transport
+from harness.client.wires.chat import CHAT
+from harness.client.wires.wire import Wire
 from harness.core import channel, codec
 from harness.core.records import Message
 from harness.options.request import HowWritten
@@ -22,7 +24,7 @@ from harness.options.whom import WhichServer
 from harness.preparing import servers
 from harness.preparing.looks import Looks, look_at
 from harness.preparing.watching import Watcher
-from harness.probes.asking import CHAT, SECONDS, Fields, ProbedServer, ProbeReply, Refused
+from harness.probes.asking import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
 
 PATIENCE_SECONDS = 300.0
 """Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""
@@ -40,9 +42,9 @@ class ProbedEndpoint(ProbedServer):
 
     endpoint: Endpoint
 
-    def send(self, body: Fields, path: str = CHAT) -> ProbeReply:
+    def send(self, body: Fields, wire: Wire) -> ProbeReply:
         """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
-        url = self.endpoint.base_url + path
+        url = self.endpoint.base_url + wire.path
         waited, pause = 0.0, PAUSE_SECONDS
         while True:
             self._count_request()
@@ -59,16 +61,10 @@ class ProbedEndpoint(ProbedServer):
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
             raise Refused(answer.status, self._shown(error_words(answer.body)))
-        try:
-            # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
-            secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
-            text = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
-            reply: ProbeReply = codec.decode(text.encode("utf-8", "surrogateescape"), ProbeReply)
-        except codec.DecodeError as error:
-            raise Refused(0, f"the reply is no completion ({error})") from error
-        if not reply.choices:
-            raise Refused(0, "the reply holds no choice")
-        return reply
+        # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
+        secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
+        text = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
+        return read_reply(text.encode("utf-8", "surrogateescape"), wire)
 
     def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
         """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""

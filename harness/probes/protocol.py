@@ -50,7 +50,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
         (streamed,) = subject.streamed([inquiry])
         if isinstance(streamed, RequestFailed):
             return broken_stream(sent, streamed), ""
-        whole = subject.whole(inquiry).first
+        whole = subject.whole(inquiry)
         streams.append((_complete(text_of(streamed)), streamed.finish_reason))
         wholes.append((_complete(whole.whole), whole.finish_reason))
         if set(streams) & set(wholes):
@@ -69,7 +69,7 @@ def _usage(subject: Subject) -> Seen:
     sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
     streamed, whole = subject.greedy_stream, subject.greedy_reply
     usage = whole.usage
-    if usage is None or usage.completion_tokens is None or usage.prompt_tokens is None:
+    if usage.completion_tokens is None or usage.prompt_tokens is None:
         return warns(sent, "the whole reply states no usage")
     if isinstance(streamed, RequestFailed):
         return untested(sent, f"the stream failed: {streamed.message}")
@@ -77,7 +77,7 @@ def _usage(subject: Subject) -> Seen:
         return warns(sent, "whole replies state how many tokens they used, but streams do not")
     if subject.miscount:
         # Where the reply ends by itself, only log-probabilities show how many tokens came.
-        ended = whole.first.finish_reason == "stop" and not whole.first.tokens and usage.completion_tokens < LONG
+        ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, subject.miscount)
     return sound(
         sent,
@@ -90,19 +90,18 @@ def _length(subject: Subject) -> Seen:
     """Ask for exactly `CUT` new tokens: the reply must have that length and say finish_reason "length"."""
     sent = f"a prompt for a short story, with max_tokens {CUT}"
     answer = subject.with_logprobs(max_tokens=CUT)
-    choice, usage = answer.first, answer.usage
-    n = len(choice.tokens) or (usage.completion_tokens if usage else None)
-    if choice.finish_reason == "stop" and n is not None and n < CUT:
+    n = len(answer.tokens) or answer.usage.completion_tokens
+    if answer.finish_reason == "stop" and n is not None and n < CUT:
         return untested(sent, f"the reply ended by itself after {n} tokens")
-    if choice.finish_reason != "length":
+    if answer.finish_reason != "length":
         return spoils(
-            sent, f"a reply that was cut says finish_reason {quoted(str(choice.finish_reason))!r}, not length"
+            sent, f"a reply that was cut says finish_reason {quoted(str(answer.finish_reason))!r}, not length"
         )
     if n is None:
         return untested(
             sent, "finish_reason length; without usage and log-probabilities nothing shows how many tokens came"
         )
-    if n != CUT and not choice.tokens and subject.miscount:
+    if n != CUT and not answer.tokens and subject.miscount:
         return untested(sent, f"finish_reason length after {n} tokens, but {no_evidence(subject.miscount)}")
     if n != CUT:
         return spoils(sent, f"finish_reason length after {n} tokens instead of {CUT}")
@@ -112,7 +111,7 @@ def _length(subject: Subject) -> Seen:
 def _stop(subject: Subject) -> Seen:
     """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
     for prompt in PROMPTS[:TRIED]:
-        text = subject.chat(prompt).first.content
+        text = subject.chat(prompt).text
         # The word is taken from the later part: a stop at the reply's beginning would leave nothing to compare. A long
         # word is preferred, since it is rarer.
         later = text[len(text) // 3 :]
@@ -124,18 +123,18 @@ def _stop(subject: Subject) -> Seen:
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
     expected = text[: text.index(word)].strip()
     for _ in range(ROUNDS):
-        choice = subject.chat(prompt, stop=[word]).first
-        if word in choice.content:
-            return spoils(sent, f"the reply goes on past the stop text: {quoted(choice.content)!r}")
-        if choice.content.strip() == expected:
-            if choice.finish_reason != "stop":
+        reply = subject.chat(prompt, stop=[word])
+        if word in reply.text:
+            return spoils(sent, f"the reply goes on past the stop text: {quoted(reply.text)!r}")
+        if reply.text.strip() == expected:
+            if reply.finish_reason != "stop":
                 return spoils(
                     sent,
                     f"the reply ends at the stop text, but says finish_reason "
-                    f"{quoted(str(choice.finish_reason))!r} instead of stop",
+                    f"{quoted(str(reply.finish_reason))!r} instead of stop",
                 )
             return sound(sent, "the reply ends before the stop text, with finish_reason stop")
-    return untested(sent, f"the reply changes from time to time: {quoted(choice.content)!r}")
+    return untested(sent, f"the reply changes from time to time: {quoted(reply.text)!r}")
 
 
 def _model_name(subject: Subject) -> Seen:

@@ -39,22 +39,20 @@ SURE = 0.99
 def _greedy(subject: Subject) -> Seen:
     """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
     sent = "a prompt for a short story at temperature 0, three times"
-    choice = subject.greedy
-    behind = [(max(t.top.values()) - t.logprob, t) for t in choice.tokens if t.top and t.logprob is not None]
+    reply = subject.greedy_reply
+    behind = [(max(t.top.values()) - t.logprob, t) for t in reply.tokens if t.top and t.logprob is not None]
     odd = [(nats, token) for nats, token in behind if nats > MAX_SWAPPED_NATS]
     if odd:
         _, worst = max(odd, key=lambda pair: pair[0])
         likelier = max(worst.top, key=worst.top.__getitem__)
-        return spoils(sent, f"{len(odd)} of {len(choice.tokens)} tokens are not the likeliest: "
+        return spoils(sent, f"{len(odd)} of {len(reply.tokens)} tokens are not the likeliest: "
                             f"{quoted(worst.token)!r} where {quoted(likelier)!r} is likelier")  # fmt: skip
-    texts = {subject.chat().first.whole for _ in range(GREEDY_REPLIES)}
+    texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
-        return sound(
-            sent, "the same reply each time" + (", the likeliest token in each place" if choice.tokens else "")
-        )
+        return sound(sent, "the same reply each time" + (", the likeliest token in each place" if reply.tokens else ""))
     # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
-    if not choice.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
-        texts |= {subject.chat().first.whole for _ in range(MORE_GREEDY_REPLIES)}
+    if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
+        texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
             return spoils(
                 sent, f"replies that differ from the first token on: {', '.join(repr(quoted(t[:40])) for t in texts)}"
@@ -94,7 +92,7 @@ the smallest that the cut keeps.
 
 def _hot(subject: Subject, **fields: Any) -> str:
     """The reply to the story prompt at temperature 1."""
-    return subject.chat(temperature=1.0, top_p=1.0, **fields).first.whole
+    return subject.chat(temperature=1.0, top_p=1.0, **fields).whole
 
 
 def _same_seed(subject: Subject) -> Seen:

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.wires.chat import CHAT
 from harness.core.inert import quoted
-from harness.probes.asking import CHAT, Choice, Inquiry, ProbedServer, ProbeReply, Refused, text_of
+from harness.probes.asking import Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
 TOP = 20
 """Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""
@@ -62,11 +63,6 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
     return {token: value for token, value in top.items() if len(at_floor) < 3 or token not in at_floor}
 
 
-def logprob_fields(path: str) -> dict[str, Any]:
-    """Request fields that ask for the likeliest tokens."""
-    return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
-
-
 @dataclass
 class Subject:
     """The server under examination. seed: the next seed that no request has had. context: tokens of the longest prompt
@@ -88,7 +84,7 @@ class Subject:
 
     def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
-        return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+        return self.server.whole(inquiry.body(self.server.asker), inquiry.wire)
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""
@@ -97,7 +93,7 @@ class Subject:
     def with_logprobs(self, **fields: Any) -> ProbeReply:
         """The whole reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
         try:
-            return self.chat(**fields, **logprob_fields(CHAT))
+            return self.chat(**fields, **CHAT.likeliest(TOP))
         except Refused:
             return self.chat(**fields)
 
@@ -107,14 +103,9 @@ class Subject:
         for _ in range(TRIED):
             reply = self.with_logprobs()
             # Many checks read this reply, so one that came empty is asked for again.
-            if reply.first.whole:
+            if reply.whole:
                 break
         return reply
-
-    @property
-    def greedy(self) -> Choice:
-        """The choice of `greedy_reply`. Raises `Refused`."""
-        return self.greedy_reply.first
 
     @cached_property
     def greedy_stream(self) -> Reply | RequestFailed:
@@ -134,22 +125,22 @@ class Subject:
         max_tokens by the count; and if a stream of the same text states the same number. Raises `Refused`.
         """
         whole, stream = self.greedy_reply, self.greedy_stream
-        stated = whole.usage.completion_tokens if whole.usage else None
+        stated = whole.usage.completion_tokens
         if stated is None:
             return ""
-        n_shown = len(whole.first.tokens)
+        n_shown = len(whole.tokens)
         # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
-        counted = stated - (1 if whole.first.finish_reason == "stop" else 0)
+        counted = stated - (1 if whole.finish_reason == "stop" else 0)
         if n_shown and not counted <= n_shown <= stated:
             return f"usage states {stated} new tokens, but {n_shown} came"
         if not n_shown and stated != LONG:
             return (
                 f"usage states {stated} new tokens of a reply with max_tokens {LONG} that says finish_reason "
-                f"{quoted(str(whole.first.finish_reason))}; without log-probabilities nothing shows how many came"
+                f"{quoted(str(whole.finish_reason))}; without log-probabilities nothing shows how many came"
             )
         in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
         # A batch may change the text of a reply, and so its number of tokens.
-        same_text = text_of(stream).rstrip("\ufffd") == whole.first.whole.rstrip("\ufffd")
+        same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
         if same_text and in_stream not in (None, stated):
             return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
         return ""

@@ -59,20 +59,20 @@ def _ends_open(subject: Subject) -> bool:
 def _reasoning(subject: Subject) -> Seen:
     """Cut a reply within its reasoning: the reasoning must not come as the answer."""
     sent = f"a sum at temperature 0, cut after {SHORT} tokens"
-    choice = subject.chat(SUM, max_tokens=SHORT).first
-    if not choice.whole and subject.server.unread:
+    reply = subject.chat(SUM, max_tokens=SHORT)
+    if not reply.whole and subject.server.unread:
         return untested(sent, f"no text came; {subject.server.unread}")
-    if choice.thought:
-        answer = "when it is cut, the answer stays empty" if not choice.content else "the answer had begun after it"
+    if reply.reasoning:
+        answer = "when it is cut, the answer stays empty" if not reply.text else "the answer had begun after it"
         return sound(sent, f"the reasoning has a field of its own; {answer}")
-    marked = THINK in choice.content or THINK_END in choice.content
+    marked = THINK in reply.text or THINK_END in reply.text
     if not marked and not _ends_open(subject):
         return untested(sent, "the model does not think, or does not show it")
-    if choice.finish_reason == "stop":
+    if reply.finish_reason == "stop":
         return untested(sent, "the reply ended by itself")
-    if THINK in choice.content:
+    if THINK in reply.text:
         return sound(sent, f"the reasoning stands in the text, after {THINK}")
-    shown = quoted(choice.content[:60])
+    shown = quoted(reply.text[:60])
     return spoils(sent, f"the template opened {THINK}, and cut reasoning comes as the answer: {shown!r}")
 
 

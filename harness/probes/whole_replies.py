@@ -46,7 +46,7 @@ MIN_CUT = 2
 def _reply_text(subject: Subject) -> Seen:
     """Look at the text of one greedy reply, whole and as a stream: it must have one, and not be the prompt."""
     sent = f"a prompt for a short story, whole and as a stream of {LONG} tokens"
-    whole, stream = subject.greedy.whole, subject.greedy_stream
+    whole, stream = subject.greedy_reply.whole, subject.greedy_stream
     streamed = text_of(stream)
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
         return spoils(sent, f"the reply is the prompt itself: {quoted(whole)!r}")

@@ -44,7 +44,8 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
     """
     spelt = template(record)
     body = visible_json(json.dumps(codec.decode(spelt.body(question, sample.seed)), ensure_ascii=False))
-    url = quote(sample.endpoint.rstrip("/") + spelt.path, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
+    url = sample.endpoint.rstrip("/") + spelt.spelling.wire.path
+    url = quote(url, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
     return " \\\n  ".join(
         (
             f"curl {shlex.quote(url)}",

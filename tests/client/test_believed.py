@@ -23,6 +23,7 @@ from harness.client.interface import Deadlines
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.transport import Connection, Request, Server
+from harness.client.wires.chat import CHAT
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 from harness.testing import END, HEAD, chunk
 from tests.budget import thinned
@@ -257,7 +258,7 @@ def played(parser: ReplyParser, reads: Iterable[bytes]) -> Outcome:
 
 def in_batches(pieces: list[bytes]) -> Outcome:
     """As the transport reads a chunked body: a chunk an event, all in one batch."""
-    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+    parser = ReplyParser(CHAT, started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
     return played(parser, [HEAD, *map(chunk, filter(None, pieces)), END])
 
 

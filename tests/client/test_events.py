@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from harness.client.protocol import sse
 from harness.client.protocol.completion import Completion
-from harness.client.protocol.events import MAX_NAME_CHARS, odd_event
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
 from harness.client.protocol.usage import MAX_STATED_TOKENS
 from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.wires.chat import CHAT
+from harness.client.wires.choices import event_of
+from harness.client.wires.wire import MAX_NAME_CHARS
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret
@@ -31,7 +33,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 def parse(*pieces: bytes, cut: str = "", max_bytes: int = MAX_BYTES) -> Reply | RequestFailed:
     """The outcome of a body that arrives in `pieces`, one second apart."""
-    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=max_bytes)
+    parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=max_bytes)
     try:
         for second, piece in enumerate(pieces, 1):
             parser.feed(piece, float(second))
@@ -151,7 +153,7 @@ def test_what_is_no_event_stream_is_said_with_its_first_words(page: bytes, shown
 @given(st.lists(st.floats(-1e-3, 10.0), min_size=1, max_size=8), st.floats(-1e-3, 10.0))
 @example([325e-6, 329e-6, 325e-6], 320e-6)
 def test_times_are_in_order_although_the_clock_goes_back(stamps: list[float], ended: float) -> None:
-    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+    parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
     for at in stamps:
         parser.feed(event(delta(content="a")), at)
     parser.feed(event(delta(finish="stop")) + DONE, stamps[-1])
@@ -164,7 +166,7 @@ def test_times_are_in_order_although_the_clock_goes_back(stamps: list[float], en
 
 def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> None:
     def total(ended: float | None) -> float:
-        parser = ReplyParser(started=1.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+        parser = ReplyParser(CHAT, started=1.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
         parser.feed(event(delta(content="4", finish="stop")), 3.0)
         return parser.finish(ended).timing.total
 
@@ -179,7 +181,7 @@ def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:
 def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
     def so_far(text: str) -> SoFar | None:
         key = Secret("sk-0123456789abcdef0123")
-        parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES, secrets=[key])
+        parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES, secrets=[key])
         parser.feed(event(delta(content=text)), 1.0)
         return parser.so_far()
 
@@ -194,7 +196,7 @@ def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.Monk
     assert failure(*(long[i : i + 1] for i in range(len(long)))).kind == "malformed"
     assert failure(b"data: 1\n" * 500 + b"\n").kind == "malformed"
     with pytest.raises(RequestFailed, match="a line of the reply exceeds 1000 bytes"):  # before the line has ended
-        ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES).feed(long[:1500], 1.0)
+        ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES).feed(long[:1500], 1.0)
 
 
 # -- properties ----------------------------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ def test_counts_that_cannot_be_true_are_unknown(stated: Any, counts: tuple[int |
 
 
 def test_gaps_are_the_median_and_nearly_the_largest() -> None:
-    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=1 << 20)
+    parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=1 << 20)
     arrived = 0.0
     for gap in range(102):
         arrived += gap
@@ -372,7 +374,7 @@ def test_a_text_that_each_event_repeats_is_taken_once() -> None:
 
 
 def test_what_is_hardly_an_answer_is_not_copied_while_it_comes() -> None:
-    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+    parser = ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
     for whole in (True, False):
         parser.feed(event(delta(content="x" * (LONG_REPLY_CHARS // 2 + whole))), 1.0)
         assert (parser.so_far() is not None) is whole
@@ -412,7 +414,7 @@ def test_a_reply_under_way_is_counted(seed: int) -> None:
     stamps = [time for value, time in zip(values, times, strict=True) if token_of(value)]
     n_bytes = sum(len(event(value)) for value in values)
     parser = ReplyParser(
-        started=STARTED, started_utc=STARTED_UTC, max_body_bytes=n_bytes + len(DONE), written=WrittenTokens()
+        CHAT, started=STARTED, started_utc=STARTED_UTC, max_body_bytes=n_bytes + len(DONE), written=WrittenTokens()
     )
     assert (parser.n_tokens, parser.last_token_at, parser.done_at, parser.finished) == (0, None, None, False)
     for value, time in zip(values[:-1], times, strict=False):
@@ -543,7 +545,7 @@ def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: A
     completion = Completion(written)
     for ids in ([1], nonsense, [2]):
         choice = {"index": 0, "delta": {"content": "a"}, "token_ids": ids}
-        completion.add(odd_event({"choices": [choice], "prompt_token_ids": nonsense}, begun=False)[0], 0.0)
+        completion.add(event_of({"choices": [choice], "prompt_token_ids": nonsense}, begun=False)[0], 0.0)
     seen = completion.so_far()
     assert (seen.text, seen.ids, seen.prompt_ids) == ("aaa", None, None)
 

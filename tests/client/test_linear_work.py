@@ -14,6 +14,7 @@ from harness.client.address.endpoint import quote_safely, redact
 from harness.client.protocol.failures import failure_of_event, failure_of_status
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.wires.chat import CHAT
 from harness.core.secret import Secret
 from tests.budget import thinned
 from tests.client.work import grows_linearly
@@ -25,7 +26,7 @@ TOKEN = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
 def parse(body: bytes, size: int | None = None) -> None:
-    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(Secret(KEY),))
+    parser = ReplyParser(CHAT, started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(Secret(KEY),))
     size = size or len(body)
     try:
         for at in range(0, len(body), size):

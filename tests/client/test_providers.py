@@ -238,7 +238,7 @@ def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
         "seed": 7,
         "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "17+25? ∑ \ud800"}],
     }
-    assert template.path == "/chat/completions"
+    assert template.spelling.wire.path == "/chat/completions"
     assert template.body(QUESTION, 7) == template.body(QUESTION, 7) != template.body(QUESTION, 8)
     for seed in (7, None):
         assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}

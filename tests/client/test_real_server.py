@@ -36,7 +36,7 @@ def ask(name: TransportName, server: RunningServer, template: RequestTemplate, t
         endpoint = Endpoint.parse(server.base_urls[0])
         try:
             body = template.body(question(text=text, prompt=text), seed)
-            return await transport.complete(endpoint, template.path, body, DEADLINES, 10**7)
+            return await transport.complete(endpoint, template.spelling.wire, body, DEADLINES, 10**7)
         finally:
             await transport.close()
 

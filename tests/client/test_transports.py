@@ -36,6 +36,7 @@ from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
+from harness.client.wires.chat import CHAT
 from harness.testing import (
     CLOSE,
     DONE,
@@ -115,7 +116,7 @@ async def outcome_of(
 ) -> Outcome:
     endpoint = Endpoint.parse(url, KEY)
     try:
-        return await transport.complete(endpoint, "/chat/completions", body, deadlines, MAX_BYTES, arriving)
+        return await transport.complete(endpoint, CHAT, body, deadlines, MAX_BYTES, arriving)
     except RequestFailed as failure:
         return failure
 
@@ -394,7 +395,7 @@ SIGNS_OF_LIFE = {
 @pytest.mark.parametrize("before", [b"", delta("4")])
 def test_a_server_that_lives_without_a_token_is_said_to_live_and_a_silent_one_is_not(before: bytes, sign: str) -> None:
     for quiet, lives in ((0.4, True), (2.9, False)):
-        parser = parser_of((), MAX_BYTES, None)
+        parser = parser_of(CHAT, (), MAX_BYTES, None)
         parser.feed(before, parser.started)
         for n in range(6):
             parser.feed(

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from harness.client.asker import Asker
@@ -24,7 +23,9 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.probes.asking import CHAT, SECONDS, ProbedServer, ProbeReply, Refused
+from harness.client.wires.chat import CHAT
+from harness.client.wires.wire import Wire
+from harness.probes.asking import SECONDS, ProbedServer, ProbeReply, Refused, read_reply
 from harness.testing import Request, Step, event, event_stream, http
 
 TEXT = (
@@ -239,15 +240,14 @@ class ToyAsker(ProbedServer):
     context: int | None = CONTEXT
     at_once: int = 1  # one after the other, so that a seed decides all
 
-    def send(self, body: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
+    def send(self, body: Mapping[str, Any], wire: Wire) -> ProbeReply:
         self.n_requests += 1
-        status, content = passed(self.toy, self.fault, dict(body), chat=path == CHAT)
+        status, content = passed(self.toy, self.fault, dict(body), chat=wire is CHAT)
         if status == 200 and self.fault.whole_seconds > SECONDS:
             raise SlowAnswer(f"no answer within {SECONDS:g} s")
         if status != 200:
             raise Refused(status, error_words(content))
-        answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
-        return answer
+        return read_reply(content, wire)
 
     def send_streams(self, bodies: Sequence[Mapping[str, Any]], at_once: int) -> list[Reply | RequestFailed]:
         statuses, contents, late = [], [], list[bool]()
@@ -269,7 +269,7 @@ class ToyAsker(ProbedServer):
         self.n_requests += 1
         if status != 200:
             return failure_of_status(status, content)
-        parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+        parser = ReplyParser(CHAT, started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
         try:
             parser.feed(content, 0.2)
             return parser.finish()

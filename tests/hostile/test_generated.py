@@ -19,6 +19,7 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
+from harness.client.wires.chat import CHAT
 from harness.testing import FakeServer, Request, Step
 from tests.client.test_believed import BENDS
 from tests.hostile.generated import ENDS, FRAMES, HEADS, Mode, mode
@@ -39,7 +40,7 @@ def outcome(make: Callable[[], Transport], hostile: Mode) -> Reply | RequestFail
         transport = make()
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True}).encode()
         try:
-            return await transport.complete(Endpoint.parse(url), "/chat/completions", body, DEADLINES, 1 << 20)
+            return await transport.complete(Endpoint.parse(url), CHAT, body, DEADLINES, 1 << 20)
         except RequestFailed as failure:
             return failure
         finally:

@@ -20,6 +20,7 @@ from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import open_transport
+from harness.client.wires.chat import CHAT
 from harness.core.errors import ServerError
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
@@ -74,7 +75,7 @@ def failure_of(endpoint: Endpoint, transport: Any, body: bytes) -> str:
 
     async def once() -> None:
         try:
-            await transport.complete(endpoint, "/chat/completions", body, Deadlines(), 1 << 20)
+            await transport.complete(endpoint, CHAT, body, Deadlines(), 1 << 20)
         finally:
             await transport.close()
 

@@ -58,7 +58,7 @@ def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spell
     for question_id, stored in opened.questions.items():
         for index in range(2):
             command = curl(opened.record, stored, opened.offsets.read(Key(question_id, index)))
-            assert command.startswith(f"curl {server.base_url}{spelling.path}")
+            assert command.startswith(f"curl {server.base_url}{spelling.wire.path}")
             shown.add(json.dumps(body_of(command), sort_keys=True))
     assert shown == sent
     assert len(sent) == 4

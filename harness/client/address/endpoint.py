@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
+from harness.client.wires.table import WIRES
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.limits import MAX_MESSAGE_CHARS
@@ -110,8 +111,8 @@ class Endpoint:
             raise UsageError(why, field="base_url", value=shown)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
-        for suffix in ("/chat/completions", "/completions"):
-            path = path.removesuffix(suffix)
+        for wire in WIRES:
+            path = path.removesuffix(wire.path)
         if parts.scheme == _SOCKET_SCHEME:
             # `hostname` is in lower case, and a socket's path keeps its case.
             netloc = parts.netloc.rpartition("@")[2]

@@ -22,6 +22,7 @@ from pydantic import Field, HttpUrl
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
+from harness.client.wires.table import wire_of
 from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
@@ -126,7 +127,7 @@ class Batches(Part):
     """The provider's batch API: files of requests (`/files`, `/batches`) that are answered within hours.
 
     most_requests, most_bytes: bounds of one file. window: the time in which the batch shall be answered, as the request
-    states it. prefix: the path before `/chat/completions`, in the file's lines and in the batch.
+    states it. prefix: the path before the API's own, in the file's lines and in the batch.
     """
 
     most_requests: int = Field(50_000, ge=1)
@@ -203,31 +204,28 @@ class Provider(Part):
         thinking_tokens: bound on the tokens of thinking. engine: the
         servers' engine; None: unknown. Raises `UsageError` if the provider has no field for one of these options.
         """
+        wire = wire_of(api)
+        for field, value in (("thinking", thinking), ("thinking_tokens", thinking_tokens)):
+            if value is not None and not wire.templated:
+                why = "it needs api=chat: in a raw prompt, write the model's own switch"
+                raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
-        switched = merge(
-            self._thinking_fields(model, api, thinking), self._budget_fields(model, api, thinking_tokens, engine)
-        )
+        switched = merge(self._thinking_fields(model, thinking), self._budget_fields(model, thinking_tokens, engine))
         plain = Spelling(
             api=api,
-            max_tokens_field=length if api == "chat" else "max_tokens",
+            max_tokens_field=wire.bound or length,
             seed_field=self.seed.field,
             stream_usage=self.stream_usage == "stream_options",
         )
         return plain.with_fields(switched)
 
-    def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
+    def _thinking_fields(self, model: str, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
 
         Raises `UsageError` if the provider cannot express it for this model.
         """
         if thinking is None:
             return {}
-        if api != "chat":
-            raise UsageError(
-                "it needs api=chat: in a raw prompt, write the model's own switch",
-                field="thinking",
-                value=thinking,
-            )
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
             if rule.covers(model):
@@ -246,15 +244,13 @@ class Provider(Part):
             value=thinking,
         )
 
-    def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
+    def _budget_fields(self, model: str, tokens: int | None, engine: str | None) -> dict[str, Any]:
         """The request fields for the option `thinking_tokens`.
 
         Raises `UsageError` if the provider has none for this model.
         """
         if tokens is None:
             return {}
-        if api != "chat":
-            raise UsageError("it needs api=chat", field="thinking_tokens", value=tokens)
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model) and rule.engine in (None, engine)]
         if not fitting:
             ways = _known_ways({rule.engine for rule in self.thinking_tokens})

@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from operator import sub
 from typing import Final
 
-from harness.client.protocol.events import BadEvent, Choice, Event, name_of
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.usage import believed, stated_count, stated_usage
 from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.wires.wire import BadEvent, Choice, Event, checked_name
 from harness.core.inert import quoted
 from harness.core.records import Timing, Usage
 from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, RENAMED, SECOND_FINISH
@@ -96,9 +96,9 @@ class Completion:
         if event.id != self._first_id or event.model != self._server_model:
             self._name(event.id, event.model)
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
-            self._fingerprint = name_of(event.system_fingerprint, "system_fingerprint")
+            self._fingerprint = checked_name(event.system_fingerprint, "system_fingerprint")
         if event.provider and event.provider != self._provider:
-            self._provider = name_of(event.provider, "provider")
+            self._provider = checked_name(event.provider, "provider")
         if self.written is not None:
             self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
@@ -224,7 +224,7 @@ class Completion:
     def _finish(self, reason: str) -> None:
         """Note the finish reason. Raises `BadEvent` for a second, different one."""
         if self.finish_reason is None:
-            self.finish_reason = name_of(reason, "finish_reason")
+            self.finish_reason = checked_name(reason, "finish_reason")
         elif reason != self.finish_reason:
             raise BadEvent(f"a second finish reason: {quoted(self.finish_reason)}, then {quoted(reason)}")
         else:
@@ -235,10 +235,10 @@ class Completion:
     def _name(self, reply_id: str | None, model: str | None) -> None:
         """Keep the first id and the first model's name as the reply's own; note another model's name."""
         if self._first_id is None and reply_id:
-            self._first_id = name_of(reply_id, "id")
+            self._first_id = checked_name(reply_id, "id")
         if model and model != self._server_model:
             if self._server_model is None:
-                self._server_model = name_of(model, "model")
+                self._server_model = checked_name(model, "model")
             elif not any(note.startswith(RENAMED) for note in self.notes):
                 self.note(f"{RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
 
@@ -247,7 +247,7 @@ class Completion:
         if model and model != self._text_model:
             if self._text_model is not None:
                 raise BadEvent(f"texts of two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
-            self._text_model = name_of(model, "model")
+            self._text_model = checked_name(model, "model")
         if not reply_id or reply_id == self._text_id:
             return
         if self._text_id is not None:
@@ -258,7 +258,7 @@ class Completion:
                 ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
                 raise BadEvent(f"the stream holds a second reply, under another id: {ids}")
             self.note(IDS_VARY)
-        self._text_id, self._stamps_before_text_id = name_of(reply_id, "id"), len(self.stamps)
+        self._text_id, self._stamps_before_text_id = checked_name(reply_id, "id"), len(self.stamps)
 
     def note(self, note: str) -> None:
         """Keep a note about an oddity; the same note is kept once."""

@@ -36,10 +36,10 @@ import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.protocol.completion import Completion
-from harness.client.protocol.events import BadEvent, decode_event, odd_event
 from harness.client.protocol.failures import failure_of_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
 from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.wires.wire import BadEvent, Wire
 from harness.core import codec
 from harness.core.finish_words import ending
 from harness.core.inert import quoted
@@ -73,18 +73,19 @@ _decode = msgspec.json.Decoder().decode
 class ReplyParser:
     """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
 
-    started: when the request was sent, in seconds on the clock whose times are passed to `feed`. started_utc: the same
-    moment as Unix time. secrets: texts that no message may show.
-    written: records the reply's token ids, if another request may have to continue it.
+    wire: of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
+    started_utc: the same moment as Unix time. secrets: texts that no message may show. written: records the reply's
+    token ids, if another request may have to continue it.
     """
 
     __slots__ = (
-        "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_has_data",
-        "_max_bytes", "_partial", "_started_utc", "_state", "request_id", "secrets", "started",
+        "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_decode", "_event_name", "_events", "_failure",
+        "_has_data", "_max_bytes", "_partial", "_reader", "_started_utc", "_state", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
         self,
+        wire: Wire,
         *,
         started: float,
         started_utc: float,
@@ -100,6 +101,8 @@ class ReplyParser:
         self.secrets = tuple(secrets)
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
+        self._reader = wire.reader()
+        self._decode = self._reader.decode  # bound once, for the way of every token
         self._completion = Completion(written)
         self._bytes = 0
         self._arrived = started
@@ -372,7 +375,7 @@ class ReplyParser:
         """Read the data of one event that has no name and is not `[DONE]`."""
         self._events += 1
         try:
-            self._completion.add(decode_event(data), self._arrived)
+            self._completion.add(self._decode(data), self._arrived)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
         # Deeply nested JSON makes msgspec raise RecursionError.
@@ -393,12 +396,11 @@ class ReplyParser:
 
     def _take_event(self, value: dict[str, Any]) -> None:
         """Take an event that is a JSON object: a failure if it states an error, else a part of the reply."""
-        if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
-            raise self._remember(failure_of_event(value, self.secrets))
-        if (error := _error_of_a_choice(value.get("choices"))) is not None:
+        error = value if self._event_name == b"error" else self._reader.error(value)
+        if error is not None:
             raise self._remember(failure_of_event(error, self.secrets))
         try:
-            event, notes = odd_event(value, begun=bool(self._completion.stamps))
+            event, notes = self._reader.event(value, bool(self._completion.stamps))
             for note in notes:
                 self._completion.note(note)
             self._completion.add(event, self._arrived)
@@ -461,7 +463,7 @@ class ReplyParser:
             raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quote(data)}") from error
         if type(value) is list and len(value) == 1:  # as Gemini sends its errors
             value = value[0]
-        if type(value) is not dict or not (value.get("choices") or value.get("error") or _is_error(value)):
+        if type(value) is not dict or not self._reader.is_whole(value):
             raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}")
         self._take_event(value)
 
@@ -496,15 +498,3 @@ class ReplyParser:
 
     def _quote(self, data: bytes) -> str:
         return quote_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
-
-
-def _is_error(value: dict[str, Any]) -> bool:
-    """Whether an event without choices is an error: SGLang's error object, or FastAPI's `detail`."""
-    return value.get("object") == "error" or bool(value.get("detail"))
-
-
-def _error_of_a_choice(choices: object) -> object:
-    """The `error` of the first choice that has one, else None: gateways put the failure of their upstream there."""
-    if type(choices) is not list:
-        return None
-    return next((choice["error"] for choice in choices if type(choice) is dict and choice.get("error")), None)

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
+from harness.client.wires.wire import Wire
 from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -42,7 +43,7 @@ class EndedBatch(NamedTuple):
 
 
 class ServiceBatches:
-    """Batches at a provider. path: the path of a request, as lines and batches name it.
+    """Batches at a provider. wire: of the requests, whose path lines and batches name.
 
     Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
@@ -52,7 +53,7 @@ class ServiceBatches:
         service: BatchService,
         ledger: BatchLedger,
         facts: Batches,
-        path: str,
+        wire: Wire,
         *,
         patience: float,
         on_event: Callable[..., None],
@@ -66,7 +67,7 @@ class ServiceBatches:
         self._service = service
         self._ledger = ledger
         self._window = facts.window
-        self._path = facts.prefix + path
+        self._path = facts.prefix + wire.path
         self._patience = patience
         self._on_event, self._on_status = on_event, on_status
         self._sleep = sleep

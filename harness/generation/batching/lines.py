@@ -14,6 +14,7 @@ import msgspec
 from harness.client.protocol.failures import failure_of_event, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.secret import Secret
@@ -37,8 +38,7 @@ class BatchResult(NamedTuple):
     """The result for one request: a reply, or the reason why there is none."""
 
     ask: str
-    reply: Reply | None
-    failure: RequestFailed | None
+    outcome: Reply | RequestFailed
 
 
 class _Response(msgspec.Struct, frozen=True):
@@ -54,37 +54,29 @@ class _ResultLine(msgspec.Struct, frozen=True):
 
 
 def read_result(
-    line: bytes, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
+    line: bytes, wire: Wire, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
 ) -> BatchResult | None:
     """The result in a line; None for a line that has another form.
 
-    started: Unix time when the batch began. seconds: its duration. The times of single tokens are unknown. secrets:
-    keys that no text of the result may show. max_body_bytes: largest body of a reply.
+    wire: of the batch's requests. started: Unix time when the batch began. seconds: its duration. The times of single
+    tokens are unknown. secrets: keys that no text of the result may show. max_body_bytes: largest body of a reply.
     """
     try:
         result_line = msgspec.json.decode(line, type=_ResultLine)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    response = result_line.response
+    ask, response = result_line.custom_id, result_line.response
     if response is None or (response.body == b"null" and result_line.error):
-        failure = failure_of_event(result_line.error, secrets, "the batch's result")
-        return BatchResult(result_line.custom_id, None, failure)
+        return BatchResult(ask, failure_of_event(result_line.error, secrets, "the batch's result"))
     body = bytes(response.body)
     if response.status_code not in (None, 200):
-        return BatchResult(
-            result_line.custom_id, None, failure_of_status(response.status_code or 0, body, secrets=secrets)
-        )
-    parser = ReplyParser(
-        started=0.0,
-        started_utc=started,
-        max_body_bytes=max_body_bytes,
-        request_id=response.request_id if isinstance(response.request_id, str) else None,
-        secrets=secrets,
-    )
+        return BatchResult(ask, failure_of_status(response.status_code or 0, body, secrets=secrets))
+    parser = ReplyParser(wire, started=0.0, started_utc=started, max_body_bytes=max_body_bytes, secrets=secrets)
+    parser.request_id = response.request_id if isinstance(response.request_id, str) else None
     try:
         parser.feed(body, seconds)
         reply = parser.finish(seconds)
-        timing = msgspec.structs.replace(reply.timing, first_token=None, last_token=None, events=0)
-        return BatchResult(result_line.custom_id, msgspec.structs.replace(reply, timing=timing), None)
     except RequestFailed as failure:
-        return BatchResult(result_line.custom_id, None, failure)
+        return BatchResult(ask, failure)
+    timing = msgspec.structs.replace(reply.timing, first_token=None, last_token=None, events=0)
+    return BatchResult(ask, msgspec.structs.replace(reply, timing=timing))

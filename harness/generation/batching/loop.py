@@ -20,7 +20,7 @@ from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import ServerError
 from harness.core.nouns import count_noun
 from harness.generation.batching.handing import EndedBatch, ServiceBatches
@@ -101,7 +101,7 @@ class BatchLoop(AskingThread):
                 BatchService(settings.endpoints[0], secrets=settings.spelling.secrets, sleep=self._wait),
                 BatchLedger(self._folder),
                 batching,
-                settings.spelling.path,
+                settings.spelling.wire,
                 patience=settings.patience.outage,
                 on_event=self._on_event,
                 on_status=self._on_status,
@@ -169,7 +169,7 @@ class BatchLoop(AskingThread):
                 asks[ask] = body
             if not asks:
                 too_long = RequestFailed("rejected", f"the request exceeds a batch's {provider.most_bytes} bytes")
-                self._take(BatchResult(self._waiting.pop(0), None, too_long))
+                self._take(BatchResult(self._waiting.pop(0), too_long))
                 continue
             name = provider.hand_in(asks)
             self._batches[name] = set(asks)
@@ -199,16 +199,12 @@ class BatchLoop(AskingThread):
         n_awaited, n_foreign = len(awaited), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
         self._on_status(ended.words)
-        bound = self._settings.max_body_bytes
+        read = partial(
+            read_result, wire=self._settings.spelling.wire, started=ended.started, seconds=ended.seconds,
+            max_body_bytes=self._settings.max_body_bytes, secrets=self._secrets,
+        )  # fmt: skip
         try:
-            for line in ended.results:
-                result = read_result(
-                    line,
-                    started=ended.started,
-                    seconds=ended.seconds,
-                    max_body_bytes=bound,
-                    secrets=self._secrets,
-                )
+            for result in map(read, ended.results):
                 if result is None or result.ask not in awaited:
                     n_foreign += 1  # Also a result for a sample that is stored, or that is asked for later.
                     continue
@@ -231,7 +227,7 @@ class BatchLoop(AskingThread):
             )
         for ask in awaited:
             lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
-            self._take(BatchResult(ask, None, lacking))
+            self._take(BatchResult(ask, lacking))
         return True
 
     def _take(self, result: BatchResult) -> None:
@@ -240,14 +236,13 @@ class BatchLoop(AskingThread):
             return
         flight, request = self._asks[result.ask]
         self._n_results[result.ask] += 1
-        if result.reply is not None:
+        outcome = result.outcome
+        if isinstance(outcome, Reply):
             del self._asks[result.ask]
-            self._dispatcher.landed(flight, (self._requests.record(request, flight, result.reply), result.reply))
-            return
-        failure = result.failure or RequestFailed("server", "no explanation")
-        if failure.retryable and self._n_results[result.ask] < self._settings.patience.attempts:
-            self._on_event("batch_asks_again", request=result.ask, kind=failure.kind, message=failure.message)
+            self._dispatcher.landed(flight, (self._requests.record(request, flight, outcome), outcome))
+        elif outcome.retryable and self._n_results[result.ask] < self._settings.patience.attempts:
+            self._on_event("batch_asks_again", request=result.ask, kind=outcome.kind, message=outcome.message)
             self._waiting.append(result.ask)
         else:
             del self._asks[result.ask]
-            self._dispatcher.landed(flight, failure)
+            self._dispatcher.landed(flight, outcome)

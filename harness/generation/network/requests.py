@@ -20,6 +20,7 @@ from harness.client.interface import Arriving, Transport
 from harness.client.loop import current_lag
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
+from harness.client.wires.wire import Wire
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
@@ -131,7 +132,7 @@ class OneByOne:
                     return self._requests.record(request, flight, reply, seams), reply
                 flight.continues = False
             self._begin(task, arriving, None, checksum)
-            reply = await self._send(flight.endpoint, request.template.path, request.body, arriving)
+            reply = await self._send(flight.endpoint, request.template.spelling.wire, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self._keeper is not None:
@@ -145,10 +146,10 @@ class OneByOne:
         """Close the transport's connections."""
         await self._transport.close()
 
-    async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving) -> Reply:
+    async def _send(self, endpoint: Endpoint, wire: Wire, body: bytes, arriving: Arriving) -> Reply:
         settings = self._settings
         return await self._transport.complete(
-            endpoint, path, body, settings.deadlines, settings.max_body_bytes, arriving
+            endpoint, wire, body, settings.deadlines, settings.max_body_bytes, arriving
         )
 
     def _begin(self, task: Task, arriving: Arriving, onward: Continuation | None, checksum: str) -> None:
@@ -189,7 +190,7 @@ class OneByOne:
         """
         assert self._keeper is not None
         try:
-            return whole(onward, await self._send(flight.endpoint, onward.path, onward.body, flight.arriving))
+            return whole(onward, await self._send(flight.endpoint, onward.wire, onward.body, flight.arriving))
         except WrittenAnew as why:
             self._drop_written_part(flight.task, onward.part, str(why))
         except RequestFailed as failure:

@@ -1,22 +1,31 @@
-"""One event of a stream, or a whole body, as typed fields: what `Completion` adds to the reply.
+"""Replies that are lists of choices, as the chat and the completions API send them: what their two wires share.
 
 Nearly all events are of the usual form, and decode straight into `Event`, in a third of the time of plain JSON: at most
-one choice, of index 0, with texts that are strings and no unknown field beside them. `odd_event` makes the same value
-of any other form, or says why the event cannot be believed.
+one choice, of index 0, with texts that are strings and no unknown field beside them. `event_of` makes the same value of
+any other form, or says why the event cannot be believed. Either API's replies may have the other's form: gateways
+answer a chat with `text`, and a completion with a message.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
+from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Reader
 from harness.core.reply_notes import MORE_CHOICES, UNREAD_TEXT
 
-MAX_NAME_CHARS = 1024
-"""Longest id, model name, fingerprint or finish reason that is accepted."""
+OWNED = {
+    "model": "use `model`",
+    "messages": "the benchmark's card makes the prompt",
+    "prompt": "the benchmark's card makes the prompt",
+    "stream": "use `drop=stream`",
+    "seed": "use `seed`",
+    "n": "each sample is a request of its own; use `samples`",
+}
+"""Field of a request that only the harness sets → what the user can do instead."""
 
 _SILENT_FIELDS = frozenset({
     "content", "reasoning_content", "reasoning", "role", "name", "annotations", "provider_specific_fields",
@@ -24,61 +33,9 @@ _SILENT_FIELDS = frozenset({
 """Fields of a message that are read elsewhere, and those that never hold a part of the answer."""
 
 _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
-_NoneOfThem = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
-"""An empty list, or null: the field is there and holds nothing."""
 
 
-# These objects hold no cycles, so the garbage collector need not track thousands of them a second.
-class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """What an event adds to the texts."""
-
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    role: str | None = None
-    refusal: None = None
-    tool_calls: _NoneOfThem = None
-    function_call: None = None
-    annotations: _NoneOfThem = None
-    audio: None = None
-
-
-class Choice(msgspec.Struct, gc=False):
-    """The choice of index 0. text: of the completions API, which sends no delta."""
-
-    delta: Delta | None = None
-    index: Literal[0] | None = None
-    finish_reason: str | None = None
-    text: str | None = None
-    message: None = None
-    error: None = None
-    token_ids: Any = None
-    prompt_token_ids: None = None
-
-
-class Event(msgspec.Struct, gc=False):
-    """An event that is no error."""
-
-    choices: Annotated[list[Choice], msgspec.Meta(max_length=1)]
-    error: None = None
-    usage: dict[str, Any] | None = None
-    prompt_token_ids: Any = None
-    model: str | None = None
-    id: str | None = None
-    system_fingerprint: str | None = None
-    provider: str | None = None
-
-
-decode_event = msgspec.json.Decoder(Event).decode
-"""Decodes the JSON of an event of the usual form; `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` else.
-"""
-
-
-class BadEvent(ValueError):
-    """An event that cannot be believed, so that its reply fails. The message says what is wrong with the event."""
-
-
-def odd_event(value: dict[str, Any], *, begun: bool) -> tuple[Event, list[str]]:
+def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     """The event that `value` is, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
     usage, choices = value.get("usage"), value.get("choices")
     if choices is not None and type(choices) is not list:
@@ -98,6 +55,20 @@ def odd_event(value: dict[str, Any], *, begun: bool) -> tuple[Event, list[str]]:
         provider=_string_or_none(value.get("provider")),
     )
     return event, notes
+
+
+def _error_in(value: dict[str, Any]) -> object:
+    """The error that `value` states, or its first choice with one: gateways put their upstream's failure there."""
+    choices = value.get("choices")
+    if value.get("error") or (choices is None and _is_error(value)):
+        return value
+    stated = choices if type(choices) is list else []
+    return next((choice["error"] for choice in stated if type(choice) is dict and choice.get("error")), None)
+
+
+def _is_error(value: dict[str, Any]) -> bool:
+    """Whether an event without choices is an error: SGLang's error object, or FastAPI's `detail`."""
+    return value.get("object") == "error" or bool(value.get("detail"))
 
 
 def _is_ours(choice: object, notes: list[str]) -> bool:
@@ -199,16 +170,18 @@ def _string_or_none(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def name_of(name: str, field: str) -> str:
-    """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: its field, for the message."""
-    if len(name) > MAX_NAME_CHARS:
-        raise BadEvent(f"its {field} has {len(name)} characters, more than {MAX_NAME_CHARS}")
-    return name
-
-
 _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
 
 
 def json_kind(value: object) -> str:
     """The JSON type of a value, for a message."""
     return _KINDS.get(type(value), "null")
+
+
+READER = Reader(
+    decode=msgspec.json.Decoder(Event).decode,
+    event=event_of,
+    error=_error_in,
+    is_whole=lambda value: bool(value.get("choices") or value.get("error") or _is_error(value)),
+)
+"""The reader of every reply of both APIs: it keeps nothing from one event to the next."""

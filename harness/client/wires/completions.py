@@ -1,0 +1,17 @@
+"""Completions: one plain text, or token ids, to which no chat template is applied."""
+
+from __future__ import annotations
+
+from harness.client.wires.choices import OWNED, READER
+from harness.client.wires.wire import Wire
+
+COMPLETIONS = Wire(
+    api="completions",
+    path="/completions",
+    owned=OWNED,
+    prompt=lambda _messages, text: {"prompt": text},
+    bound="max_tokens",
+    templated=False,
+    likeliest=lambda n: {"logprobs": n},
+    reader=lambda: READER,
+)
