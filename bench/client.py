@@ -69,7 +69,7 @@ Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """A client: the harness's own transport of this name."""
     from harness.client.address.endpoint import Endpoint
-    from harness.client.interface import Deadlines
+    from harness.client.interface import Deadlines, Post
     from harness.client.spelling import RequestTemplate
     from harness.client.transport import open_transport
     from harness.core.records import Message, Question
@@ -84,7 +84,7 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
         body = template.body(question, seed)
-        reply = await transport.complete(endpoint, template.spelling.wire, body, deadlines, 1 << 30)
+        reply = await transport.complete(Post(endpoint, template.spelling.wire, body, deadlines, 1 << 30))
         return (reply.reasoning or "") + (reply.text or ""), reply.fingerprint, reply.usage.completion_tokens
 
     return ask, transport.close

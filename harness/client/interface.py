@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
@@ -70,6 +70,7 @@ class Deadlines:
         raise parser.failure("timeout", message)
 
 
+@dataclass(slots=True)
 class Arriving:
     """Tells the caller how far a reply has come while it is being received. Nothing is counted before the caller asks.
 
@@ -79,33 +80,42 @@ class Arriving:
     can continue the reply after an interruption.
     """
 
-    __slots__ = ("count", "so_far", "written")
-
-    def __init__(self) -> None:
-        self.count: Callable[[], int] = int  # returns 0
-        self.so_far: Callable[[], SoFar | None] = _nothing
-        self.written: WrittenTokens | None = None
+    count: Callable[[], int] = int  # returns 0
+    so_far: Callable[[], SoFar | None] = lambda: None
+    written: WrittenTokens | None = None
 
 
-def _nothing() -> SoFar | None:
-    return None
+@dataclass(slots=True)
+class Post:
+    """One request. body: encoded JSON, sent to the path of `wire` below the endpoint's URL. max_body_bytes: longest
+    body of the reply. arriving: tells the caller meanwhile how far the reply has come.
+    """
+
+    endpoint: Endpoint
+    wire: Wire
+    body: bytes = field(repr=False)  # it may hold a key
+    deadlines: Deadlines
+    max_body_bytes: int
+    arriving: Arriving = field(default_factory=Arriving)
+
+    def parser(self, secrets: Sequence[Secret]) -> ReplyParser:
+        """The parser of the reply, if the request is sent now. secrets: texts that no message may show."""
+        return ReplyParser(
+            self.wire,
+            started=time.monotonic(),
+            started_utc=time.time(),
+            max_body_bytes=self.max_body_bytes,
+            secrets=secrets,
+            written=self.arriving.written,
+        )
 
 
 class Transport(Protocol):
     """Sends requests and reads their replies. One asyncio loop owns it; any number of calls may run at once."""
 
-    async def complete(
-        self,
-        endpoint: Endpoint,
-        wire: Wire,
-        body: bytes,
-        deadlines: Deadlines,
-        max_body_bytes: int,
-        arriving: Arriving | None = None,
-    ) -> Reply:
-        """POST `body` (encoded JSON) to the path of `wire` and return the whole reply.
+    async def complete(self, post: Post) -> Reply:
+        """Send a request and return the whole reply.
 
-        max_body_bytes: longest body of the reply. arriving: tells the caller meanwhile how far the reply has come.
         A stream and a body in one piece are told apart by their first byte. Raises `RequestFailed`; if the task is
         cancelled, closes the connection and raises `asyncio.CancelledError`.
         """
@@ -114,18 +124,6 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close all connections."""
         ...
-
-
-def parser_of(wire: Wire, secrets: Sequence[Secret], max_body_bytes: int, arriving: Arriving | None) -> ReplyParser:
-    """The parser of the reply to a request that is sent now. secrets, arriving: as in `Transport`."""
-    return ReplyParser(
-        wire,
-        started=time.monotonic(),
-        started_utc=time.time(),
-        max_body_bytes=max_body_bytes,
-        secrets=secrets,
-        written=arriving.written if arriving is not None else None,
-    )
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:

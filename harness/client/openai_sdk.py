@@ -18,10 +18,9 @@ from urllib.parse import parse_qsl
 import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of
+from harness.client.interface import ERROR_BODY_S, Deadlines, Post
 from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
@@ -36,14 +35,11 @@ class OpenaiTransport:
         self._secrets = tuple(secrets)
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
-    async def complete(
-        self, endpoint: Endpoint, wire: Wire, body: bytes, deadlines: Deadlines, max_body_bytes: int,
-        arriving: Arriving | None = None,
-    ) -> Reply:  # fmt: skip
-        """POST `body` to `endpoint`; see `interface.Transport.complete`."""
-        parser = parser_of(wire, secrets_of(endpoint, self._secrets), max_body_bytes, arriving)
-        if arriving is not None:
-            arriving.count, arriving.so_far = lambda: parser.n_tokens, parser.so_far
+    async def complete(self, post: Post) -> Reply:
+        """Send a request and return its reply; see `interface.Transport.complete`."""
+        endpoint, deadlines = post.endpoint, post.deadlines
+        parser = post.parser(secrets_of(endpoint, self._secrets))
+        post.arriving.count, post.arriving.so_far = lambda: parser.n_tokens, parser.so_far
         loop, cut = asyncio.get_running_loop(), ""
 
         def due() -> float:  # on the loop's clock, which is not the parser's
@@ -51,7 +47,7 @@ class OpenaiTransport:
 
         try:
             client = self._client(endpoint, deadlines, parser.secrets)
-            async with asyncio.timeout_at(due()) as limit, _posted(client, wire, body) as response:
+            async with asyncio.timeout_at(due()) as limit, _posted(client, post) as response:
                 parser.request_id = response.headers.get("x-request-id")
                 try:
                     async for data in response.iter_bytes():
@@ -150,10 +146,10 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
 
 
 @asynccontextmanager
-async def _posted(client: openai.AsyncOpenAI, wire: Wire, body: bytes) -> AsyncIterator[Any]:
-    """The response to `body`, not read yet, by the package's road for APIs that it may not know."""
+async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
+    """The response to a request, not read yet, by the package's road for APIs that it may not know."""
     as_it_comes: Any = {"headers": {"X-Stainless-Raw-Response": "stream"}}
-    response: Any = await client.post(wire.path, cast_to=object, body=codec.decode(body), options=as_it_comes)
+    response: Any = await client.post(post.wire.path, cast_to=object, body=codec.decode(post.body), options=as_it_comes)
     try:
         yield response
     finally:

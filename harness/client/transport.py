@@ -26,7 +26,7 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -35,13 +35,12 @@ import msgspec
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of, request_head, request_headers
+from harness.client.interface import ERROR_BODY_S, Deadlines, Post, request_head, request_headers
 from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
-from harness.client.wires.wire import Wire
 from harness.core.choices import TransportName
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
@@ -326,7 +325,6 @@ class Transport:
 
     def __init__(self, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
-        self._tls: ssl.SSLContext | None = None
         self._servers: dict[str, Server] = {}
         # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
         # The endpoint is held, so that no other object gets its identity.
@@ -335,24 +333,15 @@ class Transport:
         self._active: set[Request] = set()
         self._looking: asyncio.TimerHandle | None = None
 
-    async def complete(
-        self,
-        endpoint: Endpoint,
-        wire: Wire,
-        body: bytes,
-        deadlines: Deadlines,
-        max_body_bytes: int,
-        arriving: Arriving | None = None,
-    ) -> Reply:
-        """POST `body` to `endpoint`; see `interface.Transport.complete`."""
-        _, server, head, secrets = self._routes.get((id(endpoint), wire.path)) or self._route(endpoint, wire.path)
+    async def complete(self, post: Post) -> Reply:
+        """Send a request and return its reply; see `interface.Transport.complete`."""
+        endpoint, path, body = post.endpoint, post.wire.path, post.body
+        _, server, head, secrets = self._routes.get((id(endpoint), path)) or self._route(endpoint, path)
         while True:
             kept = bool(server.idle)
-            connection = server.idle.pop() if kept else await self._open(server, deadlines.connect)
-            parser = parser_of(wire, secrets, max_body_bytes, arriving)
-            request = connection.request = Request(connection, parser, deadlines)
-            if arriving is not None:
-                arriving.count, arriving.so_far = request.count, request.so_far
+            connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
+            request = connection.request = Request(connection, post.parser(secrets), post.deadlines)
+            post.arriving.count, post.arriving.so_far = request.count, request.so_far
             self._watch(request)
             connection.transport.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
             try:
@@ -444,7 +433,7 @@ class Transport:
             return (await loop.create_unix_connection(make, endpoint.socket_path))[1]
         parts = urlsplit(endpoint.base_url)
         host, port = parts.hostname or "", parts.port or (443 if server.tls else 80)
-        tls = self._context() if server.tls else None
+        tls = self._tls if server.tls else None
         if server.proxy is None:
             sock = await self._socket(host, port)
             server_name = host if server.tls else None
@@ -475,10 +464,9 @@ class Transport:
         # Shielded: a caller that is cancelled must not end the lookup for the others.
         return await asyncio.shield(lookup)
 
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
 
 
 async def _look_up(host: str, port: int) -> _Addresses:

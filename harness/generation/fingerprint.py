@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.interface import Transport
+from harness.client.interface import Post, Transport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import channel, codec
@@ -148,7 +148,7 @@ def ask(
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
         """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
         wire = requests.spelling.wire
-        sent = (transport.complete(endpoint, wire, body, deadlines, MAX_BYTES) for body in contents)
+        sent = (transport.complete(Post(endpoint, wire, body, deadlines, MAX_BYTES)) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
         for body, reply in zip(contents, replies, strict=True):

@@ -275,7 +275,9 @@ class Runner:
         keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
         return Network(
             dispatcher,
-            sampler=OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
+            sampler=OneByOne(
+                settings=settings, requests=requests, transport=self._opener(), keeper=keeper, on_event=on_event
+            ),
             loop_factory=loop_factory,
             on_event=on_event,
             keeper=keeper,

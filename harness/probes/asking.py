@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -106,24 +107,10 @@ class _ReplyLogprobs(msgspec.Struct):
         """The tokens of either form as one list."""
         if self.content is not None:
             return self.content
-        if not self.tokens:
-            return []
-        n = len(self.tokens)
-        # Servers may state fewer entries than tokens.
-        own = [*(self.token_logprobs or []), *[None] * n]
-        tops = [*(self.top_logprobs or []), *[None] * n]
-        return [
-            Token(text, own[i], [_Likely(name, value) for name, value in (tops[i] or {}).items()])
-            for i, text in enumerate(self.tokens)
-        ]
-
-
-class _Choice(msgspec.Struct):
-    logprobs: _ReplyLogprobs | None = None
-
-
-class _Likelihoods(msgspec.Struct):
-    choices: list[_Choice]
+        tokens = self.tokens or []
+        # Servers may state fewer entries than tokens, or more.
+        rows = islice(zip_longest(tokens, self.token_logprobs or (), self.top_logprobs or ()), len(tokens))
+        return [Token(text, own, [_Likely(*pair) for pair in (top or {}).items()]) for text, own, top in rows]
 
 
 class Refused(ServerError):
@@ -169,13 +156,14 @@ class ProbeReply:
 def read_reply(body: bytes, wire: Wire) -> ProbeReply:
     """The whole reply that a body holds, read as a run reads it, with its log-probabilities. Raises `Refused`."""
     try:
-        event, _ = wire.reader().event(codec.decode(body, dict), False)
-        likelihoods = codec.decode(body, _Likelihoods)
-    except (codec.DecodeError, BadEvent) as error:
+        value = codec.decode(body, dict)
+        event, _ = wire.reader().event(value, False)
+        if not event.choices:
+            raise BadEvent("it holds no choice")
+        logprobs = msgspec.convert(value["choices"][0].get("logprobs"), _ReplyLogprobs | None)
+    except (codec.DecodeError, msgspec.ValidationError, BadEvent) as error:
         raise Refused(0, f"the reply is no completion ({error})") from error
-    if not event.choices:
-        raise Refused(0, "the reply holds no choice")
-    (choice,), logprobs = event.choices, likelihoods.choices[0].logprobs
+    (choice,) = event.choices
     message = choice.delta or Delta(content=choice.text)
     return ProbeReply(
         text=message.content or "",
@@ -267,11 +255,6 @@ class ProbedServer:
         """Why no request has a seed; empty if requests have one."""
         name = self.asker.spelling.seed_field
         return f"no request has the field {name}, by `drop`" if name in self.asker.left_out else ""
-
-    @property
-    def n_empty(self) -> int:
-        """Number of all empty replies."""
-        return self.empty.total()
 
     @property
     def n_lost(self) -> int:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from harness.core.inert import quoted
-from harness.probes.asking import Inquiry, ProbeReply, Refused
+from harness.probes.asking import Inquiry, Refused
 from harness.probes.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask, shift_of
 from harness.probes.findings import Check, Seen, sound, spoils, untested
 from harness.probes.subject import Subject
@@ -36,18 +36,14 @@ def _prompt(words: int, head: str = "Remember the first word.") -> str:
     return f"{head} {'word ' * words}What was the first word?"
 
 
-def _count(answer: ProbeReply) -> int | None:
-    """The number of prompt tokens that the reply states; None without usage."""
-    return answer.usage.prompt_tokens
-
-
 def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
     """Measure with two short prompts the tokens of an empty prompt, and the tokens per word.
 
     None if the server states no counts of tokens, or counts that do not grow with the prompt.
     """
     # Each prompt begins differently: the caller measures their time, which a prefix cache would shorten.
-    short, longer = (_count(subject.chat(_prompt(n, f"{n} words follow."), max_tokens=1)) for n in (SHORT, LONGER))
+    replies = (subject.chat(_prompt(n, f"{n} words follow."), max_tokens=1) for n in (SHORT, LONGER))
+    short, longer = (reply.usage.prompt_tokens for reply in replies)
     if short is None or longer is None or longer <= short:
         return None
     slope = (longer - short) / (LONGER - SHORT)
@@ -92,10 +88,11 @@ def _long_prompt_check(subject: Subject) -> Seen:
     target = _target(subject, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6))
     # Without counts, a template of usual length and one token a word are assumed.
     n_empty, per_word = tokens_by_words or (64.0, 1.0)
+    stated = f"a context of {subject.server.context:,}" if subject.server.context else "no context"
     while True:
         # The sentence of each code word takes some five or six tokens.
         words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
-        sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {_stated(subject)}"
+        sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {stated}"
         try:
             answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
             break
@@ -105,7 +102,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
             if is_known or target <= MIN_TOKENS or refused.status == 0:
                 return spoils(sent, f"refused: {quoted(refused.sentence)}")
             target = max(MIN_TOKENS, target / 2)
-    n = _count(answer)
+    n = answer.usage.prompt_tokens
     got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
         return spoils(sent, f"{got}: the prompt was cut on its way")
@@ -129,12 +126,6 @@ def _target(subject: Subject, words_a_second: float) -> float:
     longest = min(subject.server.context or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
     # Words are about as many as tokens.
     return min(longest, max(MIN_TOKENS, words_a_second * SECONDS))
-
-
-def _stated(subject: Subject) -> str:
-    """The context that the server states, in words."""
-    stated = subject.server.context
-    return f"a context of {stated:,}" if stated else "no context"
 
 
 def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], str]:

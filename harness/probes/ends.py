@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
 from harness.probes.asking import Inquiry, text_of
 from harness.probes.findings import Check, Seen, no_evidence, sound, spoils, untested
@@ -52,17 +52,12 @@ three replies after different numbers of tokens.
 
 @dataclass(frozen=True)
 class Ended:
-    """How one reply ended. limit: its max_tokens. n_tokens: as usage counts them; None without usage."""
+    """How one reply ended. limit: its max_tokens. text: with its reasoning. n_tokens: as usage counts them, or None."""
 
     limit: int
     text: str
     reason: str
     n_tokens: int | None
-
-    @classmethod
-    def of(cls, reply: Reply, limit: int) -> Ended:
-        """The end of a streamed reply, its reasoning included."""
-        return cls(limit, text_of(reply), reply.finish_reason or "", reply.usage.completion_tokens)
 
     def is_refuted_by(self, longer: Ended) -> bool:
         """Whether `longer` shows that this reply was cut, although it claims to have ended by itself.
@@ -126,7 +121,9 @@ def _after(reply: Ended) -> str:
 def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended | RequestFailed:
     """Send a prompt as a greedy stream with this max_tokens. Returns the end of its reply."""
     (reply,) = subject.streamed([Inquiry(text, {"max_tokens": limit, "temperature": 0, **fields})])
-    return reply if isinstance(reply, RequestFailed) else Ended.of(reply, limit)
+    if isinstance(reply, RequestFailed):
+        return reply
+    return Ended(limit, text_of(reply), reply.finish_reason, reply.usage.completion_tokens)
 
 
 def _ends(subject: Subject) -> Seen:

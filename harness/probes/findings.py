@@ -80,7 +80,7 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     """Make one check by `look` and return its observation; untested if it tests a seed that the server rejects, if a
     fault that another check names explains it, or if the server refused its streams: only replies that came accuse.
     """
-    server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.n_empty
+    server, tally_before, n_empty_before = subject.server, subject.server.tally.copy(), subject.server.empty.total()
     seen = look(check, subject)
     if check.seeded and server.no_seed:
         return _misled(seen, server.no_seed)
@@ -99,7 +99,7 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
         return _misled(seen, f"{cut} ({seen.came})")
-    if accused and (n_empty := server.n_empty - n_empty_before):
+    if accused and (n_empty := server.empty.total() - n_empty_before):
         came = f"{count_noun(n_empty, 'empty reply', 'empty replies')}, see `{EMPTY}`"
         return _misled(seen, f"{came} ({seen.came})")
     return seen

@@ -107,6 +107,7 @@ def examine(
     is told each finding as it comes.
     """
     begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
+    watcher = watcher or Watcher()
     subject, findings = Subject(server, first_seed, context), list[Finding]()
 
     def report(why: str = "") -> ProbeReport:
@@ -128,19 +129,16 @@ def examine(
     try:
         for check in checks:
             # Shown before the requests, since some checks take minutes.
-            if watcher is not None:
-                watcher.checking(check.name)
+            watcher.checking(check.name)
             before = server.n_tokens
             seen = without_lost(unless_misled(check, subject, _look))
             findings.append(finding_of(check, seen, server.n_tokens - before))
-            if watcher is not None:
-                came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
-                watcher.checked(f"{check.name}: {seen.outcome}{came}")
+            came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
+            watcher.checked(f"{check.name}: {seen.outcome}{came}")
     except _ServerGone as ended:
         return report(f"the server is asked no more: {quoted(str(ended))}")
     finally:
-        if watcher is not None:
-            watcher.checked()
+        watcher.checked()
     refusals = (finding.came for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.came)
     refusal = "" if server.answered else next(refusals, "")
     return report(f"no request was answered: {refusal}" if refusal else "")

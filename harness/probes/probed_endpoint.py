@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats
 from harness.client.facts import page
 from harness.client.facts.tokens import Tokenizer, has_token_pages
-from harness.client.interface import Deadlines
+from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import open_transport
@@ -92,7 +92,8 @@ class ProbedEndpoint(ProbedServer):
                 while True:
                     self._count_request()
                     try:
-                        return await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
+                        post = Post(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
+                        return await transport.complete(post)
                     except RequestFailed as failed:
                         wait = failed.retry_after or pause
                         if failed.kind != "rate_limited" or at_once > 1 or waited + wait > PATIENCE_SECONDS:

@@ -542,7 +542,7 @@ def test_ids_are_those_of_the_texts_that_have_come(events: list[tuple[str, list[
 @pytest.mark.parametrize("nonsense", ["x", [1.5], [-1], [2**31], [None], [True], {"a": 1}, [[1]]])
 def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: Any) -> None:
     written = WrittenTokens()
-    completion = Completion(written)
+    completion = Completion(0.0, 0.0, written)
     for ids in ([1], nonsense, [2]):
         choice = {"index": 0, "delta": {"content": "a"}, "token_ids": ids}
         completion.add(event_of({"choices": [choice], "prompt_token_ids": nonsense}, begun=False)[0], 0.0)

@@ -10,7 +10,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model, stated_concurrency
 from harness.client.facts.tokens import Tokenizer
-from harness.client.interface import Deadlines
+from harness.client.interface import Deadlines, Post
 from harness.client.loop import new_event_loop
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate, Spelling
@@ -36,7 +36,7 @@ def ask(name: TransportName, server: RunningServer, template: RequestTemplate, t
         endpoint = Endpoint.parse(server.base_urls[0])
         try:
             body = template.body(question(text=text, prompt=text), seed)
-            return await transport.complete(endpoint, template.spelling.wire, body, DEADLINES, 10**7)
+            return await transport.complete(Post(endpoint, template.spelling.wire, body, DEADLINES, 10**7))
         finally:
             await transport.close()
 

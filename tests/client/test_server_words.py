@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Deadlines
+from harness.client.interface import Deadlines, Post
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import Transport
 from harness.client.wires.chat import CHAT
@@ -171,7 +171,7 @@ async def readings(seeds: range) -> list[tuple[Refusal, RequestFailed | None]]:
             failure = in_a_batch(refusal) if refusal.place == "batch" else None
             if failure is None:
                 try:
-                    await transport.complete(endpoint, CHAT, b"{}", Deadlines(), 1 << 20)
+                    await transport.complete(Post(endpoint, CHAT, b"{}", Deadlines(), 1 << 20))
                 except RequestFailed as failed:
                     failure = failed
             read.append((refusal, failure))

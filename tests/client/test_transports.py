@@ -30,7 +30,7 @@ import trustme
 from harness.client import interface
 from harness.client import transport as http_transport
 from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Arriving, Deadlines, Transport, parser_of
+from harness.client.interface import Arriving, Deadlines, Post, Transport
 from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -116,7 +116,7 @@ async def outcome_of(
 ) -> Outcome:
     endpoint = Endpoint.parse(url, KEY)
     try:
-        return await transport.complete(endpoint, CHAT, body, deadlines, MAX_BYTES, arriving)
+        return await transport.complete(Post(endpoint, CHAT, body, deadlines, MAX_BYTES, arriving or Arriving()))
     except RequestFailed as failure:
         return failure
 
@@ -395,7 +395,7 @@ SIGNS_OF_LIFE = {
 @pytest.mark.parametrize("before", [b"", delta("4")])
 def test_a_server_that_lives_without_a_token_is_said_to_live_and_a_silent_one_is_not(before: bytes, sign: str) -> None:
     for quiet, lives in ((0.4, True), (2.9, False)):
-        parser = parser_of(CHAT, (), MAX_BYTES, None)
+        parser = Post(Endpoint.parse("h"), CHAT, b"", PATIENT, MAX_BYTES).parser(())
         parser.feed(before, parser.started)
         for n in range(6):
             parser.feed(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Deadlines, Transport
+from harness.client.interface import Deadlines, Post, Transport
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
@@ -40,7 +40,7 @@ def outcome(make: Callable[[], Transport], hostile: Mode) -> Reply | RequestFail
         transport = make()
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True}).encode()
         try:
-            return await transport.complete(Endpoint.parse(url), CHAT, body, DEADLINES, 1 << 20)
+            return await transport.complete(Post(Endpoint.parse(url), CHAT, body, DEADLINES, 1 << 20))
         except RequestFailed as failure:
             return failure
         finally:

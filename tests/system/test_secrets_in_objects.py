@@ -17,7 +17,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
 from harness.client.facts.tokens import Tokenizer
-from harness.client.interface import Deadlines
+from harness.client.interface import Deadlines, Post
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import open_transport
 from harness.client.wires.chat import CHAT
@@ -75,7 +75,7 @@ def failure_of(endpoint: Endpoint, transport: Any, body: bytes) -> str:
 
     async def once() -> None:
         try:
-            await transport.complete(endpoint, CHAT, body, Deadlines(), 1 << 20)
+            await transport.complete(Post(endpoint, CHAT, body, Deadlines(), 1 << 20))
         finally:
             await transport.close()
 

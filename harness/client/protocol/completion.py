@@ -53,18 +53,20 @@ _REASONING: Final = 1
 class Completion:
     """A completion that is being received.
 
-    stamps: arrival time of each event with text. finish_reason: None until it has come; then the text is complete, and
-    only token counts may follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for
-    `Reply.notes`. written: records token ids, if the reply may have to be continued by another request.
+    started, started_utc: when the request was sent, on the clock of the stamps and as Unix time. stamps: arrival time
+    of each event with text. finish_reason: None until it has come; then the text is complete, and only token counts may
+    follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for `Reply.notes`. written: records
+    token ids, if the reply may have to be continued by another request.
     """
 
     __slots__ = (
         "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
-        "_server_model", "_stamps_before_text_id", "_text_id", "_text_model", "_total", "_usage", "finish_reason",
-        "may_hold_halves", "n_chars", "notes", "stamps", "written",
+        "_server_model", "_stamps_before_text_id", "_started_utc", "_text_id", "_text_model", "_total", "_usage",
+        "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
     )  # fmt: skip
 
-    def __init__(self, written: WrittenTokens | None = None) -> None:
+    def __init__(self, started: float, started_utc: float, written: WrittenTokens | None = None) -> None:
+        self.started, self._started_utc = started, started_utc
         self.written = written
         self.stamps = array("d")
         self.finish_reason: str | None = None
@@ -128,18 +130,11 @@ class Completion:
             return True
         return (delta.reasoning is not None and self._take(_REASONING, delta.reasoning)) or added
 
-    def reply(
-        self,
-        *,
-        started: float,
-        started_utc: float,
-        ended: float,
-        request_id: str | None,
-    ) -> Reply:
+    def reply(self, ended: float, request_id: str | None) -> Reply:
         """The finished reply.
 
-        started, ended: times on the clock of the stamps. started_utc: the start as Unix time. request_id: the id in the
-        response's headers, used if the events have none.
+        ended: when, on the clock of the stamps. request_id: the id in the response's headers, used if the events have
+        none.
         """
         assert self.finish_reason is not None
         text, reasoning = self._text(_TEXT), self._text(_REASONING)
@@ -153,10 +148,10 @@ class Completion:
             finish_reason=self.finish_reason,
             usage=believed(self._usage, has_text=bool(text or reasoning), has_reasoning=bool(reasoning)),
             timing=Timing(
-                started=started_utc,
-                first_token=stamps[0] - started if stamps else None,
-                last_token=stamps[-1] - started if stamps else None,
-                total=ended - started,
+                started=self._started_utc,
+                first_token=stamps[0] - self.started if stamps else None,
+                last_token=stamps[-1] - self.started if stamps else None,
+                total=ended - self.started,
                 gap_p50=_quantile(gaps, 0.5),
                 gap_p99=_quantile(gaps, 0.99),
                 events=len(stamps),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import msgspec
@@ -86,6 +87,7 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     return msgspec.structs.replace(reply, **hidden, notes=(*notes, note))
 
 
+@dataclass(eq=False)
 class RequestFailed(Exception):
     """A request failed. Data for the retry policy: never a crash, never counted as a wrong answer.
 
@@ -93,29 +95,22 @@ class RequestFailed(Exception):
     to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
     nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
-    and the transport sends the request again on a new connection. n_events: token events that had come before, set by
-    the sender.
+    and the transport sends the request again on a new connection. in_reply: whether the server stated the failure
+    inside a reply. n_events: token events that had come before, set by the sender.
     """
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        unanswered: bool = False,
-        sent: bool = True,
-    ) -> None:
-        super().__init__(message)
-        self.kind: FailureKind = kind
-        self.message = message
-        self.status = status
-        self.retry_after = retry_after
-        self.unanswered = unanswered
-        self.sent = sent
-        self.n_events = 0
-        self.in_reply = False
+    kind: FailureKind
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    retry_after: float | None = None
+    unanswered: bool = False
+    sent: bool = True
+    in_reply: bool = False
+    n_events: int = 0
+
+    def __str__(self) -> str:
+        return self.message
 
     @property
     def free(self) -> bool:

@@ -75,12 +75,16 @@ class ReplyParser:
 
     wire: of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
     started_utc: the same moment as Unix time. secrets: texts that no message may show. written: records the reply's
-    token ids, if another request may have to continue it.
+    token ids, if another request may have to continue it. request_id: that of the response's headers, set by the
+    caller.
+
+    n_bytes: number of bytes of the body that have been read. last_byte_at: when the latest of them came; `started`
+    before the first.
     """
 
     __slots__ = (
-        "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_decode", "_event_name", "_events", "_failure",
-        "_has_data", "_max_bytes", "_partial", "_reader", "_started_utc", "_state", "request_id", "secrets", "started",
+        "_after_cr", "_completion", "_data", "_decode", "_event_name", "_events", "_failure", "_max_bytes", "_partial",
+        "_reader", "_state", "last_byte_at", "n_bytes", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -90,26 +94,23 @@ class ReplyParser:
         started: float,
         started_utc: float,
         max_body_bytes: int,
-        request_id: str | None = None,
         secrets: Iterable[Secret] = (),
         written: WrittenTokens | None = None,
     ) -> None:
         self.started = started
-        self._started_utc = started_utc
         self._max_bytes = max_body_bytes
-        self.request_id = request_id
+        self.request_id: str | None = None
         self.secrets = tuple(secrets)
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
         self._reader = wire.reader()
         self._decode = self._reader.decode  # bound once, for the way of every token
-        self._completion = Completion(written)
-        self._bytes = 0
-        self._arrived = started
+        self._completion = Completion(started, started_utc, written)
+        self.n_bytes = 0
+        self.last_byte_at = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
-        self._data = bytearray()  # data lines of the unfinished event, joined by line ends
+        self._data: bytearray | None = None  # data lines of the unfinished event, joined; None: none came, even empty
         self._after_cr = False  # whether the last byte ended a line by CR, so that an LF next ends no other
-        self._has_data = False  # whether a data line came, even an empty one
         self._event_name = b""  # the `event:` field of the unfinished event
         self._events = 0  # events read so far
 
@@ -121,7 +122,7 @@ class ReplyParser:
     @property
     def done_at(self) -> float | None:
         """When `[DONE]` came, on the clock of `feed`; None before it."""
-        return self._arrived if self._state == "done" else None
+        return self.last_byte_at if self._state == "done" else None
 
     @property
     def finished(self) -> bool:
@@ -135,19 +136,9 @@ class ReplyParser:
         return stamps[-1] if stamps else None
 
     @property
-    def last_byte_at(self) -> float:
-        """When the latest bytes of the body came, on the clock of `feed`; `started` before the first."""
-        return self._arrived
-
-    @property
     def n_tokens(self) -> int:
         """Number of events with text that have been read."""
         return len(self._completion.stamps)
-
-    @property
-    def n_bytes(self) -> int:
-        """Number of bytes of the body that have been read."""
-        return self._bytes
 
     def feed(self, data: bytes, arrived: float) -> None:
         """Read the next bytes of the body. arrived: when they arrived, on the clock of `started`.
@@ -157,21 +148,21 @@ class ReplyParser:
         size = len(data)
         # The way of nearly every token: a piece that is one event on one line.
         if (
-            self._state == "events" and not (self._partial or self._has_data or self._event_name)
+            self._state == "events" and not (self._partial or self._event_name) and self._data is None
             and data[:7] == b"data: {" and data.find(b"\n") == size - 2 and data[-1] == 10 and b"\r" not in data
-            and size <= MAX_EVENT_BYTES and self._bytes + size <= self._max_bytes
+            and size <= MAX_EVENT_BYTES and self.n_bytes + size <= self._max_bytes
         ):  # fmt: skip
-            self._bytes += size
-            if arrived > self._arrived:
-                self._arrived = arrived
+            self.n_bytes += size
+            if arrived > self.last_byte_at:
+                self.last_byte_at = arrived
             self._dispatch_object(data[6:-2])
             return
         if self._is_over():
             self._after_done(data)
             return
-        self._arrived = max(arrived, self._arrived)
-        self._bytes += size
-        over = self._bytes - self._max_bytes
+        self.last_byte_at = max(arrived, self.last_byte_at)
+        self.n_bytes += size
+        over = self.n_bytes - self._max_bytes
         if over > 0:
             # Bytes beyond the limit are not read, so the outcome is the same however they were split.
             data = data[: max(0, len(data) - over)]
@@ -207,7 +198,7 @@ class ReplyParser:
         arrived: when the end came; None: with the latest bytes. cut: why the body was cut off; empty if it ended well.
         """
         if not self._is_over():
-            self._arrived = self._arrived if arrived is None else max(arrived, self._arrived)
+            self.last_byte_at = self.last_byte_at if arrived is None else max(arrived, self.last_byte_at)
             if self._state == "json":
                 self._read_json(cut)
             else:
@@ -231,12 +222,7 @@ class ReplyParser:
             completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
         if how == "end" and completion.is_all_reasoning:
             completion.note(ALL_REASONING)
-        reply = completion.reply(
-            started=self.started,
-            started_utc=self._started_utc,
-            ended=self._arrived,
-            request_id=self.request_id,
-        )
+        reply = completion.reply(self.last_byte_at, self.request_id)
         return without_keys(reply, self.secrets)
 
     def _is_over(self) -> bool:
@@ -295,18 +281,15 @@ class ReplyParser:
         """
         parts = block.split(b"\n\n")
         last = parts.pop()
-        between_events = not self._has_data and not self._event_name
-        for number, part in enumerate(parts):
+        between_events = self._data is None and not self._event_name
+        for part in parts:
             if between_events and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
                 self._dispatch_object(part[6:])
                 continue
             for line in part.split(b"\n"):
                 self._take_line(line)
             self._take_line(b"")
-            between_events = True
-            if self._state == "done":
-                self._after_done(b"".join([*parts[number + 1 :], last]))
-                return
+            between_events = self._state != "done"  # what follows `[DONE]` is noted line by line
         for line in last.split(b"\n")[:-1]:
             self._take_line(line)
 
@@ -321,8 +304,8 @@ class ReplyParser:
             self._after_done(line)
             return
         if not line:
-            if self._has_data:
-                self._dispatch_lines()
+            if self._data is not None:
+                self._dispatch(self._data)
             self._event_name = b""
             return
         if len(line) > MAX_EVENT_BYTES:
@@ -347,21 +330,16 @@ class ReplyParser:
 
     def _add_data(self, data: bytes) -> None:
         """Add the value of a `data` field to the event under way."""
-        if self._has_data:
-            self._data += b"\n"
-        self._has_data = True
-        self._data += data
+        if self._data is None:
+            self._data = bytearray(data)
+        else:
+            self._data += b"\n" + data
         if len(self._data) > MAX_EVENT_BYTES:
             raise self._fail("malformed", f"an event of the reply exceeds {MAX_EVENT_BYTES} bytes")
 
-    def _dispatch_lines(self) -> None:
-        data = bytes(self._data)
-        self._data.clear()
-        self._has_data = False
-        self._dispatch(data)
-
-    def _dispatch(self, data: bytes) -> None:
-        """Read the data of one event: `[DONE]` or a JSON object."""
+    def _dispatch(self, lines: bytearray) -> None:
+        """Read the data of one event, which came in lines: `[DONE]` or a JSON object."""
+        data, self._data = bytes(lines), None
         # The length first, so that long events are not copied by `strip`.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
@@ -375,7 +353,7 @@ class ReplyParser:
         """Read the data of one event that has no name and is not `[DONE]`."""
         self._events += 1
         try:
-            self._completion.add(self._decode(data), self._arrived)
+            self._completion.add(self._decode(data), self.last_byte_at)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
         # Deeply nested JSON makes msgspec raise RecursionError.
@@ -403,7 +381,7 @@ class ReplyParser:
             event, notes = self._reader.event(value, bool(self._completion.stamps))
             for note in notes:
                 self._completion.note(note)
-            self._completion.add(event, self._arrived)
+            self._completion.add(event, self.last_byte_at)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
 
@@ -438,8 +416,8 @@ class ReplyParser:
                 raise self._fail("malformed", f"not an event stream: {self._quote(rest)}")
             if rest:
                 self._take_line(rest)
-            if self._has_data and not self.done:
-                self._dispatch_lines()
+            if self._data is not None and not self.done:
+                self._dispatch(self._data)
         except RequestFailed as failure:
             no_stream = not (cut or self._events or rest.startswith(b"data"))
             if failure.kind != "malformed" or no_stream:
@@ -472,7 +450,7 @@ class ReplyParser:
 
         cut: why the body ended early; "" if it did not.
         """
-        if not self._bytes:
+        if not self.n_bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
             return "malformed", "not an event stream: it holds no event"

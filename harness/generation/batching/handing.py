@@ -10,6 +10,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -42,35 +43,28 @@ class EndedBatch(NamedTuple):
     words: str
 
 
+@dataclass(slots=True, kw_only=True)
 class ServiceBatches:
-    """Batches at a provider. wire: of the requests, whose path lines and batches name.
+    """Batches at a provider.
 
-    Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
+    facts: of the provider. wire: of the requests. patience: seconds for which a step is tried again. on_status: gets
+    sentences for a person. sleep: waits for so many seconds; returns True at once if the session is to end. Each call
+    may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
 
-    def __init__(
-        self,
-        service: BatchService,
-        ledger: BatchLedger,
-        facts: Batches,
-        wire: Wire,
-        *,
-        patience: float,
-        on_event: Callable[..., None],
-        on_status: Callable[[str], None],
-        sleep: Callable[[float], bool],
-    ) -> None:
-        """on_status: gets sentences for a person. sleep: waits for so many seconds; returns True at once if the session
-        is to end.
-        """
-        self.most_requests, self.most_bytes = facts.most_requests, facts.most_bytes
-        self._service = service
-        self._ledger = ledger
-        self._window = facts.window
-        self._path = facts.prefix + wire.path
-        self._patience = patience
-        self._on_event, self._on_status = on_event, on_status
-        self._sleep = sleep
+    service: BatchService
+    ledger: BatchLedger
+    facts: Batches
+    wire: Wire
+    patience: float
+    on_event: Callable[..., None]
+    on_status: Callable[[str], None]
+    sleep: Callable[[float], bool]
+
+    @property
+    def _path(self) -> str:
+        """The path of a request, as lines and batches name it."""
+        return self.facts.prefix + self.wire.path
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
         """Request id → name of the batch that asks it already; ids that no batch asks are left out.
@@ -80,21 +74,21 @@ class ServiceBatches:
         another address.
         """
         # Once a batch is void, an earlier one may hold its requests, perhaps also without an id; hence the loop.
-        while without_id := {b.name: b for b in self._ledger.holding(ask_ids).values() if not b.id}:
+        while without_id := {b.name: b for b in self.ledger.holding(ask_ids).values() if not b.id}:
             for batch in without_id.values():
-                batch_there = self._tried("finding the batch", lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
+                batch_there = self._tried("finding the batch", lambda name=batch.name: self.service.find(name))  # type: ignore[misc]
                 if batch_there is not None:
-                    self._ledger.sent(batch.name, batch_there.id)
+                    self.ledger.sent(batch.name, batch_there.id)
                 else:
-                    self._ledger.void(batch.name, "never begun")
-                    self._on_event("batch_never_begun", batch=batch.name)
-        holding = self._ledger.holding(ask_ids)
-        elsewhere = {b.endpoint for b in holding.values()} - {self._service.endpoint.base_url}
+                    self.ledger.void(batch.name, "never begun")
+                    self.on_event("batch_never_begun", batch=batch.name)
+        holding = self.ledger.holding(ask_ids)
+        elsewhere = {b.endpoint for b in holding.values()} - {self.service.endpoint.base_url}
         if elsewhere:
             where = visible(", ".join(sorted(elsewhere)), 200)
             raise ServerError(
                 f"samples of this run were sent in batches to {where}: give that address. To abandon those batches "
-                f"and ask again, remove {self._ledger.path}."
+                f"and ask again, remove {self.ledger.path}."
             )
         return {ask: batch.name for ask, batch in holding.items()}
 
@@ -105,27 +99,27 @@ class ServiceBatches:
         """
         # Random, so that it can be found in the provider's list, which other runs share.
         name = f"harness-{secrets.token_hex(12)}"
-        self._ledger.planned(name, self._service.endpoint.base_url, asks)
+        self.ledger.planned(name, self.service.endpoint.base_url, asks)
         with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
             for ask, body in asks.items():
                 file.write(request_line(ask, self._path, body))
-            self._on_status(f"handing in {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
-            file_id = self._tried("the upload", lambda: self._service.upload(f"{name}.jsonl", file))
-        self._ledger.sent(name, self._begin(name, file_id).id)
-        self._on_event("batch_sent", batch=name, id=self._ledger.batches[name].id, requests=len(asks))
+            self.on_status(f"handing in {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
+            file_id = self._tried("the upload", lambda: self.service.upload(f"{name}.jsonl", file))
+        self.ledger.sent(name, self._begin(name, file_id).id)
+        self.on_event("batch_sent", batch=name, id=self.ledger.batches[name].id, requests=len(asks))
         return name
 
     def look(self, name: str) -> EndedBatch | str:
         """The batch if the service says that it has ended, else a sentence on its state."""
-        handed: Handed = self._ledger.batches[name]
+        handed: Handed = self.ledger.batches[name]
         try:
-            batch = self._tried("looking at the batch", lambda: self._service.look(handed.id))
+            batch = self._tried("looking at the batch", lambda: self.service.look(handed.id))
         except RequestFailed as failure:
             if failure.status != 404:
                 raise
             raise ServerError(
                 f"the provider no longer knows the batch {visible(handed.id, 80)} ({failure.message}). To ask for its "
-                f"samples again, remove {self._ledger.path}."
+                f"samples again, remove {self.ledger.path}."
             ) from failure
         if not batch.ended:
             counts = batch.request_counts
@@ -134,11 +128,11 @@ class ServiceBatches:
             return f"batch {visible(batch.id, 80)} is {visible(batch.status, 40)}{done}{failed}"
         began = batch.created_at if batch.created_at is not None else time.time()
         ended = batch.ended_at if batch.ended_at is not None else time.time()
-        errors = self._service.words(batch)
+        errors = self.service.words(batch)
         words = f"batch {visible(batch.id, 80)} {visible(batch.status, 40)}{errors and f': {errors}'}"
         if batch.status == "failed" and not batch.output_file_id:
             # Noted before the error, so that the next session asks again.
-            self._ledger.void(name, errors)
+            self.ledger.void(name, errors)
             raise ServerError(
                 f"the provider took none of the requests: {words}. Where too many tokens were queued, "
                 f"`concurrency` limits the requests that are sent at a time."
@@ -153,9 +147,9 @@ class ServiceBatches:
         tries = count()
 
         def begin() -> Batch:
-            if next(tries) and (batch := self._service.find(name)) is not None:
+            if next(tries) and (batch := self.service.find(name)) is not None:
                 return batch
-            return self._service.create(name, file_id, self._path, self._window)
+            return self.service.create(name, file_id, self._path, self.facts.window)
 
         return self._tried("beginning the batch", begin)
 
@@ -163,14 +157,14 @@ class ServiceBatches:
         """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id:
-                yield from self._service.lines(file_id)
+                yield from self.service.lines(file_id)
 
     def _tried(self, step: str, act: Callable[[], T]) -> T:
         """Call `act`, again and again while its failure may pass and the patience lasts; return its result.
 
         step: what it does, for a line about each failure.
         """
-        due, pause = time.monotonic() + self._patience, 1.0
+        due, pause = time.monotonic() + self.patience, 1.0
         while True:
             try:
                 return act()
@@ -178,8 +172,8 @@ class ServiceBatches:
                 wait = max(pause, failure.retry_after or 0.0)
                 if not failure.retryable or time.monotonic() + wait > due:
                     raise
-                self._on_event("batch_step_failed", kind=failure.kind, message=failure.message)
-                self._on_status(f"{step} failed ({failure.message}); tried again in {wait:.0f} s")
-                if self._sleep(wait):
+                self.on_event("batch_step_failed", kind=failure.kind, message=failure.message)
+                self.on_status(f"{step} failed ({failure.message}); tried again in {wait:.0f} s")
+                if self.sleep(wait):
                     raise
             pause = min(LONGEST_PAUSE_S, 2 * pause)

@@ -98,10 +98,10 @@ class BatchLoop(AskingThread):
             settings, batching = self._settings, self._settings.batching
             assert batching is not None
             provider = ServiceBatches(
-                BatchService(settings.endpoints[0], secrets=settings.spelling.secrets, sleep=self._wait),
-                BatchLedger(self._folder),
-                batching,
-                settings.spelling.wire,
+                service=BatchService(settings.endpoints[0], secrets=settings.spelling.secrets, sleep=self._wait),
+                ledger=BatchLedger(self._folder),
+                facts=batching,
+                wire=settings.spelling.wire,
                 patience=settings.patience.outage,
                 on_event=self._on_event,
                 on_status=self._on_status,
@@ -161,14 +161,14 @@ class BatchLoop(AskingThread):
         while self._waiting and self._asks and not self._stopped.is_set() and not self._dispatcher.paused:
             asks: dict[str, bytes] = {}
             n_bytes = 0
-            for ask in self._waiting[: provider.most_requests]:
+            for ask in self._waiting[: provider.facts.most_requests]:
                 body = self._asks[ask][1].body
                 n_bytes += len(body) + LINE_BYTES
-                if n_bytes > provider.most_bytes:
+                if n_bytes > provider.facts.most_bytes:
                     break
                 asks[ask] = body
             if not asks:
-                too_long = RequestFailed("rejected", f"the request exceeds a batch's {provider.most_bytes} bytes")
+                too_long = RequestFailed("rejected", f"the request exceeds a batch's {provider.facts.most_bytes} bytes")
                 self._take(BatchResult(self._waiting.pop(0), too_long))
                 continue
             name = provider.hand_in(asks)

@@ -16,7 +16,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.interface import Arriving, Transport
+from harness.client.interface import Arriving, Post, Transport
 from harness.client.loop import current_lag
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
@@ -93,32 +93,24 @@ class Requests:
 # ---- one request a sample
 
 
+@dataclass(slots=True, kw_only=True)
 class OneByOne:
     """Sends one request per sample, many at once. Used on the network's loop only.
 
     keeper: stores the written part of samples in flight; None = nothing is stored.
     """
 
-    def __init__(
-        self,
-        settings: RunSettings,
-        requests: Requests,
-        transport: Transport,
-        *,
-        keeper: Keeper | None,
-        on_event: Callable[..., None],
-    ) -> None:
-        self._settings = settings
-        self._requests = requests
-        self._transport = transport
-        self._keeper = keeper
-        self._on_event = on_event
+    settings: RunSettings
+    requests: Requests
+    transport: Transport
+    keeper: Keeper | None
+    on_event: Callable[..., None]
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`."""
         task, arriving = flight.task, flight.arriving
-        request = self._requests.write(task)
-        checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
+        request = self.requests.write(task)
+        checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self.keeper is not None else ""
         onward = await self._continuation(flight, request, checksum)
         try:
             flight.continues = onward is not None
@@ -126,31 +118,29 @@ class OneByOne:
                 self._begin(task, arriving, onward, checksum)
                 reply = await self._continued(flight, onward)
                 if reply is not None:
-                    assert self._keeper is not None
-                    self._keeper.answered(flight)
+                    assert self.keeper is not None
+                    self.keeper.answered(flight)
                     seams = (*onward.part.seams, onward.seam)
-                    return self._requests.record(request, flight, reply, seams), reply
+                    return self.requests.record(request, flight, reply, seams), reply
                 flight.continues = False
             self._begin(task, arriving, None, checksum)
             reply = await self._send(flight.endpoint, request.template.spelling.wire, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
-            if self._keeper is not None:
-                self._keeper.failed(flight, failure)
+            if self.keeper is not None:
+                self.keeper.failed(flight, failure)
             raise
-        if self._keeper is not None:
-            self._keeper.answered(flight)
-        return self._requests.record(request, flight, reply), reply
+        if self.keeper is not None:
+            self.keeper.answered(flight)
+        return self.requests.record(request, flight, reply), reply
 
     async def close(self) -> None:
         """Close the transport's connections."""
-        await self._transport.close()
+        await self.transport.close()
 
     async def _send(self, endpoint: Endpoint, wire: Wire, body: bytes, arriving: Arriving) -> Reply:
-        settings = self._settings
-        return await self._transport.complete(
-            endpoint, wire, body, settings.deadlines, settings.max_body_bytes, arriving
-        )
+        deadlines, bound = self.settings.deadlines, self.settings.max_body_bytes
+        return await self.transport.complete(Post(endpoint, wire, body, deadlines, bound, arriving))
 
     def _begin(self, task: Task, arriving: Arriving, onward: Continuation | None, checksum: str) -> None:
         """Let the keeper (the store of half-written samples), if there is one, store this reply while it arrives.
@@ -158,18 +148,18 @@ class OneByOne:
         onward: the continuation that is being sent; None for a whole request. checksum: of the sample's first
         request.
         """
-        if self._keeper is not None:
-            self._keeper.begin(task, arriving, partial(written_so_far, onward, checksum, self._settings.salvage.engine))
+        if self.keeper is not None:
+            self.keeper.begin(task, arriving, partial(written_so_far, onward, checksum, self.settings.salvage.engine))
 
     async def _continuation(self, flight: Flight, request: Request, checksum: str) -> Continuation | None:
         """The request that continues the written part of a sample; None if the sample must be asked whole.
 
         A part that cannot be continued is dropped. checksum: that of the whole request's body.
         """
-        task, salvage = request.task, self._settings.salvage
-        if self._keeper is None or (part := self._keeper.to_continue(flight)) is None:
+        task, salvage = request.task, self.settings.salvage
+        if self.keeper is None or (part := self.keeper.to_continue(flight)) is None:
             return None
-        tokens_of = Tokenizer(flight.endpoint, salvage.engine, self._settings.model).tokens_of
+        tokens_of = Tokenizer(flight.endpoint, salvage.engine, self.settings.model).tokens_of
         try:
             # A changed prompt or option would make this the continuation of another answer.
             if part.request != checksum:
@@ -188,7 +178,7 @@ class OneByOne:
 
         Raises `RequestFailed` if the part is still good.
         """
-        assert self._keeper is not None
+        assert self.keeper is not None
         try:
             return whole(onward, await self._send(flight.endpoint, onward.wire, onward.body, flight.arriving))
         except WrittenAnew as why:
@@ -197,13 +187,13 @@ class OneByOne:
             if failure.kind in CONTINUABLE:
                 raise
             if failure.kind in REFUSALS:
-                self._keeper.refusal = f"{flight.endpoint.base_url}: {failure.message}"
+                self.keeper.refusal = f"{flight.endpoint.base_url}: {failure.message}"
             else:
                 self._drop_written_part(flight.task, onward.part, failure.message)
         return None
 
     def _drop_written_part(self, task: Task, part: Partial, why: str) -> None:
         """Drop the written part of `task`, which cannot be continued for the reason `why`."""
-        assert self._keeper is not None
-        self._keeper.forget(task)
-        self._on_event("written_anew", task=list(task), tokens=part.tokens, reason=why)
+        assert self.keeper is not None
+        self.keeper.forget(task)
+        self.on_event("written_anew", task=list(task), tokens=part.tokens, reason=why)
