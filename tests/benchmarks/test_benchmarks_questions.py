@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +20,9 @@ from harness.benchmarks import catalogue, prompts, questions
 from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference
 from harness.benchmarks.prompts import BOXED, Prompt
+from harness.client.spelling import Spelling
+from harness.client.wires.table import wire_of
+from harness.core.choices import Api
 from harness.core.errors import UsageError
 from harness.core.records import OWN_METADATA, Grade, Question
 from harness.scoring.score import score_benchmark
@@ -359,6 +362,16 @@ def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None
     assert raw.prompt.count("Problem:\n") == 5
     assert raw.prompt.endswith("Problem:\n1 + 1?\n\nSolution:\n")
     assert raw.prompt_digest != chat.prompt_digest
+
+
+def test_each_api_has_a_wire_that_knows_its_questions_and_another_word_is_named(write_rows: Write) -> None:
+    path = write_rows([{"q": "1 + 1?", "a": 2}])
+    for api in get_args(Api):
+        (question,) = questions.build(card(path), api=api).questions
+        (prompt,) = wire_of(api).prompt(question.messages, question.prompt).values()
+        assert prompt == (question.messages if wire_of(api).templated else question.prompt) != ""
+    with pytest.raises(UsageError, match="expected chat or completions"):
+        Spelling(api="later")  # type: ignore[arg-type]  # as a run of a later version recorded it
 
 
 def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: Write, tmp_path: Path) -> None:

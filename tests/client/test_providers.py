@@ -285,11 +285,8 @@ def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
         RequestTemplate(model="m", spelling=Spelling(api=api, stream=False)) for api in ("chat", "completions")
     )  # type: ignore[arg-type]
     shared = {"model": "m", "stream": False}
-    assert json.loads(chat.body_of_text("Hi", 7)) == {
-        **shared,
-        "seed": 7,
-        "messages": [{"role": "user", "content": "Hi"}],
-    }
+    message = {"role": "user", "content": "Hi"}
+    assert json.loads(chat.body_of_text("Hi", 7)) == {**shared, "seed": 7, "messages": [message]}
     assert json.loads(raw.body_of_text("Hi")) == {**shared, "prompt": "Hi"}
     after = {**shared, "seed": 7, "max_tokens": 40, "prompt": [3, 1, 2]}
     assert json.loads(raw.body_after_tokens((3, 1, 2), 7, 40)) == after

@@ -184,8 +184,8 @@ def in_a_batch(refusal: Refusal) -> RequestFailed | None:
     body = b"".join(step for step in refusal.answer if isinstance(step, bytes))
     error = json.loads(body[body.index(b"{") : body.rindex(b"}") + 1])["error"]
     line = json.dumps({"custom_id": "a", "response": None, "error": error}).encode()
-    result = read_result(line, started=0.0, seconds=1.0, max_body_bytes=1 << 20)
-    return result.failure if result is not None else None
+    result = read_result(line, CHAT, started=0.0, seconds=1.0, max_body_bytes=1 << 20)
+    return result.outcome if result is not None and isinstance(result.outcome, RequestFailed) else None
 
 
 @pytest.mark.fuzz

@@ -449,7 +449,7 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(
 ) -> None:
     """What a reply says is whole once its finish reason has come, whatever tells the end of its body."""
     if tls is not None:
-        monkeypatch.setattr(HttpTransport, "_context", lambda _: ssl._create_unverified_context())
+        monkeypatch.setattr(HttpTransport, "_tls", property(lambda _: ssl._create_unverified_context()))
         tls = None if make is MAKERS["openai"] else tls  # which takes no such context
     transcript = TRANSCRIPTS[framing]
     finished_at = transcript.index(b'"stop"}]}') + len(b'"stop"}]}')
