@@ -282,7 +282,7 @@ def race(
     The same call again continues the race. candidates: name → options of its own; the other options hold for all.
     samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
     points count as equal. step: rounds between two looks at the scores; on_look is called at each. The result holds
-    `standings`, `decided`, `folders` and `spent`. Raises what `run` raises.
+    `standings`, `decided`, `folders` and `n_rounds`. Raises what `run` raises.
     """
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:

@@ -154,7 +154,7 @@ def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate
 def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
     """Right, undecided and independent samples of each question, (Q,); copies count as one sample, as in a score."""
     right, undecided, n = np.array([(item.correct, item.undecided, item.n) for item in items], dtype=float).T
-    counts = np.array([item.n if item.independent is None else max(1, item.independent) for item in items], dtype=float)
+    counts = np.array([max(1, item.independent) for item in items], dtype=float)
     return right * counts / n, undecided * counts / n, counts
 
 
@@ -325,7 +325,7 @@ class Verdicts(NamedTuple):
         verdicts = [facts["signs"][facts["index"] == np.arange(len(facts))] for facts in (item.facts for item in items)]
         n_rounds = min(map(len, verdicts)) if len(items) == n else 0
         signs = np.array([each[:n_rounds] for each in verdicts], dtype=np.uint8).reshape(len(items), n_rounds).T
-        independent = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
+        independent = [item.independent / max(1, item.n) for item in items]
         return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent))
 
     def first(self, n_rounds: int) -> tuple[Array, Array, Array]:

@@ -47,7 +47,7 @@ from harness.runs.overrides import Override, apply
 from harness.scoring.audit_order import Population, Stratum
 from harness.scoring.stats import Estimate, Interval, effective_clusters, moved_interval, wilson
 from harness.scoring.tally import QuestionTally, cluster_numbers
-from harness.scoring.uncertainty import rate
+from harness.scoring.uncertainty import interval_cell, rate
 
 MIN_DISCERNMENT = 0.5
 """Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
@@ -136,18 +136,14 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         """The accuracy with both intervals; where samples are undecided, also the accuracy if they are right."""
         sampling, question = self.accuracy.sampling, self.accuracy.question
         assert sampling is not None
-        new = "" if question is None else f"; new questions {_between(question)}"
-        value, intervals = f"{in_percent(self.accuracy.value)} %", f"(same questions {_between(sampling)}{new})"
+        new = "" if question is None else f"; new questions {interval_cell(question)}"
+        value, intervals = f"{in_percent(self.accuracy.value)} %", f"(same questions {interval_cell(sampling)}{new})"
         if self.accuracy_undecided_right is None:
             return f"{value} {intervals}"
         undecided = f"{count_noun(self.n_undecided, 'undecided sample')} {are(self.n_undecided)}"
         they_are = "it is" if self.n_undecided == 1 else "they are"
         if_right = f"{in_percent(self.accuracy_undecided_right)} % if {they_are} right"
         return f"{value} if the {undecided} wrong {intervals}, and {if_right}"
-
-
-def _between(interval: Interval) -> str:
-    return f"{in_percent(interval.low)}–{in_percent(interval.high)}"
 
 
 class AuditedPart(NamedTuple):

@@ -178,7 +178,7 @@ def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:
     """Whether a run has one sample of each question only, or copies among its samples: they hide how far its answers
     vary, so that an interval is only an upper bound (`Estimate.at_most`).
     """
-    return all(item.n == 1 for item in items) or any(item.independent is not None for item in items)
+    return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
 
 
 class CountedSamples(NamedTuple):
@@ -222,8 +222,8 @@ def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
     that is independent: its fractions correct and missing stay the same, of fewer samples.
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
-    # A question without samples (n = 0) keeps its numbers: `independent` is 1 there.
-    fractions = [1.0 if item.independent is None else item.independent / max(1, item.n) for item in items]
+    # A question without samples (n = 0) keeps its numbers.
+    fractions = [item.independent / item.n if item.n else 1.0 for item in items]
     return CountedSamples(*(columns.T * np.array(fractions)))
 
 

@@ -93,11 +93,6 @@ class Deviations(NamedTuple):
     odd: tuple[bool, ...] = ()
 
 
-def stated_deviation(sd: float) -> Deviations:
-    """A deviation that is taken as known. sd: a fraction."""
-    return Deviations(np.array([sd * sd]), np.ones(1), sd)
-
-
 @lru_cache(maxsize=256)  # each look of a gate asks again
 def learnt_deviation(accuracies: tuple[float, ...], sampling: tuple[float, ...], stated: float) -> Deviations:
     """The deviation of runs by the policy's value and by former nights.

@@ -81,7 +81,7 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     squares = np.array([item.squares for item in items]) * independent / counts
     means, weight = shares / independent, weights / weights.sum()
     question = _question_interval(means, weights, items)
-    at_most = bool((independent == 1).all()) or any(item.independent is not None for item in items)
+    at_most = bool((independent == 1).all()) or any(item.has_copies for item in items)
     limits = sampling_limits(shares, independent, weight, squares).interval()
     # Other questions differ by their difficulty, too, so their interval bounds that of the same questions.
     return Estimate(

@@ -140,11 +140,14 @@ class QuestionTally:
         return int(self.counted.planned[self.number])
 
     @property
-    def independent(self) -> int | None:
-        """How many independent samples the present ones are worth if some samples of the benchmark repeat the text of
-        another (copies); None: all.
-        """
-        return None if self.counted.independent is None else int(self.counted.independent[self.number])
+    def independent(self) -> int:
+        """How many independent samples the present ones are worth; fewer if some repeat the text of another."""
+        return self.n if self.counted.independent is None else int(self.counted.independent[self.number])
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether samples of the benchmark repeat the text of another, too many for chance."""
+        return self.counted.independent is not None
 
     @property
     def _span(self) -> tuple[int, int]:

@@ -95,13 +95,9 @@ def _words(text: str) -> str:
 
 def as_one(original: QuestionTally, twins: Sequence[QuestionTally]) -> QuestionTally:
     """All samples of the twins, as if they were samples of their original."""
-    independent = None
-    if any(item.independent is not None for item in twins):
-        # `independent` is None for a twin without copied samples: all its samples are independent.
-        independent = sum(item.n if item.independent is None else item.independent for item in twins)
     return QuestionTally.of(
         question=original.question,
         grades=Packed(Grade, chain.from_iterable(item.grades for item in twins)),
         planned=sum(item.planned for item in twins),
-        independent=independent,
+        independent=sum(item.independent for item in twins) if any(item.has_copies for item in twins) else None,
     )

@@ -64,7 +64,7 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
     variance = float(sampling_variance_of_mean(correct, counts))
     mean = float((correct / counts).mean())
     return SamplingError(
-        None if math.isnan(variance) or any(item.independent is not None for item in items) else math.sqrt(variance),
+        None if math.isnan(variance) or any(item.has_copies for item in items) else math.sqrt(variance),
         math.sqrt(max(0.0, mean * (1.0 - mean)) / len(items)),
         int((counts == 1).sum()),
     )
@@ -112,19 +112,17 @@ def rate(items: Sequence[QuestionTally], hits: Sequence[int], samples: Sequence[
     hits: samples of each question that have the property in question, such as "correct". samples: per question, all
     above 0; None = all that the question has.
     """
-    counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
-    right = np.array(hits, dtype=float)
+    n, independent = sample_counts(items)
+    right, counts = np.array(hits, dtype=float), n if samples is None else np.array(samples, dtype=float)
     mean = math.fsum((right / counts).tolist()) / len(items)
-    has_copies = any(item.independent is not None for item in items)
-    if has_copies:  # The fraction of independent samples of a question holds for any part of its samples, too.
-        of_all = np.array([item.n if item.independent is None else item.independent for item in items], dtype=float)
-        thinned = np.maximum(1.0, np.floor(counts * of_all / np.array([item.n for item in items])))
-        right, counts = right * thinned / counts, thinned
+    # The fraction of independent samples of a question holds for any part of its samples, too.
+    thinned = np.maximum(1.0, np.floor(counts * independent / n))
+    right, counts = right * thinned / counts, thinned
     return Estimate(
         value=mean,
         sampling=sampling_limits(right, counts).interval(),
         question=mean_question_interval(right / counts, items),
-        at_most=has_copies or bool((counts == 1).all()),
+        at_most=bool((counts == 1).all()) or any(item.has_copies for item in items),
     )
 
 
@@ -201,15 +199,12 @@ def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
     """Return for each question its number of samples, and its number of independent samples (copies count as one)."""
     # The arrays are filled from generators, because a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
-    independent = np.fromiter(
-        (item.n if item.independent is None else item.independent for item in items), float, len(items)
-    )
-    return counts, independent
+    return counts, np.fromiter((item.independent for item in items), float, len(items))
 
 
 def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
     """Whether every question has two disjoint draws of k independent samples, which show how much such draws differ."""
-    return all(2 * k <= item.n and item.independent is None for item in items)
+    return all(2 * k <= item.n and not item.has_copies for item in items)
 
 
 def _estimate(

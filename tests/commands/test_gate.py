@@ -457,7 +457,15 @@ def test_the_example_is_a_policy(tmp_path: Path) -> None:
 def test_a_level_rises_with_the_accuracy_and_with_the_deviation_of_runs(below: bool, sign: int) -> None:
     seen, share = np.linspace(0.6, 1.0, 41), np.asarray(0.7)
     few, many = (
-        gate.level(seen, 0.9, 400.0, share, gate.Reference(0.9), gate.stated_deviation(sd), below=below)
+        gate.level(
+            seen,
+            0.9,
+            400.0,
+            share,
+            gate.Reference(0.9),
+            gate.Deviations(np.array([sd * sd]), np.ones(1), sd),
+            below=below,
+        )
         for sd in (0.0, 0.02)
     )
     assert (sign * np.diff(few) >= 0).all()
@@ -483,7 +491,7 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:
     rng = np.random.default_rng(3)
     chances, of = np.full((4000, 60), 0.9), gate.rules(gate.planned(60, 16), 0.01, 0.05)
-    rules = (of, gate.Reference(0.9), 0.08, gate.stated_deviation(0.0))
+    rules = (of, gate.Reference(0.9), 0.08, gate.Deviations(np.zeros(1), np.ones(1), 0.0))
     assert gate.play(rng, chances, *rules).failed.mean() <= 0.015
     assert gate.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
 
