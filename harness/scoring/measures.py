@@ -1,8 +1,9 @@
-"""The share of right parts of answers, where a grader states an answer's parts.
+"""What the authors of a benchmark report beside the accuracy.
 
     measure                  is
     share of parts           mean over samples of the fraction of parts that are right
     share of all parts       the same; a question weighs by its number of parts
+    G-Pass@k at t            chance that at least k t of k samples are right, for each k that the user asks for
 
 A grader states the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
 instructions of IFEval and IFBench. Both shares are of all questions, also of those whose grader says only right or
@@ -19,16 +20,20 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.scoring.stats import Array, Estimate, Interval, question_limits, sampling_limits
 from harness.scoring.tally import QuestionTally, cluster_numbers
-from harness.scoring.uncertainty import mean_question_interval, sample_counts
+from harness.scoring.uncertainty import g_pass_at, mean_question_interval, sample_counts
+
+G_PASS_SHARES = (0.5, 0.75)
+"""Shares of k right samples for which G-Pass@k is reported; that of 1 is pass^k."""
 
 
-def measures(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
+def measures(items: Sequence[QuestionTally], ks: Sequence[int] = ()) -> dict[str, Estimate]:
     """Name → what the authors of a benchmark report beside the accuracy; empty for most benchmarks.
 
-    A new measure is one function and one line here.
+    A new measure is one function and one line here. ks: the numbers k that the user asks for.
     """
     present = [item for item in items if item.n]
     estimates = {"share of parts": share_of_parts(present), "share of all parts": share_of_all_parts(present)}
+    estimates |= {f"G-Pass@{k} at {t:g}": g_pass_at(items, k, t).estimate for k in ks if k > 1 for t in G_PASS_SHARES}
     return {name: estimate for name, estimate in estimates.items() if estimate is not None}
 
 

@@ -317,7 +317,7 @@ def score_benchmark(
         breakdowns=_breakdowns(covered),
         early_cut=early_cut,
         copies=tallies.copies,
-        measures=measures(covered),
+        measures=measures(covered, ks),
     )
     of_samples = (
         *warned("left out", tallies.warnings),

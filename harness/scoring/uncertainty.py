@@ -157,6 +157,11 @@ def pass_hat(items: Sequence[QuestionTally], k: int) -> Draws:
     return _draws_at(items, k, k)
 
 
+def g_pass_at(items: Sequence[QuestionTally], k: int, share: float) -> Draws:
+    """The estimate of G-Pass@k: at least ⌈share · k⌉ of k samples are right (Liu et al. 2024, arXiv:2412.13147)."""
+    return _draws_at(items, k, max(1, math.ceil(share * k - 1e-9)))
+
+
 def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
     """The estimate of the chance that at least `least` of k samples are right."""
     if k == 1:

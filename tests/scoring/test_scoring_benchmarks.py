@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -234,6 +236,19 @@ def test_a_share_of_parts(
         low, high = measure.sampling or (1, 0)
         assert low < measure.value < high
         assert measure.at_most == at_most
+
+
+def test_g_pass_is_the_share_of_draws_with_enough_right_samples() -> None:
+    """By enumeration (Liu et al. 2024, arXiv:2412.13147): at least ⌈t k⌉ of k. Only for the k that the user names."""
+    letters = ("ccwcww", "cccccw", "wwwwwc")
+    grades = [grade(f"q{n}", i, x) for n, row in enumerate(letters) for i, x in enumerate(row)]
+    by_name = score_benchmark([question(f"q{n}") for n in range(3)], grades, 6, ks=(3,)).measures
+    draws = [[draw.count("c") for draw in combinations(row, 3)] for row in letters]
+    for share, least in ((0.5, 2), (0.75, 3)):
+        expected = np.mean([np.mean([right >= least for right in row]) for row in draws])
+        estimate = by_name.pop(f"G-Pass@3 at {share:g}")
+        assert (estimate.value, estimate.at_most) == (pytest.approx(expected), False)
+    assert by_name == score_benchmark([question(f"q{n}") for n in range(3)], grades, 6).measures == {}
 
 
 def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
