@@ -38,6 +38,7 @@ from harness.core.records import Question, ServerFacts
 from harness.gates import policy as policies
 from harness.gates import running, written
 from harness.gates.decide import Gated, Halt
+from harness.gates.policy import Policy
 from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
@@ -131,6 +132,7 @@ class Repository:
     folder: Path
     chances: dict[str, Array]
     baselines: dict[str, ScoredRun] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
     model: str = "model"
 
     @classmethod
@@ -162,7 +164,9 @@ class Repository:
             policy |= {"benchmarks": {name: policy["benchmarks"][name] for name in self.chances}, "waivers": []}
             del policy["history"]
         for name, more in (("gate", {"history": str(self.folder / "history")}), ("alone", {})):
-            (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(policy | more), encoding="utf-8")
+            path = self.folder / f"{name}.yaml"
+            path.write_text(yaml.safe_dump(policy | more), encoding="utf-8")
+            self.policies[name] = policies.read(path)
 
     def luck(self) -> float:
         """By how much the references are too high, a fraction."""
@@ -172,7 +176,7 @@ class Repository:
     def night(self, number: int, shift: float, name: str = "gate", seed: int = 0, *, kept: bool = True) -> Gated:
         """Play the gate of one night. shift: of the accuracy, in points. kept: whether the night enters the history."""
         now = START + timedelta(days=number + 1)
-        policy = policies.read(self.folder / f"{name}.yaml")
+        policy = self.policies[name]
         with mock.patch.object(running, "RESULTS", self.folder):
             folder = running.new_folder(policy, now, "" if kept else f"{name}{seed}-{number}-{shift:g}")
 
@@ -305,7 +309,7 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                 )
                 result.passed, result.passed_alone = (codes[name, 0.0] == "pass" for name in ("gate", "alone"))
                 if ask:
-                    policy, (name, *_) = policies.read(own.folder / "gate.yaml"), own.chances
+                    policy, (name, *_) = own.policies["gate"], own.chances
                     # Without the forecast of time and money, for which runs are read.
                     unread = {"open_scored": str, "run_forecast": lambda *_: None, "read_runs": lambda _: [None]}
                     with mock.patch.multiple(running, **unread):

@@ -288,7 +288,9 @@ def _check(
         # At the low end all undecided answers of the run are wrong and those of a baseline right; else the reverse.
         best = reference_of(watched, n_whole, held, undecided_right=True)
         low = gate.look_at(right, counts, number, rules, best, loss, deviations, runs_of)
-        high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
+        high = low
+        if undecided.any() or best.value != reference.value:
+            high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
         state: State = "fail" if high[0] else "pass" if low[1] else "undecided"
         bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
         single = bounds[0] * (1 - bounds[0]) * float(gate.share_of(right, counts, reference))

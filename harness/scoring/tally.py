@@ -88,7 +88,7 @@ class _Counted:
     grades: Sequence[Grade]
     rows: NDArray[Any]
     positions: array[int]
-    starts: NDArray[np.int64]
+    starts: array[int]
     planned: NDArray[np.int64]
     independent: NDArray[np.float64] | None
     sums: NDArray[np.int32]
@@ -112,7 +112,7 @@ class _Counted:
         if sums[:, -1].any():
             np.maximum.at(parts, question, rows["parts"])
             shares, squares = (np.bincount(question, rows["share"] ** power, n) for power in (1, 2))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(question, minlength=n))])
+        starts = array("q", np.concatenate([[0], np.cumsum(np.bincount(question, minlength=n))]).tobytes())
         positions = array("I", rows["position"].tobytes())
         return cls(grades, rows, positions, starts, planned, independent, sums, parts, shares, squares)
 
@@ -151,8 +151,7 @@ class QuestionTally:
 
     @property
     def _span(self) -> tuple[int, int]:
-        begin, end = self.counted.starts[self.number : self.number + 2].tolist()
-        return begin, end
+        return self.counted.starts[self.number], self.counted.starts[self.number + 1]
 
     @property
     def grades(self) -> Sequence[Grade]:
@@ -207,8 +206,7 @@ class QuestionTally:
     @property
     def n(self) -> int:
         """The number of samples present."""
-        begin, end = self._span
-        return end - begin
+        return self.counted.starts[self.number + 1] - self.counted.starts[self.number]
 
     @property
     def rate(self) -> float | None:
