@@ -39,7 +39,7 @@ from harness.gates import policy as policies
 from harness.gates import running, written
 from harness.gates.decide import Gated, Halt
 from harness.gates.policy import Policy
-from harness.reports.history import History
+from harness.reports.history import RunHistory
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance
@@ -230,7 +230,7 @@ class Drawn(running.Session):
             provenance=Provenance(servers={"s": ServerFacts(host={"engine": "vllm", "version": "1"})}),
         )  # fmt: skip
         scored = {name: self._scored(name, min(look, 1)) for name, look in looks.items()}
-        self._runs = [ScoredRun(RunFolder(self._folder), "run", manifest, scored, History())]
+        self._runs = [ScoredRun(RunFolder(self._folder), "run", manifest, scored, RunHistory())]
         return None
 
     def _scored(self, name: str, part: float) -> ScoredBenchmark:

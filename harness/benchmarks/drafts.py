@@ -61,7 +61,7 @@ _MAX_CHOICE_CHARS = 12
 """A reference of this length or more is not a choice, even if it begins like an option: "A) true B) false"."""
 
 
-class Reference(NamedTuple):
+class AcceptedAnswers(NamedTuple):
     """The accepted answers of a question, as texts, and their kind."""
 
     accepted: tuple[str, ...]
@@ -70,7 +70,7 @@ class Reference(NamedTuple):
 
 def read_reference(
     value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
-) -> Reference:
+) -> AcceptedAnswers:
     """The reference in a cell of the data, or as a user types it.
 
     kind: the kind of answer; "auto": the reference's own characters decide. form: where in the cell the reference
@@ -78,10 +78,10 @@ def read_reference(
     """
     accepted = _accepted_answers(value, kind, form, structured)
     if kind != "auto":
-        return Reference(accepted, kind)
+        return AcceptedAnswers(accepted, kind)
     if isinstance(value, list | dict) and form != "single_item":
-        return Reference(accepted, "multiple")
-    return Reference(accepted, kind_of(accepted[0]))
+        return AcceptedAnswers(accepted, "multiple")
+    return AcceptedAnswers(accepted, kind_of(accepted[0]))
 
 
 def kind_of(reference: str) -> AnswerKind:

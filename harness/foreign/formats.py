@@ -45,7 +45,7 @@ MAX_MEMBER_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(slots=True)  # not frozen: a frozen one takes three times as long to make, and each row makes two objects
-class Response:
+class ToolReply:
     """A completion as a tool stored it. A field is None if the tool did not store it.
 
     index: the number of the sample among those of its question, from 0.
@@ -76,7 +76,7 @@ class OutputRow:
     """
 
     where: str
-    responses: list[Response]
+    responses: list[ToolReply]
     question: str | None = None
     answer: Any = None
     question_id: str | None = None
@@ -221,7 +221,7 @@ def _inspect_sample(sample: Any, where: str) -> OutputRow:
         target = target[0]
     return OutputRow(
         where,
-        responses or [Response(None)],
+        responses or [ToolReply(None)],
         question=cells.as_text(sample.get("input")),
         answer=target,
         question_id=cells.id_of(sample.get("id")),
@@ -248,10 +248,10 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
             )
         body = cells.mapping_or_empty(cells.mapping_or_empty(row.value["response"]).get("body"))
         responses = _of_choices(body, ("completion_tokens", "prompt_tokens"))
-        yield OutputRow(row.where, responses or [Response(None)], card_question=question)  # none: the request failed
+        yield OutputRow(row.where, responses or [ToolReply(None)], card_question=question)  # none: the request failed
 
 
-def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[Response]:
+def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[ToolReply]:
     """The responses in the `choices` of an answer. counts: names of the usage of completion and prompt.
 
     The usage is that of all choices together.
@@ -265,7 +265,7 @@ def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[Respon
         text, parts = cells.split_content(message.get("content", choice.get("text")))
         reason = str(choice.get("finish_reason") or choice.get("stop_reason") or UNSTATED_REASON)
         responses.append(
-            Response(
+            ToolReply(
                 text,
                 cells.text_or_none(message.get("reasoning_content")) or parts,
                 "length" if reason in ("max_tokens", "model_length") else reason,
@@ -302,7 +302,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
         # SGLang's prompt has the instruction to box the answer (`… \boxed{}.`) between question and answer.
         instruction = re.match(r".{0,120}?oxed\{\}\.", answer, re.DOTALL)
         yield OutputRow(
-            f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], card_question=question
+            f"{shown}:{number}", [ToolReply(answer[instruction.end() if instruction else 0 :])], card_question=question
         )
 
 
@@ -314,7 +314,7 @@ def _question_text(question: Question) -> str:
     return without_instruction(text)[0].strip()
 
 
-def responses_of(row: Row, value: Any, column: str) -> list[Response]:
+def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
     """The responses in a cell, which is a text or a list of texts. If it has only one response, the row's finish reason
     and token counts are added."""
     items = value if isinstance(value, list) else [value]
@@ -330,13 +330,13 @@ def responses_of(row: Row, value: Any, column: str) -> list[Response]:
         texts.append(item)
     reasons = cells.reasons_of(row, column, len(texts))
     if len(texts) > 1:
-        return [Response(text, finish_reason=reason) for text, reason in zip(texts, reasons, strict=True)]
+        return [ToolReply(text, finish_reason=reason) for text, reason in zip(texts, reasons, strict=True)]
     if not texts[0] and row.value.get("error"):
         texts[0] = None
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
     return [
-        Response(
+        ToolReply(
             texts[0],
             reasoning,
             reasons[0],

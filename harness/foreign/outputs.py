@@ -21,7 +21,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage, metadata_of
 from harness.foreign import formats, layouts, tools
-from harness.foreign.formats import OutputRow, Response
+from harness.foreign.formats import OutputRow, ToolReply
 from harness.foreign.numbering import SampleNumbers
 from harness.foreign.row_ids import Repeats, RowIdentities, reference_of, row_ids
 
@@ -233,7 +233,7 @@ def _question(row: OutputRow, name: str, question_id: str) -> Question:
     )
 
 
-def _sample(question: Question, index: int, response: Response, where: str) -> Sample:
+def _sample(question: Question, index: int, response: ToolReply, where: str) -> Sample:
     """A response of the file as a sample of this question. where: its file and line."""
     return Sample(
         benchmark=question.benchmark,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from harness.benchmarks.drafts import Reference, read_reference
+from harness.benchmarks.drafts import AcceptedAnswers, read_reference
 from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -194,10 +194,10 @@ def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
     return True
 
 
-def reference_of(row: OutputRow) -> Reference:
+def reference_of(row: OutputRow) -> AcceptedAnswers:
     """The reference answers that a row states; none if it states none. Raises `UsageError` if they cannot be read."""
     if not row.states_reference:
-        return Reference((), "text")
+        return AcceptedAnswers((), "text")
     try:
         return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
     except ValueError as error:

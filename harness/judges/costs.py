@@ -25,7 +25,7 @@ STORING = ("out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
 
 
-class Expected(NamedTuple):
+class AnswersToJudge(NamedTuple):
     """Distinct answers of one benchmark in the judge's scope, and the requests about them."""
 
     n_answers: int
@@ -42,7 +42,7 @@ class ExpectedJudging:
     """
 
     judge: JudgeSettings
-    benchmarks: Mapping[str, Expected]
+    benchmarks: Mapping[str, AnswersToJudge]
     prompt_tokens: int
     new_tokens: int
 
@@ -81,7 +81,7 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     for benchmark in grade_run(folder, options, watcher.graded):
         requests = requests_for(folder, benchmark, settings)
         if requests:
-            benchmarks[benchmark.folder.name] = Expected(len(requests), sum(owed for _, owed in requests))
+            benchmarks[benchmark.folder.name] = AnswersToJudge(len(requests), sum(owed for _, owed in requests))
         for question, owed in requests:
             if owed:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))

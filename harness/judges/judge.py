@@ -115,7 +115,7 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class JudgeServer:
     """The server that runs the judge.
 
     asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. context_of:
@@ -128,7 +128,7 @@ class Server:
     context_of: Callable[[Endpoint, str], int | None] = stated_context
 
 
-Serve = Callable[[], Server]
+Serve = Callable[[], JudgeServer]
 """Looks up the judge's server; called for the trial, and when replies are missing."""
 
 
@@ -224,7 +224,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
             )
 
 
-def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
+def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list[Sample]:
     """The judge's replies about the right and the wrong answer to `TRIAL`, in this order.
 
     Raises `ServerError` if the judge does not reply, and `Interrupted`.
@@ -260,7 +260,7 @@ def _of_judge(model: str, error: ServerError) -> ServerError:
     return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
 
 
-def _server(who: JudgeOptions, watcher: Watcher) -> Server:
+def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
     """Look at the judge's server, and make its asker and the length of its context.
 
     Raises `ServerError` and `UsageError` that name the judge: the run may have another server.
@@ -272,7 +272,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
         raise _of_judge(who.model or "", error) from error
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
-    return Server(
+    return JudgeServer(
         endpoints=reached.endpoints,
         asker=looks.asker(reached.provider),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
@@ -531,7 +531,7 @@ def _ask(
     folder: RunFolder,
     cases: list[_Cases],
     judge: JudgeSettings,
-    server: Server,
+    server: JudgeServer,
     *,
     on_progress: Callable[[Progress], None] | None = None,
     resume_command: str = "",

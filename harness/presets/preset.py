@@ -57,7 +57,7 @@ class SourcedSampling(Sourced):
         return {**rest, "plain": {name: field for name, field in value.items() if name in fields}}
 
 
-class Parser(Sourced):
+class ReasoningParser(Sourced):
     """The reasoning parser that a server needs for the model.
 
     name: in vLLM and in all engines that `but` does not list. but: engine → the parser's name there; None if the engine
@@ -112,7 +112,7 @@ class Preset(Part):
 
     name: str
     models: tuple[str, ...] = ()
-    reasoning_parser: Parser | None = None
+    reasoning_parser: ReasoningParser | None = None
     context: Context | None = None
     sampling: SourcedSampling | None = None
     advice: tuple[Advice, ...] = ()

@@ -37,7 +37,7 @@ class Failures:
 
 
 @dataclass(slots=True)
-class History:
+class RunHistory:
     """What a run's log records.
 
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
@@ -73,9 +73,9 @@ class _Event(msgspec.Struct, frozen=True):
     spent: dict[str, int] = {}
 
 
-def read_history(folder: RunFolder) -> History:
+def read_history(folder: RunFolder) -> RunHistory:
     """The history of a run; empty where it has no log. Damaged lines are skipped."""
-    history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
+    history = RunHistory(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
     for event in log_events(folder.logs(), _Event, *_NAMES):

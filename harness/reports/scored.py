@@ -12,7 +12,7 @@ import msgspec
 
 from harness.core.nouns import are, count_noun
 from harness.core.records import Grade, Question
-from harness.reports.history import History, read_history
+from harness.reports.history import RunHistory, read_history
 from harness.runs import suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.lock import holder_of
@@ -61,7 +61,7 @@ class ScoredRun:
     label: str
     manifest: Manifest
     benchmarks: dict[str, ScoredBenchmark]
-    history: History
+    history: RunHistory
     suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
     is_sampling: bool = False
     remarks: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: float = 0.0
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _Row(msgspec.Struct, frozen=True):
     """A line of the file."""
 
     key: Task
@@ -59,7 +59,7 @@ class Recovered(NamedTuple):
 def read(folder: RunFolder) -> Recovered:
     """The stored parts. A missing file means none. Never raises: unreadable parts are lost."""
     try:
-        return Recovered({line.key: line.part for line in read_appended(folder.inflight, _Line, "", sealed=True)})
+        return Recovered({line.key: line.part for line in read_appended(folder.inflight, _Row, "", sealed=True)})
     except StoreError as error:
         return Recovered({}, str(error))
 
@@ -75,4 +75,4 @@ def write(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
 
 def _encoded(key: Task, part: Partial) -> bytes:
     part = msgspec.structs.replace(part, ids=list(part.ids), prompt_ids=list(part.prompt_ids))  # arrays are not encoded
-    return line(_Line(key, part), sealed=True)
+    return line(_Row(key, part), sealed=True)

@@ -64,7 +64,7 @@ SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""
 
 
-class _File:
+class _FolderFile:
     """A file in the folder of a benchmark or a run: an attribute that gives its path."""
 
     def __init__(self, name: str) -> None:
@@ -81,17 +81,17 @@ class BenchmarkFolder:
     name: str
     path: Path
 
-    questions = _File("questions.jsonl")
-    samples = _File("samples.jsonl")
-    grades = _File("grades.jsonl")
-    partial_grades = _File("grades.partial.jsonl")
+    questions = _FolderFile("questions.jsonl")
+    samples = _FolderFile("samples.jsonl")
+    grades = _FolderFile("grades.jsonl")
+    partial_grades = _FolderFile("grades.partial.jsonl")
     """The file of the grades that a grading has made so far; gone once it has written `grades`."""
-    fresh_grades = _File("grades.fresh.jsonl")
+    fresh_grades = _FolderFile("grades.fresh.jsonl")
     """As `partial_grades`, for a grading that reuses no earlier grade: while it is there, no other is reused."""
-    scores = _File("scores.json")
-    overrides = _File("overrides.jsonl")
+    scores = _FolderFile("scores.json")
+    overrides = _FolderFile("overrides.jsonl")
     """The file of verdicts that a person corrected."""
-    opinions = _File("opinions.jsonl")
+    opinions = _FolderFile("opinions.jsonl")
     """The file of opinions of second graders."""
 
     def has_samples(self) -> bool:
@@ -244,8 +244,8 @@ class RunFolder:
         # A run may be named `<another run>.scored` by a person: that one has a manifest, outputs have none.
         return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
-    manifest = _File(MANIFEST)
-    log = _File("log.jsonl")
+    manifest = _FolderFile(MANIFEST)
+    log = _FolderFile("log.jsonl")
 
     def logs(self) -> list[Path]:
         """The log files here: first those of the folders that were joined into this one, sorted by name, then the log
@@ -255,12 +255,12 @@ class RunFolder:
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
         return [*sorted(self.path.glob("log.*.jsonl")), *own]
 
-    inflight = _File("inflight.jsonl")
+    inflight = _FolderFile("inflight.jsonl")
     """The file of half-written answers."""
-    batches = _File("batches.jsonl")
+    batches = _FolderFile("batches.jsonl")
     """The file of batches sent to a provider."""
-    lock = _File("run.lock")
-    report = _File("report.html")
+    lock = _FolderFile("run.lock")
+    report = _FolderFile("report.html")
 
     def benchmark(self, name: str) -> BenchmarkFolder:
         """The folder of the benchmark with this name."""

@@ -53,7 +53,7 @@ MAX_SHOWN_CHANGES = 12
 """Largest number of changed facts that a refusal lists; the others are counted."""
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """One session.
 
     started: UTC, ISO 8601. endpoints: base URL → digest of its server's facts. accepted: changes that the user
@@ -82,12 +82,12 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Which servers made a run's samples.
 
-    servers: their facts by digest, in the order of their first session. sessions: see `Session`. fingerprint: None if
-    none was taken.
+    servers: their facts by digest, in the order of their first session. sessions: see `RecordedSession`. fingerprint:
+    None if none was taken.
     """
 
     servers: dict[str, ServerFacts] = {}
-    sessions: list[Session] = []
+    sessions: list[RecordedSession] = []
     fingerprint: Fingerprint | None = None
 
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
@@ -97,7 +97,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         of the server that the user accepted.
         """
         named = {url: _name(facts) for url, facts in endpoints.items()}
-        session = Session(started=started, endpoints=named, accepted=list(accepted))
+        session = RecordedSession(started=started, endpoints=named, accepted=list(accepted))
         servers = {**self.servers, **{named[url]: facts for url, facts in endpoints.items()}}
         return msgspec.structs.replace(self, servers=servers, sessions=[*self.sessions, session])
 

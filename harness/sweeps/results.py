@@ -18,7 +18,7 @@ from harness.commands.run_remarks import remarks
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
-from harness.reports.history import History
+from harness.reports.history import RunHistory
 from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
 from harness.reports.trainings import settings_apart
 from harness.runs import RunFolder
@@ -72,7 +72,7 @@ class CellResult:
     other_questions: str = ""
     remark: str = ""
     apart: str = ""
-    history: History = field(default_factory=History)
+    history: RunHistory = field(default_factory=RunHistory)
 
     @property
     def score(self) -> Score | None:

@@ -82,7 +82,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     why: str
 
 
-class Server(uvicorn.Server):
+class ViewerServer(uvicorn.Server):
     """Serves the pages of a library's runs on the first free one of these ports; 0: any. Requests wait until `run`.
 
     address: what a browser opens. published: returns the published scores beside a run's. facts: reads the settings and
@@ -93,7 +93,7 @@ class Server(uvicorn.Server):
         self._listening, token = _listen(ports), secrets.token_urlsafe(24)
         port = self._listening.getsockname()[1]
         self.address = f"http://127.0.0.1:{port}/?token={token}"
-        app = Pages(library, published, facts).application()
+        app = Views(library, published, facts).application()
         # access_log=False, because a log of requests would hold the token.
         super().__init__(
             uvicorn.Config(
@@ -186,7 +186,7 @@ class _AddressOfPage(PathConvertor):
 register_url_convertor("address", _AddressOfPage())
 
 
-class Pages:
+class Views:
     """Answers the requests of the viewer's pages about the runs of one library."""
 
     def __init__(self, library: Library, published: Published, facts: ReadFacts) -> None:

@@ -12,7 +12,7 @@ from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.second.judge_prompts import VERDICT
-from harness.judges.judge import Judged, JudgeSettings, Serve, Server, score_with_judge
+from harness.judges.judge import Judged, JudgeServer, JudgeSettings, Serve, score_with_judge
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run
@@ -87,10 +87,10 @@ def ruling_by(right: Mapping[str, bool | None]) -> Answer:
 def serve(server: FakeServer, engine: str | None = None) -> Serve:
     """The running judge."""
     asker = Asker(model="judge", engine=engine)
-    return lambda: Server(endpoints=(Endpoint.parse(server.base_url),), asker=asker, concurrency=4)
+    return lambda: JudgeServer(endpoints=(Endpoint.parse(server.base_url),), asker=asker, concurrency=4)
 
 
-def nobody() -> Server:
+def nobody() -> JudgeServer:
     """A server that must not be needed."""
     raise AssertionError("a server was asked though nothing is owed")
 

@@ -20,7 +20,7 @@ from harness.core.records import GradeRules, Key, ServerFacts
 from harness.options.finished import MergeOptions
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, read_samples, record
 from harness.runs.lock import locked
-from harness.runs.manifest import Fingerprint, Provenance, Session
+from harness.runs.manifest import Fingerprint, Provenance, RecordedSession
 from harness.runs.merging import join_shards, joined_manifest, merge
 from tests.runs.recorded import IDENTITY, NAME, asked, sampled, write
 
@@ -181,7 +181,7 @@ def part(
     *,
     settings: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
-    sessions: list[Session] | None = None,
+    sessions: list[RecordedSession] | None = None,
     model: str = "m",
     created: str = "2026-01-01T00:00:00+00:00",
     fingerprint: Fingerprint | None = None,
@@ -200,8 +200,8 @@ def part(
     return RunFolder(name), manifest
 
 
-def session(minute: int) -> Session:
-    return Session(started=f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00+00:00", endpoints={})
+def session(minute: int) -> RecordedSession:
+    return RecordedSession(started=f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00+00:00", endpoints={})
 
 
 def test_endpoints_and_samples_that_never_succeed_are_those_of_all_folders() -> None:

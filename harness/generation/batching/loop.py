@@ -28,7 +28,7 @@ from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.control import Orders
-from harness.generation.network.requests import Request, Requests
+from harness.generation.network.requests import Requests, SampleRequest
 from harness.generation.network.thread import LOOK_AROUND_S, AskingThread
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
@@ -64,7 +64,7 @@ class BatchLoop(AskingThread):
         self._on_event = on_event
         self._on_status = on_status
         self._secrets = (*secrets_of(settings.endpoints[0]), *settings.spelling.secrets)
-        self._asks: dict[str, tuple[Flight, Request]] = {}  # By request id: all that have no result yet.
+        self._asks: dict[str, tuple[Flight, SampleRequest]] = {}  # By request id: all that have no result yet.
         self._waiting: list[str] = []  # Ids of requests that are in no batch yet.
         self._looked_up: set[str] = set()  # Ids that were looked up in the batches of earlier sessions.
         self._batches: dict[str, set[str]] = {}  # Name of a batch → ids whose results are awaited from it.

@@ -33,7 +33,7 @@ from harness.runs.record import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SampleRequest:
     """The request for one sample. body: JSON, encoded. queued: seconds from the plan of the session to this request."""
 
     task: Task
@@ -59,15 +59,17 @@ class Requests:
         self._planned_at = clock()
         self._templates = {name: settings.template(name) for name in settings.benchmarks}
 
-    def write(self, task: Task) -> Request:
+    def write(self, task: Task) -> SampleRequest:
         """Write the request for the sample `task`."""
         run_seed = self._settings.seed
         question = self._questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
         template = self._templates[task.benchmark]
-        return Request(task, question, template, seed, template.body(question, seed), self._clock() - self._planned_at)
+        return SampleRequest(
+            task, question, template, seed, template.body(question, seed), self._clock() - self._planned_at
+        )
 
-    def record(self, request: Request, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
+    def record(self, request: SampleRequest, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
         """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
         return Sample(
             benchmark=flight.task.benchmark,
@@ -151,7 +153,7 @@ class OneByOne:
         if self.keeper is not None:
             self.keeper.begin(task, arriving, partial(written_so_far, onward, checksum, self.settings.salvage.engine))
 
-    async def _continuation(self, flight: Flight, request: Request, checksum: str) -> Continuation | None:
+    async def _continuation(self, flight: Flight, request: SampleRequest, checksum: str) -> Continuation | None:
         """The request that continues the written part of a sample; None if the sample must be asked whole.
 
         A part that cannot be continued is dropped. checksum: that of the whole request's body.

@@ -43,7 +43,7 @@ from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
 from harness.grading.find.values import NOTHING, Extraction
-from harness.grading.processes.worker import Checked, GradingReply, GradingTask
+from harness.grading.processes.worker import GradingReply, GradingTask, VerifierCheck
 from harness.grading.verdict import (
     GRADER,
     MAX_VOTE_CHARS,
@@ -259,11 +259,11 @@ def _identity(grader: str) -> str:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             timeout=WARMING_SECONDS, check=False,
         )  # fmt: skip
-        checked = codec.decode(done.stdout, Checked)
+        checked = codec.decode(done.stdout, VerifierCheck)
     except subprocess.TimeoutExpired:
-        checked = Checked(error=f"its import takes longer than {WARMING_SECONDS:g} s")
+        checked = VerifierCheck(error=f"its import takes longer than {WARMING_SECONDS:g} s")
     except codec.DecodeError:
-        checked = Checked(error="its import ends the process")
+        checked = VerifierCheck(error="its import ends the process")
     if checked.error:
         # A worker starts in a folder of its own, where a relative entry would name another module.
         where = "; its folder must be in PYTHONPATH, as an absolute path" if checked.not_found else ""

@@ -45,7 +45,7 @@ class GradingReply(msgspec.Struct, array_like=True):
     is_ready: bool = True
 
 
-class Checked(msgspec.Struct):
+class VerifierCheck(msgspec.Struct):
     """The result of importing a verifier: its identity, or the error in words.
 
     not_found: whether the verifier's own module was not found, not one that it imports.
@@ -57,18 +57,18 @@ class Checked(msgspec.Struct):
 
 
 def check(grader: str) -> None:
-    """Import the verifier `grader`, and write the result, a `Checked`, to standard output."""
+    """Import the verifier `grader`, and write the result, a `VerifierCheck`, to standard output."""
     # Text that the module prints at its import must not reach the parent as the result.
     reply = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     _limit()
     try:
-        checked = Checked(identity=verifier.identity(grader))
+        checked = VerifierCheck(identity=verifier.identity(grader))
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
         module = grader.partition(":")[0]
         # The module or a package around it, not one that it imports.
         not_found = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
-        checked = Checked(error=verifier.describe(error), not_found=not_found)
+        checked = VerifierCheck(error=verifier.describe(error), not_found=not_found)
     reply.write(codec.encode(checked))
     reply.close()
 
