@@ -43,7 +43,7 @@ Completion = str | Sequence[Mapping[str, Any]]
 Reward = Callable[..., list[float]]
 
 _OPENS, _TURNS, _ENDS = "<think>\n", "\n</think>\n<answer>\n", "\n</answer>"
-"""What stands before the reasoning, between reasoning and answer, and behind the answer."""
+"""Marks before the reasoning, between reasoning and answer, and behind the answer."""
 
 _STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
 """The mark of a step of reasoning."""

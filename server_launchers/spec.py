@@ -82,7 +82,7 @@ class ServerSpec(Options):
     dp: Annotated[int, Option(least=1)] = 1
     """Replicas."""
     dp_mode: Annotated[Literal["client", "engine", "router"], Option()] = "client"
-    """What spreads requests over replicas: this client over N servers, the engine, or a router."""
+    """Spread requests over replicas by this client over N servers, by the engine, or by a router."""
     devices: Annotated[tuple[str, ...] | None, Option(metavar="LIST", kind=COMMAS)] = None
     """Accelerators to use, e.g. 0,1,2,3. Default: all.
 

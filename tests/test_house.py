@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,28 @@ def test_functions_fit_a_screen_and_take_few_parameters() -> None:
         f"{names([path])[0]} {one.name}" for path in modules() for one in functions(nodes_of(path)) if too_long(one)
     }
     assert sorted(found) == [], "split it, or make a value of its parameters"
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    count = Counter(node.name for path in modules() for node in nodes_of(path) if isinstance(node, ast.ClassDef))
+    twice = {name for name, n_classes in count.items() if n_classes > 1}
+    assert twice - {"Transport", "Choice", "Request", "Forecast"} == set(), "name it for what it holds; see the others"
+
+
+def without_subject(tree: ast.AST) -> Iterator[str]:
+    """The assignments in a body whose docstring does not begin with a noun."""
+    body = getattr(tree, "body", None)
+    for statement, below in pairwise(body) if isinstance(body, list) else ():
+        match statement, below:
+            case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str(words))):
+                if re.match("(Of|What|They|So|It) ", words):
+                    yield ast.unparse(statement)
+
+
+def test_a_documented_constant_has_a_subject() -> None:
+    found = [f"{path}: {one}" for path in modules() for node in nodes_of(path) for one in without_subject(node)]
+    assert found == [], "begin with the noun that it is: not 'What stands between …' but 'The characters between …'"
+    assert [*without_subject(ast.parse('A = 1\n"""Of all."""\nB = 2\n"""Office hours."""'))] == ["A = 1"]
 
 
 def test_one_number_has_the_same_digits_wherever_it_is_printed() -> None:

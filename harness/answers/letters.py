@@ -60,7 +60,7 @@ _LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
 """Labels without texts, "A) B) C)", which choose none."""
 
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
-"""What may stand between two letters that belong together."""
+"""Separators of two letters that are one answer: A, C and D."""
 
 _LEAD = regex(
     r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"

@@ -17,7 +17,7 @@ from harness.scoring.columns import numbers
 from harness.scoring.score import Score
 
 Of = Literal["samples", "grades", "scores"]
-"""What a row of a table is."""
+"""A row of the table is one of these."""
 
 ROWS_AT_A_TIME = 500
 """Number of samples that are held in memory beside the table."""

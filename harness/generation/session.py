@@ -99,7 +99,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
         self.spent_on_fingerprints = Spent()
-        """What the requests before the first sample are billed for."""
+        """Tokens that the requests before the first sample are billed for."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:

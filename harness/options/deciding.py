@@ -179,7 +179,7 @@ class PlanCommand(PlanOptions, CommandOptions):
     }
 
     runs: Annotated[tuple[str, ...], Option(argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
-    """What is planned."""
+    """Runs or benchmarks that are planned for one comparison."""
     as_json: Annotated[bool, prints("a list, one plan of each benchmark,", "list[harness.commands.plan:Needed]")] = (
         False
     )

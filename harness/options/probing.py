@@ -18,9 +18,9 @@ class ProbeRules(Options):
     """What a probe compares the server with, and which checks it makes."""
 
     reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME|FILE")] = None
-    """What the server should equal: a server with the true weights (its address, with #MODEL if it has several models,
-    or the name of a running one), or a file of save_reference. A reference server is compared, not examined, and gets
-    its own provider's key (DEEPSEEK_API_KEY …) or none.
+    """Compare with a server with the true weights (its address, with #MODEL if it has several models, or the name of a
+    running one), or with a file of save_reference. A reference server is compared, not examined, and gets its own
+    provider's key (DEEPSEEK_API_KEY …) or none.
     """
     save_reference: Annotated[Path | None, Option(metavar="FILE")] = None
     """Write a file for later use with `reference`: from the server that `reference` names, else from this one."""

@@ -26,7 +26,7 @@ warns: worth knowing, but a score stands. untested: the server does not show wha
 """
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load"]
-"""What a check examines; the option `checks` takes these names, too."""
+"""The subjects of checks; the option `checks` takes these names, too."""
 
 MAX_LOST = 0.1
 """A check that lost more than this fraction of its requests finds nothing sound: what is left may hide the fault."""

@@ -34,7 +34,7 @@ from harness.scoring.score import Score
 from harness.scoring.uncertainty import cells, percent, value_cell
 
 Values = dict[str, Any]
-"""What a part of the page shows, by the names that the template uses; an unknown name is an error there."""
+"""Values that a part of the page shows, by the template's names; the template fails at any other name."""
 
 
 def page(

@@ -104,7 +104,7 @@ def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | No
 
 
 _SCHEMA = b',"schema":%d' % SCHEMA_VERSION
-"""What stands before the checksum of a record of this version."""
+"""The bytes before the checksum of a record of this version."""
 
 
 def _has_its_checksum(line: bytes) -> bool:

@@ -146,14 +146,14 @@ class Observed:
         self.attempts = Column()
         self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
         self._cut_tokens = Column()
-        """Of cut samples only: their length as `cut_tokens` gives it, -1 if it is unknown."""
+        """Length of each cut sample as `cut_tokens` gives it, -1 if unknown; unused for others."""
         self._endpoint = array("I")
         self._answerers: dict[str, dict[str, int]] = {"provider": {}, "system_fingerprint": {}}
         """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
         self._answerer = {field: array("H") for field in self._answerers}
         self._flags, self._signs = BitRows(), BitRows()
         self.checksums = array("q")
-        """Of each sample, the checksum of its text and reasoning."""
+        """Checksum of each sample's text and reasoning."""
 
     def observe(self, sample: Sample) -> int:
         """Store the numbers of `sample` in the columns; return its row number, the next one."""

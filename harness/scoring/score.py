@@ -116,7 +116,7 @@ WarningKind = Literal[
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
     "file", "judge", "judge errors", "by hand", "audit",
 ]  # fmt: skip
-"""What a warning of a score is about; `breakdown` stands in earlier scores only."""
+"""The subjects of a score's warnings; `breakdown` stands in earlier scores only."""
 
 
 class ScoreWarning(msgspec.Struct, frozen=True):

@@ -391,7 +391,7 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
 
 
 _NO_METADATA: dict[str, Any] = {}
-"""Of all questions without metadata, since an empty dictionary takes 64 bytes."""
+"""The metadata of all questions that have none: one dictionary, since each empty one takes 64 bytes."""
 
 
 def slim(question: Question, *, row: bool = False) -> Question:

@@ -44,7 +44,7 @@ SIGNS: dict[VerdictName | None, str] = {"correct": "+", "wrong": "-", "no_answer
 """Verdict → the character that stands for it in a question's row."""
 
 Mark = Literal["hand", "cut", "near", "odd", "disputed"]
-"""What may be notable of a sample: judged by hand, cut by max_tokens, a near miss, a broken text, graders disagree."""
+"""Notable properties of a sample: judged by hand, cut by max_tokens, a near miss, a broken text, graders disagree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

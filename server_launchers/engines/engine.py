@@ -46,7 +46,7 @@ class Engine:
     """
 
     summary: str
-    """What is started: the sentence in `harness serve --help` and in the reference."""
+    """The program that is started, in a sentence: the one in `harness serve --help` and in the reference."""
     takes: frozenset[str]
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     needs: Literal["model", "extra_flags"] = "model"

@@ -123,7 +123,7 @@ def check(spec: ServerSpec) -> None:
 
 _PATH, _HUB_NAME = r"[/.~].*", r"[\w.-]{1,96}(?:/[\w.-]{1,96})?"
 _MODEL = re.compile(rf"{_PATH}|{_HUB_NAME}|(?:s3|gs|az|redis|instance)://.+", re.ASCII | re.DOTALL)
-"""What vLLM and SGLang take for a model: a path, a name of the hub, or an object store's address."""
+"""A model as vLLM and SGLang take it: a path, a name of the hub, or an object store's address."""
 _WRAPPED_NAME = re.compile(
     r"(?:hf://(?:models/)?|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co|modelscope\.cn/models)/)?"
     r"(?P<name>[\w.-]+/[\w.-]+)(?:(?:@|/(?:tree|blob)/)(?P<revision>[\w.-]+)|:(?P<file>[\w.-]+))?/?",

@@ -52,7 +52,7 @@ _SIGNS = {
 """Sign of Unicode → the LaTeX that it is read as."""
 
 _UNIT_IN_ONE = regex(r"([a-zA-Zμ]{1,3}(?:/[a-z])?)([23]?)")
-"""What NFKC makes of a unit in one character: m2 of ㎡."""
+"""A unit as NFKC writes it out of one character: ㎡ becomes m2."""
 
 _REMOVED = (
     "✓✔✅☑\ufe0f"

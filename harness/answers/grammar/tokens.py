@@ -80,7 +80,7 @@ _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])"
 """The name of a Python module in `np.sqrt` or `math.pi`, which adds nothing; references of Minerva have it."""
 
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
-"""What stands between two words of one phrase."""
+"""The characters between two words of one phrase."""
 
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
@@ -92,7 +92,7 @@ _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
 """The p.m. of 3:30 p.m."""
 
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
-"""What stands behind a point that begins a number: .5"""
+"""The first token behind a point that begins a number: the 5 of .5"""
 _BASED = re.compile(
     r"(?=\d*[A-Z])[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)|[A-Z]{2,}(?=_\s*\{?\d)"
     r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"

@@ -137,7 +137,7 @@ _CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
 _DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
 _UNDER_SLASH = regex(r"/\s*\(([\w\s·*^-]+)\)")
-"""What a slash divides by: the mol K of J/(mol K)."""
+"""A divisor in brackets behind a slash: the mol K of J/(mol K)."""
 _FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
 """A symbol or name in a unit, with its exponent: the s^2 of m/s^2."""
 

@@ -30,7 +30,7 @@ ANSWERS_IN_REASONING = (
     "Mend its reasoning parser, or let `harness score` read the reasoning too: "
     "`answer_from_reasoning=True`"
 )
-"""What replies have that are noted as `ALL_REASONING`, and what to do."""
+"""The fault of replies that are noted as `ALL_REASONING`, and its remedy."""
 
 Answered = Callable[[Task, str | None, str | None], bool]
 """Function of (task, text, reasoning): whether the reply gives an answer. The caller passes the grader's extractor."""

@@ -44,7 +44,7 @@ ADVICE: Mapping[str, tuple[str, str]] = {
     "internal": (_BUG, _BUG),
     "not asked": (_ONCE, _AGAIN),
 }
-"""What to do about missing samples, by the kind of their cause: (no endpoint answers at the end, others are answered).
+"""Remedy for missing samples, by the kind of their cause: (if no endpoint answers at the end, if others are answered).
 
 Empty: nothing is known that helps.
 """

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Past = Literal["new", "hopeless", "spare", "known", "alone", "others pass"]
-"""What an endpoint and a question have met before a failure.
+"""The past of an endpoint and a question before a failure.
 
 new: the endpoint has answered nothing (for a rejected request: nothing of the same benchmark). hopeless: new, and it
 has refused `HOPELESS_QUESTIONS`. spare: new, but another endpoint may answer. known: it has answered. alone: since its

@@ -42,7 +42,7 @@ Sign = Literal[
     "too long",  # the prompt exceeds the context
     "runaway",
 ]
-"""What a failure shows by itself."""
+"""The kinds of failures, as far as one failure by itself shows its kind."""
 
 Fault = Literal["endpoint", "pace", "part", "chance", "question", "payload", "run"]
 

@@ -89,7 +89,7 @@ _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a
 """Commands of LaTeX that a value without letters may hold."""
 
 _LETTER_OR_LAST_DIGIT = re.compile(r"[A-Za-z]|\d\Z")
-"""What a bracket behind it may be the argument or a factor of: f(2), 14(2)."""
+"""The end of a text to which a bracket may belong as argument or factor: the f of f(2), the 4 of 14(2)."""
 
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
@@ -97,7 +97,7 @@ _PARTS = re.compile(r"(?s)\(a\).*\(b\)")
 """The names of parts, as in `(a) 3; (b) 8`; values without them are not assigned to parts here."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL = re.compile(r"-?\d*\.\d+\s*")
-"""What says a value again: its working or a percentage; a decimal says a fraction again."""
+"""A value in another form: `_WORKING` is its calculation or percentage, `_DECIMAL` that of a fraction."""
 
 _ORDER_COUNTS = re.compile(
     r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm)(?![a-zA-Z])[\s{]*[A-Za-z]{1,2}[\s}]*\\(?:times|cdot)(?![a-zA-Z])"

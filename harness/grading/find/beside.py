@@ -63,7 +63,7 @@ _BEFORE_UNIT = regex(
     r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
     r"(?:[\s~}$]|\\(?:[,;:! ]|q?quad(?![a-z]))|\(\s*(?:in\s+)?(?=[A-Za-z°/]+\)))*"
 )
-"""What may stand between a value and its unit: layout, "units:", an opening bracket."""
+"""The text between a value and its unit: layout, "units:", an opening bracket."""
 
 _PERCENT = regex(r"\\?%|percent\b|per\s+cent\b")
 _DEGREES = regex(

@@ -97,7 +97,7 @@ _DENIED_BEHIND = regex(
 """`_DENIED_BEFORE`, `_DENIED_BEHIND`: words beside a statement that deny it."""
 
 _FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d|[–-]\s*[A-Z](?![A-Za-z'’)]|\s+[a-z]))")
-"""What stands behind a letter that is a variable of a formula."""
+"""The text behind a letter that is a variable of a formula, not a choice."""
 
 _WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])

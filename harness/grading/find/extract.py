@@ -68,7 +68,7 @@ _MAX_CHINESE_SIGNS = 8
 """Largest number of Chinese characters in such a line."""
 
 _LIST_LINK = regex(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*(?:[a-z]\s*=\s*)?")
-"""What joins two numbers or formulas to one answer, perhaps with the name of the second: 2 and 3; x = 2, y = 3."""
+"""A link that joins two numbers or formulas to one answer, perhaps with a name: the and of 2 and 3."""
 
 _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
 """The x = before a value."""
@@ -76,7 +76,7 @@ _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
 _FORMULA_LINK = regex(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
-"""What joins two formulas of a labelled answer; a unit may stand behind the first."""
+"""A link that joins two formulas of a labelled answer; a unit may stand behind the first."""
 
 _UNIT_BEHIND_FORMULA = regex(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
 _ALTERNATIVE = regex(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")

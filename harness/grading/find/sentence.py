@@ -70,7 +70,7 @@ _CLOSING = regex(
     r"(?i)(?>(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]++|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
     r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*)"
 )
-"""What may follow the sentence of an answer: marks of layout, and closing words."""
+"""The text that may follow the sentence of an answer: marks of layout, and closing words."""
 
 _PASSED = names("such them in of per total all each the a an left for altogether")
 """Function words that may stand behind a value beside nouns: "5 of them", "12 in total"."""
@@ -81,7 +81,7 @@ _UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
 )
-"""What may be a unit directly behind a value."""
+"""Words directly behind a value that may be its unit."""
 
 
 def statement_end(text: str, start: int, end: int) -> int | None:

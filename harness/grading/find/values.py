@@ -43,7 +43,7 @@ class Extraction(NamedTuple):
 
 
 NOTHING = Extraction("", 0, 0, "none")
-"""What is found in a reply without an answer."""
+"""The extraction of a reply without an answer."""
 
 MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""
@@ -68,7 +68,7 @@ _EXPRESSION = regex(
 """A calculation without its result, which may be the answer."""
 
 _LINK = regex(r"(?:\s?([A-Za-z]{1,12}))?\s(?:and\s)?\d")
-"""What stands between two numbers that may be one: a unit, or nothing."""
+"""A link between two numbers that may be one number, with a unit or none: the ` ft ` of 5 ft 3."""
 
 MAX_UNIT_CHARS = 24
 """A unit is looked for in this many characters behind a number."""
@@ -77,7 +77,7 @@ _OUTSIDE_FORMULAS = regex(
     r"(?i)[\\√π∑∫½⅓⅔¼¾²³\u3040-\u9fff]|\d\s?(?:[:：]\s?\d|!\s?[a-z])"
     r"|\b(?:dozens?|half|halves|out\s+of|past|times|plus|minus|squared?|cubed?|root|couple|pairs?|twice|double|triple)\b"
 )
-"""What may state a value that is no number or formula: LaTeX without dollars, roots, times, words that compute."""
+"""Signs of a value that is no number or formula: LaTeX without dollars, roots, times, words that compute."""
 
 WORD = regex(r"[A-Za-z]{2,}")
 """A word of two letters or more; a single letter is a variable."""
