@@ -4,6 +4,8 @@
     harness.score(run)
     harness.report([run])
 
+The tests run the example of each function, in this order; `other` is a second run, and OPENAI_BASE_URL names a server.
+
 Long: this module is the one front door, a function for each command.
 """
 
@@ -92,6 +94,10 @@ def run(
     In an event loop: `await asyncio.to_thread(harness.run, …)`. Cancelling the task or Ctrl-C does not end the run
     then; an exception that `on_progress` raises does.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
+
+    >>> run = harness.run("demo:2", base_url="http://127.0.0.1:8000", out="results/a")
+    >>> run.complete, len(list(run.samples()))
+    (True, 80)
     """
     run_options = RunOptions.of(benchmarks=benchmarks, **options)
     _check_judge(judge)
@@ -123,6 +129,10 @@ def score(
     The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
     cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
+
+    >>> scores = harness.score(run)
+    >>> scores["demo"].accuracy.value
+    0.1
     """
     score_options = ScoreOptions.of(**options)
     costs = JudgingCosts.of(prices=prices)
@@ -155,6 +165,10 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
     verdicts: this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value
     for each benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts,
     whose intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
+
+    >>> (demo,) = harness.audit(run, samples=20, out="to-judge.jsonl")
+    >>> len(demo.items)
+    20
     """
     return audit_run(Path(source), AuditOptions.of(**options))
 
@@ -170,6 +184,10 @@ def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **opt
 
     Each sample is kept once. The same call again adds samples that have come since. `harness.score` takes the result.
     Raises `UsageError`; `StoreError` that names the setting in which the folders differ.
+
+    >>> shards = [harness.run("demo:2", shard=shard, out=f"shard-{shard[0]}") for shard in ("1/2", "2/2")]
+    >>> harness.merge(shards, out="results/both").benchmarks[0].n_samples
+    80
     """
     return merge_runs(_paths(sources), MergeOptions.of(out=out, **options))
 
@@ -184,6 +202,10 @@ def report(
     runs: runs, run folders, or scored outputs of other tools. out: the folder for report.html, .md, .csv and .tex;
     None: nothing is written. plots: the folder for each plot as SVG, PNG and CSV (needs the extra `report`).
     Raises `UsageError`, `StoreError`.
+
+    >>> report = harness.report([run, other], out="report")
+    >>> "| demo " in report.markdown()  # in a notebook, `report` alone shows its tables
+    True
     """
     report_options = ReportOptions.of(**options)
     sources = _paths(runs)
@@ -205,6 +227,10 @@ def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[Export
     format. out: a folder; None: `exports/` in the run folder. finish_reasons: only replies that ended in one of these
     ways are written; (): all. The options are those of `harness export`, by the same names; None means the default of
     the format. Raises `UsageError`, `StoreError`.
+
+    >>> written = harness.export(run, "parquet")
+    >>> [(file.path.name, file.n) for file in written.files]
+    [('demo.parquet', 80), ('fields.json', None)]
     """
     return export_source(Path(source), ExportOptions.of(to=to, **options))
 
@@ -214,6 +240,10 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
 
     runs: a run or several. of: what a row is. The columns of samples are those of `harness export parquet`. Raises
     `UsageError` if there is no row, `StoreError`.
+
+    >>> samples = harness.frame([run, other])
+    >>> samples.num_rows
+    160
     """
     from harness.exports.frame import frame as frame_of
     from harness.preparing.outputs import open_scored
@@ -230,6 +260,10 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     a sentence for each benchmark of which no two runs are compared. A value's `decision` holds the verdicts, the
     intervals of the difference, and the p-values (how likely so large a difference is by luck), corrected for the
     number of comparisons by Holm's method; `settings` are the settings that differ. Raises `UsageError`, `StoreError`.
+
+    >>> (demo,) = harness.compare([run, other])
+    >>> demo.decision.paired.difference.value, demo.decision.verdict
+    (-0.025, 'no difference seen')
     """
     return compare_runs(_paths(runs), CompareOptions.of(**options))
 
@@ -241,6 +275,10 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
     Returns a value for each benchmark. model: the name under which scores are published, if the run has another one;
     needed for another tool's outputs, which do not name their model. published: a file or folder of your own published
     scores. Raises `UsageError` if no score of the model is known, `StoreError`.
+
+    >>> (demo,) = harness.verify(run, published="our-scores.yaml")
+    >>> demo.standing
+    'compatible'
     """
     return verify_run(Path(source), VerifyOptions.of(**options))
 
@@ -261,6 +299,10 @@ def plan(
     margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
     more. prices: USD per million tokens of prompts and replies; None: those that the run was given. Raises
     `UsageError`, `StoreError`.
+
+    >>> (demo,) = harness.plan(run, detect=5)
+    >>> demo.samples
+    17
     """
     sources = sources_of([str(path) for path in _paths(source)])
     return plan_comparison(sources, PlanOptions.of(detect=detect, **options))
@@ -283,6 +325,10 @@ def race(
     samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
     points count as equal. step: rounds between two looks at the scores; on_look is called at each. The result holds
     `standings`, `decided`, `folders` and `n_rounds`. Raises what `run` raises.
+
+    >>> raced = harness.race("demo:2", candidates={"cool": {"temperature": 0.2}, "warm": {"temperature": 1.0}}, limit=5)
+    >>> raced.standings["warm"].verdict
+    'undecided'
     """
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
@@ -306,6 +352,10 @@ def sweep(
     `score`. k: of pass@k in the tables, in place of the file's. track: trackers that get each cell's scores; a
     series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
     stops no other cell; the result's `lost` names it. Raises `UsageError`, `StoreError`, `Interrupted`.
+
+    >>> swept = harness.sweep("temperatures.yaml")
+    >>> swept.complete
+    True
     """
     _check_judge(judge)
     planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
@@ -322,6 +372,10 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
     the same names. The report is `sound` where nothing spoils a score; each of its `findings` says what was sent, what
     came, why it matters and how to mend it. Raises `UsageError`; `ServerError` where the server cannot be asked;
     `Interrupted` for a signal, whose `report` holds the finished checks once the checks have begun.
+
+    >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
+    >>> [finding.check for finding in probed.findings if finding.outcome == "spoils"]
+    ['length', 'stop texts']
     """
     return probe_server(ProbeOptions.of(base_url=base_url, **options))
 
@@ -331,6 +385,9 @@ def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) 
 
     engine: llama_cpp, vllm, sglang …; fields: those of `server_launchers.spec.ServerSpec`, such as tp=8. detach: the
     server outlives this process, until `.stop()` or `harness serve stop`. Raises `UsageError`, `ServerError`.
+
+    >>> with harness.serve("command", "able", extra_flags=["python", "able_server.py", "--port", "{port}"]) as server:
+    ...     run = harness.run("demo:2", limit=5, base_url=server.name, out="results/able")
     """
     watcher = Watcher()
     return launched(spec_of(engine, model, watcher, **fields), watcher, detach=detach)

@@ -378,8 +378,9 @@ def _annotation(stated: Any) -> str:
 
 
 def _prose(text: str) -> str:
-    """A text with the signs of HTML escaped."""
-    return text.replace("<", "&lt;")
+    """A text with the signs of HTML escaped; its example, which ends it, is a block of code."""
+    words, sign, example = text.partition("\n\n>>> ")
+    return words.replace("<", "&lt;") + (f"\n\n```pycon\n>>> {example}\n```" if sign else "")
 
 
 def keywords() -> str:

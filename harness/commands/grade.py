@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 @takes(GradeOptions)
 def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
-    """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
+    r"""Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
 
     The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
     of `harness grade`, by the same names. Raises `UsageError`.
+
+    >>> verdict = harness.grade("1/2", r"so \boxed{0.5}")
+    >>> verdict.outcome, bool(verdict)
+    ('correct', True)
     """
     return verdict_on(reference, response, GradeOptions.of(**options) if options else _default_grading())
 

@@ -6,6 +6,7 @@ For: harness.results.
 from __future__ import annotations
 
 import asyncio
+import doctest
 import inspect
 import re
 import subprocess
@@ -24,6 +25,8 @@ from harness.runs import RunFolder, read_samples
 from harness.testing import FAULTS, FakeServer, Pause, Request, Step, completion, models, scripted
 from server_launchers.keeping import servers
 from tests.conftest import CHECKOUT
+from tests.pins.scenes.decide import PUBLISHED
+from tests.pins.server import solving
 
 ABLE = CHECKOUT / "tests" / "commands" / "able_server.py"
 
@@ -182,6 +185,31 @@ def test_the_readmes_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         exec(compile(example, "README.md", "exec"), names)
     assert names["run"].complete
+
+
+def test_the_example_of_each_function_shows_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    Path("our-scores.yaml").write_text(
+        re.sub("sums: 6|sums|30", lambda word: {"sums": "demo", "30": "10"}.get(word[0], "demo: 40"), PUBLISHED),
+        "utf-8",
+    )
+    Path("temperatures.yaml").write_text("benchmarks: [demo:1]\nsampling: [{temperature: 0.2}]\nrun: {limit: 5}\n")
+    functions = [value for name in harness.__all__ if inspect.isfunction(value := getattr(harness, name))]
+    with FakeServer(solving(60)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        other = harness.run("demo:2", temperature=1.0, out="results/other")
+        harness.score(other, workers=1)
+        here = {"http://127.0.0.1:8000": server.base_url, "able_server.py": str(ABLE), '"python"': repr(sys.executable)}
+        names: dict[str, Any] = {"harness": harness, "other": other}
+        runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
+        for function in sorted(functions, key=lambda function: inspect.unwrap(function).__code__.co_firstlineno):
+            text = re.sub("|".join(here), lambda found: here[found[0]], inspect.getdoc(function) or "")
+            example = parser.get_doctest(text, names, function.__name__, None, None)
+            assert example.examples, f"{function.__name__} has no example"
+            runner.run(example, clear_globs=False)
+            names |= example.globs
+    assert runner.summarize(verbose=False).failed == 0
 
 
 def test_the_page_of_the_python_door_names_all_that_is_public() -> None:
