@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -12,7 +10,7 @@ from msgspec.structs import replace
 
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.files import read_named, read_record, write_atomically
+from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.gates.chart import chart
 from harness.gates.decide import Gated
@@ -21,26 +19,21 @@ from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
 from harness.runs.layout import GATE_FILES
-from harness.runs.line_file import hold_lock
+from harness.runs.line_file import LineFile, line, read_appended
 
-MAX_HISTORY_BYTES = 64 * 1024 * 1024
-"""Largest history.jsonl that is read, in bytes."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest gate.json that is read, in bytes."""
 
 HISTORY = "history.jsonl"
-"""Name of the file of former decisions in the policy's folder `history`."""
+"""Name of the file of former decisions in the policy's folder `history`. It is only appended to: gates that end
+together lose no line.
+"""
 
 
 def read_history(policy: Policy) -> list[Gated]:
-    """The former decisions, oldest first. Raises `UsageError` for a damaged file."""
-    entries: list[Gated] = []
-    if policy.history is None or not (path := policy.history / HISTORY).exists():
-        return entries
-    for number, line in enumerate(read_named(path, MAX_HISTORY_BYTES).splitlines(), 1):
-        try:
-            entries.append(codec.decode(line, Gated))
-        except codec.DecodeError as error:
-            raise UsageError(f"{path}:{number} is no decision of a gate: delete the line") from error
-    return entries
+    """The former decisions, oldest first; the last line of a run counts. Raises `StoreError` for a damaged file."""
+    entries = [] if policy.history is None else read_appended(policy.history / HISTORY, Gated, "Delete the line.")
+    return [*{entry.run: entry for entry in entries}.values()]
 
 
 def forget(policy: Policy, day: str) -> int:
@@ -48,49 +41,36 @@ def forget(policy: Policy, day: str) -> int:
 
     Raises `UsageError` if there are none.
     """
-    with _rewriting(policy) as entries:
-        marked = [entry.sampled.startswith(day) for entry in entries]
-        if not any(marked):
-            held = ", ".join(entry.sampled for entry in entries[-8:])
-            raise UsageError(f"no run of the history was sampled then: its latest are {held or 'none'}", field="forget")
-        entries[:] = [
-            replace(each, forgotten=True) if mark else each for each, mark in zip(entries, marked, strict=True)
-        ]
-    return sum(marked)
+    entries = read_history(policy)
+    marked = [replace(entry, forgotten=True) for entry in entries if entry.sampled.startswith(day)]
+    if not marked:
+        held = ", ".join(entry.sampled for entry in entries[-8:])
+        raise UsageError(f"no run of the history was sampled then: its latest are {held or 'none'}", field="forget")
+    _append(policy, marked)
+    return len(marked)
 
 
 def written_in(folder: Path) -> Gated | None:
     """The decision that a folder holds; None without one. Raises `StoreError` for a damaged file."""
     remedy = "Put an intact copy back, or name another folder for the gate."
-    return read_record(folder / GATE_FILES[0], Gated, MAX_HISTORY_BYTES, what="the decision of a gate", remedy=remedy)
+    return read_record(folder / GATE_FILES[0], Gated, MAX_BYTES, what="the decision of a gate", remedy=remedy)
 
 
-@contextmanager
-def _rewriting(policy: Policy) -> Iterator[list[Gated]]:
-    """The former decisions, to change in place: they are stored after the block, with no other writer in between."""
-    if policy.history is None:
-        yield []
-        return
-    policy.history.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(policy.history, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with hold_lock(descriptor):
-            yield (entries := read_history(policy))
-            write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
-    finally:
-        os.close(descriptor)
+def _append(policy: Policy, entries: Sequence[Gated]) -> None:
+    """Append to the history, if the policy has one."""
+    if policy.history is not None:
+        policy.history.mkdir(parents=True, exist_ok=True)
+        with LineFile(policy.history / HISTORY, durable=True) as file:
+            file.append(b"".join(map(line, entries)))
 
 
 def write(policy: Policy, gated: Gated, folder: Path) -> None:
     """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and gate.json, by
     which a gate is known to be decided.
     """
-    with _rewriting(policy) as entries:
-        # A gate that is decided again, such as after a kill, keeps its line.
-        number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
-        entries[number : number + 1] = [gated]
+    _append(policy, [gated])
     decision, *pages = GATE_FILES
-    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, entries)
+    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, read_history(policy) or [gated])
     for name, text in zip(pages, shown, strict=True):
         write_atomically(folder / name, text.encode())
     write_atomically(folder / decision, codec.pretty(gated))
