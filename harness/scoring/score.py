@@ -35,7 +35,7 @@ from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.judging import Judging
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.stats import Estimate, Interval
-from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, cluster_numbers, slim, tally
+from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
     TokenStatistics,
@@ -287,6 +287,7 @@ def score_benchmark(
     columns = tallies.columns.in_order([item.number for item in covered])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
+    every_k, stated = sorted({*_powers_of_two(fewest), *ks}), columns.tokens[~np.isnan(columns.tokens)]
     clusters = cluster_numbers(covered)
     n_clusters = int(clusters.max()) + 1
     spread, error_of_questions = (sampling_error(present), question_error(present)) if present else (None, None)
@@ -301,11 +302,14 @@ def score_benchmark(
         n_missing=tallies.missing,
         n_truncated=n_cut(covered),
         **_undecided_fields(covered),
-        **_over_k(covered, sorted({*_powers_of_two(fewest), *ks})),
+        pass_at={k: pass_at(covered, k).estimate for k in every_k},
+        pass_hat={k: pass_hat(covered, k).estimate for k in every_k},
+        maj_at={k: draws.estimate for k, draws in maj_at(covered, every_k).items()},
         accuracy_finished=accuracy_of_finished(covered),
         tokens=token_statistics(columns, reasoning_tokens, clusters),
         budgets=budget_scores(covered, columns),
-        **_stated_tokens(columns),
+        n_tokens_known=len(stated),
+        mean_completion_tokens=_mean(stated) if len(stated) else None,
         bounds=_bounds(covered),
         partial=tallies.partial,
         rounds=tallies.covered,
@@ -325,26 +329,6 @@ def score_benchmark(
     )
     own = _warnings(score, tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
-
-
-def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:
-    """The fields of a score that depend on k: pass@k, pass^k and maj@k.
-
-    covered: the questions, which all have at least k samples. ks: the numbers k.
-    """
-    voted = maj_at(covered, ks)
-    return {
-        "pass_at": {k: pass_at(covered, k).estimate for k in ks},
-        "pass_hat": {k: pass_hat(covered, k).estimate for k in ks},
-        "maj_at": {k: voted[k].estimate for k in ks},
-    }
-
-
-def _stated_tokens(columns: SampleColumns) -> dict[str, Any]:
-    """The fields of a score on the samples whose tokens are stated."""
-    stated = columns.tokens[~np.isnan(columns.tokens)]
-    mean = math.fsum(stated) / len(stated) if len(stated) else None
-    return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
@@ -598,7 +582,7 @@ def _powers_of_two(limit: int) -> list[int]:
     return powers if not powers or powers[-1] == limit else [*powers, limit]
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(values: Sequence[float] | NDArray[np.float64]) -> float:
     return math.fsum(values) / len(values)
 
 
