@@ -40,14 +40,6 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """One entrant of a race. name: also names its run folder. options: all options of its run."""
-
-    name: str
-    options: RunOptions
-
-
-@dataclass(frozen=True, kw_only=True)
 class Raced:
     """How a race ended.
 
@@ -69,15 +61,17 @@ class Raced:
         return not self.owed and all(state.verdict != "undecided" for state in self.standings.values())
 
 
-def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> list[Candidate]:
-    """The candidates of a race.
+def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> dict[str, RunOptions]:
+    """The candidates of a race: name, which also names the run folder → all options of the run.
 
     entrants: each candidate's name and its own options. common: the options that hold for all, with `out`, the folder
     of the run folders (None: below races/, named after the benchmark). Raises `UsageError` that names the candidate
-    whose option is wrong.
+    whose option is wrong, or whose name is another's.
     """
-    raced = []
+    raced: dict[str, RunOptions] = {}
     for name, own in entrants:
+        if name in raced:
+            raise UsageError(f"two candidates have the same name: {visible(name, 80)}")
         try:
             options = RunOptions.of(**{**common, **own, "out": common.get("out")})
         except UsageError as error:
@@ -85,7 +79,7 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
                 raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error
             raise
         folder = options.out or default_folder(Path("races"), options)
-        raced.append(Candidate(name=name, options=options.but(out=named_folder(folder, name))))
+        raced[name] = options.but(out=named_folder(folder, name))
     return raced
 
 
@@ -94,7 +88,7 @@ OnLook = Callable[[Mapping[str, RaceStanding]], None]
 
 
 def race(
-    candidates: Sequence[Candidate],
+    candidates: Mapping[str, RunOptions],
     rules: RaceRules | None = None,
     watcher: Watcher | None = None,
     on_look: OnLook = lambda _standings: None,
@@ -107,24 +101,21 @@ def race(
     rules = rules or RaceRules()
     if len(candidates) < 2:
         raise UsageError("name at least two candidates: the others are compared with the first")
-    if len({candidate.name for candidate in candidates}) < len(candidates):
-        names = ", ".join(candidate.name for candidate in candidates)
-        raise UsageError(f"two candidates have the same name: {visible(names, 200)}")
     for name in ("budget_tokens", "budget_usd"):
-        if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
+        if len({getattr(options, name) for options in candidates.values()}) > 1:
             raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
-    for candidate in candidates:
-        if candidate.options.budget_usd is not None and candidate.options.prices is None:
+    for name, options in candidates.items():
+        if options.budget_usd is not None and options.prices is None:
             raise UsageError(
-                f"the candidate {visible(candidate.name, 80)} has no prices, and the budget is for all candidates "
+                f"the candidate {visible(name, 80)} has no prices, and the budget is for all candidates "
                 "together; if its tokens cost nothing, give it prices=0,0",
                 field="budget_usd",
             )
     with contextlib.ExitStack() as stack:
         account = Account()  # A budget is for all candidates together.
         entered = {
-            candidate.name: replace(stack.enter_context(prepare(candidate.options, watcher)), account=account)
-            for candidate in candidates
+            name: replace(stack.enter_context(prepare(options, watcher)), account=account)
+            for name, options in candidates.items()
         }
         return _run(entered, rules, watcher, on_look)
 

@@ -60,7 +60,7 @@ def words(*urls: str) -> list[str]:
 )
 def test_the_folder_of_a_race_has_the_benchmarks_name_by_default(common: dict[str, Any], folder: str) -> None:
     entrants = candidates([("base", {}), ("tuned", {"temperature": 0.5})], {"base_url": "http://a:1", **common})
-    assert [entrant.options.out for entrant in entrants] == [Path(folder, "base"), Path(folder, "tuned")]
+    assert [options.out for options in entrants.values()] == [Path(folder, "base"), Path(folder, "tuned")]
 
 
 def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(tmp_path: Path) -> None:
