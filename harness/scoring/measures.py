@@ -18,8 +18,8 @@ import numpy as np
 
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.scoring.stats import Array, Estimate, Interval, question_limits, sampling_limits
-from harness.scoring.tally import QuestionTally, cluster_numbers
+from harness.scoring.stats import Array, Estimate, sampling_limits
+from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import g_pass_at, mean_question_interval, sample_counts
 
 G_PASS_SHARES = (0.5, 0.75)
@@ -85,7 +85,7 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     shares = np.array([item.shares for item in items]) * independent / counts
     squares = np.array([item.squares for item in items]) * independent / counts
     means, weight = shares / independent, weights / weights.sum()
-    question = _question_interval(means, weights, items)
+    question = mean_question_interval(means, items, None if (weights == weights[0]).all() else weights)
     at_most = bool((independent == 1).all()) or any(item.has_copies for item in items)
     limits = sampling_limits(shares, independent, weight, squares).interval()
     # Other questions differ by their difficulty, too, so their interval bounds that of the same questions.
@@ -95,11 +95,3 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
         question=question,
         at_most=at_most,
     )
-
-
-def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Interval | None:
-    """The question interval of a weighted mean of `values`, (Q,); None for a single question or cluster."""
-    clusters = cluster_numbers(items)
-    if (weights == weights[0]).all() or not clusters.any():
-        return mean_question_interval(values, items)
-    return question_limits(values, clusters, weights).interval()

@@ -180,11 +180,8 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
     return _Wins(chance, own, rival, twin, elsewhere)
 
 
-@lru_cache(maxsize=1024)
-def _gauss_legendre(n: int) -> tuple[Array, Array]:
-    """The nodes in [−1, 1] and weights of the sum of n terms that integrates polynomials of degree 2n − 1 exactly."""
-    nodes, weights = np.polynomial.legendre.leggauss(n)
-    return nodes, weights
+_gauss_legendre = lru_cache(maxsize=1024)(np.polynomial.legendre.leggauss)
+"""The nodes in [−1, 1] and weights of the sum of n terms that integrates polynomials of degree 2n − 1 exactly."""
 
 
 def _likely_votes(votes: Array, times: NDArray[np.int64], right: NDArray[np.bool_]) -> range:

@@ -237,10 +237,15 @@ def _estimate(
     return Draws(estimate, variance, trials, single)
 
 
-def mean_question_interval(values: Array, items: Sequence[QuestionTally]) -> Interval | None:
-    """The interval of the mean of one value a question over other questions of this kind; None for one cluster."""
+def mean_question_interval(
+    values: Array, items: Sequence[QuestionTally], weights: Array | None = None
+) -> Interval | None:
+    """The interval of the mean of one value a question over other questions of this kind; None for one cluster.
+
+    weights: (Q,), as in `stats.between`.
+    """
     clusters = cluster_numbers(items)
-    return question_limits(values, clusters).interval() if clusters.any() else None
+    return question_limits(values, clusters, weights).interval() if clusters.any() else None
 
 
 # ---- in percent

@@ -112,9 +112,8 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     if not len(rows):
         return None
     first = observed.first_token.of(rows)
-    lag = quantile(_stated_values(observed.lag.of(rows)), 0.5)
-    gap_p50 = quantile(_stated_values(observed.gap_p50.of(rows)), 0.5)
-    gap_p99 = quantile(_stated_values(observed.gap_p99.of(rows)), 0.5)
+    columns = (column.of(rows) for column in (observed.lag, observed.gap_p50, observed.gap_p99))
+    lag, gap_p50, gap_p99 = (quantile(values[~np.isnan(values)], 0.5) for values in columns)
     if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
         gap_p50 = gap_p99 = None
     return Speed(
@@ -127,11 +126,6 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
         lag=lag,
         kernel_stamps=int(observed.flagged("kernel_stamps", rows).sum()) / len(rows),
     )
-
-
-def _stated_values(values: Array) -> Array:
-    """The values that are not NaN."""
-    return values[~np.isnan(values)]
 
 
 def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
