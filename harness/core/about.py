@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shlex
@@ -17,10 +18,12 @@ _DISTRIBUTION = "reasoning-harness"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
+@functools.cache
 def commit() -> str | None:
     """The git commit of this code, its first 12 digits, for a run's manifest; None if neither git nor pip recorded one.
 
-    A checkout asks git; an installation from a git URL reads what pip wrote into `direct_url.json` (PEP 610).
+    Behind it stands "-dirty" where a file of the checkout differs from the commit. A checkout asks git; an installation
+    from a git URL reads what pip wrote into `direct_url.json` (PEP 610).
     """
     import json
     import subprocess
@@ -29,10 +32,10 @@ def commit() -> str | None:
     git = _PACKAGE.parent / ".git"  # a folder, or a file in a worktree
     if git.exists():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            argv = ["git", "rev-parse", "HEAD"]
-            environment = {**os.environ, "GIT_DIR": str(git)}
+            argv = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+            environment = {**os.environ, "GIT_DIR": str(git), "GIT_WORK_TREE": str(_PACKAGE.parent)}
             head = subprocess.run(argv, env=environment, check=True, capture_output=True, timeout=5)
-            return head.stdout.decode()[:12]
+            return head.stdout.decode().strip()
     try:
         origin = json.loads(metadata.distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
         return str(origin["vcs_info"]["commit_id"])[:12]

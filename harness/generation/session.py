@@ -26,7 +26,7 @@ from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
-from harness.core.about import __version__
+from harness.core.about import __version__, commit
 from harness.core.errors import OtherModel, ServerError, StoreError
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -93,7 +93,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._keeper: Keeper | None = None
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
-        self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
+        here = {"python": platform.python_version(), "system": platform.platform(), "commit": commit()}
+        self._environment = {**here, **environment}
         # Benchmarks whose questions `adopt` has to write.
         self._unwritten: list[str] = []
         # Whether the log has the beginning of the session, and not yet its end.

@@ -183,7 +183,7 @@ def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
 def test_the_version_says_the_commit(flag: str) -> None:
     known = commit()
     assert asked(flag).strip() == f"harness, version {__version__}" + (f" ({known})" if known else "")
-    assert known is None or re.fullmatch("[0-9a-f]{12}", known)
+    assert known is None or re.fullmatch("[0-9a-f]{12}(-dirty)?", known)
 
 
 def test_without_arguments_a_pipe_gets_the_help_and_a_refusal() -> None:
