@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -33,8 +34,11 @@ def test_a_task_is_a_benchmark_and_its_seed_makes_its_questions() -> None:
 
 
 @pytest.mark.slow
-def test_the_tasks_own_verifier_decides_from_the_stored_question_alone() -> None:
+def test_the_tasks_own_verifier_decides_from_the_stored_question_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("reasoning_gym")
+    monkeypatch.setenv("HOME", str(tmp_path))  # a worker may make no folder there
     from harness.core import codec
     from harness.core.records import Question
     from harness.grading.processes import pool

@@ -24,6 +24,7 @@ import secrets
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -251,11 +252,19 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     return names | {grader: _identity(grader) for grader in sorted(of_grader) if grader not in extended}
 
 
+def _environment() -> dict[str, str]:
+    """The variables of a process that imports verifiers."""
+    # A fixed hash seed, since the order of a verifier's sets depends on hashes. matplotlib, which reasoning-gym
+    # imports, wants a folder that it could write to, and a worker can make none in a fresh home.
+    own = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": tempfile.gettempdir()}
+    return isolated.environment(verifier.TRUST_VARIABLE, **own)
+
+
 def _identity(grader: str) -> str:
     """Return the identity of a verifier, imported in a process of its own. Raises `UsageError` if it is broken."""
     try:
         done = subprocess.run(
-            isolated.command(_PROGRAM, "check", grader), env=isolated.environment(verifier.TRUST_VARIABLE),
+            isolated.command(_PROGRAM, "check", grader), env=_environment(),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             timeout=WARMING_SECONDS, check=False,
         )  # fmt: skip
@@ -365,8 +374,7 @@ class _Worker:
             stderr=subprocess.DEVNULL,
             # A session of its own, so that the whole process group can be killed.
             start_new_session=True,
-            # A fixed hash seed, since the order of a verifier's sets depends on hashes.
-            env=isolated.environment(verifier.TRUST_VARIABLE, PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1"),
+            env=_environment(),
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
