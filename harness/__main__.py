@@ -103,12 +103,12 @@ def _not_installed(error: ModuleNotFoundError) -> str:
     import shlex
     from pathlib import Path
 
-    checkout = shlex.quote(str(Path(__file__).resolve().parents[1]))
+    own, checkout = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).resolve().parents[1]))
     # The Python of a system may refuse packages (Debian's does); one of a virtual environment takes them.
     is_virtual = Path(sys.executable).parents[1].joinpath("pyvenv.cfg").is_file()
-    make, python = ("", sys.executable) if is_virtual else (f"{sys.executable} -m venv venv && ", "venv/bin/python")
+    make, python = ("", own) if is_virtual else (f"{own} -m venv venv && ", "venv/bin/python")
     return (
-        f"harness: it is not installed for {sys.executable}, which lacks the package {error.name}: "
+        f"harness: it is not installed for {own}, which lacks the package {error.name}: "
         f"{make}{python} -m pip install {checkout}; then {python} -m harness\n"
     )
 

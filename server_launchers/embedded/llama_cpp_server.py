@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -20,7 +21,7 @@ from typing import Any
 
 MISSING = (
     "the embedded server needs the extra llama-cpp (xllamacpp, and pykdtree for the OpenMP runtime that it brings); "
-    f"install it with {sys.executable} -m pip install 'xllamacpp>=2026.6,<2027' pykdtree"
+    f"install it with {shlex.quote(sys.executable)} -m pip install 'xllamacpp>=2026.6.9538,<2027' pykdtree"
 )
 """The message where its packages are not installed."""
 DEFAULT_SLOTS = 4

@@ -139,7 +139,7 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
     monkeypatch.setattr("harness.preparing.server_start.spec_of", lambda *_, **__: None)
     monkeypatch.setattr("harness.preparing.server_start.launched", interrupted)
     assert demo.play() == demo.STOPPED
-    assert re.search(r"To go on: (?:\S+/)?harness doctor --demo$", capsys.readouterr().err, re.MULTILINE)
+    assert re.search(r"To go on: (?:\S+/|'.+/)?harness'? doctor --demo$", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(

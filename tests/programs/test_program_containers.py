@@ -25,7 +25,9 @@ from tests.system.command import harness
 
 REAL = os.environ.get("HARNESS_CONTAINER", "")
 
-FAKE = """#!{python}
+FAKE = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
 import json, os, sys
 words = sys.argv[1:]
 with open({record!r}, "a") as file:

@@ -345,7 +345,7 @@ def installed_engine(folder: Path, version: str, plugin: str | None = None) -> P
         f"#!{folder}/bin/python\nimport os, sys\n"
         f"port = sys.argv[sys.argv.index('--port') + 1]\n"
         f"print(os.environ.get('ASCEND_RT_VISIBLE_DEVICES'), os.getcwd(), flush=True)\n"
-        f"os.execv({sys.executable!r}, ['python', {PROGRAM!r}, port])\n"
+        f"os.execv({sys.executable!r}, [{sys.executable!r}, {PROGRAM!r}, port])\n"
     )
     script.chmod(0o755)
     return folder / "bin" / "python"

@@ -6,6 +6,7 @@ For: server_launchers, server_launchers.engines, server_launchers.deployment.
 from __future__ import annotations
 
 import os
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ NODES = {"nodes": 2, "head_address": "h"}
     [
         ("vllm", {"engine_version": "0.8.0"}, "--generation-config vllm"),
         ("vllm", {"engine_version": "0.11.1", "deterministic": True}, "VLLM_BATCH_INVARIANT=1"),
-        ("vllm", {"model": "tests"}, f"serve {Path.cwd()}/tests --served-model-name tests"),
+        ("vllm", {"model": "tests"}, f"serve {shlex.quote(f'{Path.cwd()}/tests')} --served-model-name tests"),
         ("vllm", {"tp": 2, "dp": 4, "dp_mode": "engine", **NODES}, "--data-parallel-start-rank 2"),
         ("vllm_ascend", {"tp": 8, "pp": 2, **NODES, "node_address": "10.0.0.1"}, "HCCL_IF_IP=10.0.0.1"),
         ("vllm_ascend", {"tp": 8, "pp": 2, **NODES, "interface": "eth0"}, "HCCL_SOCKET_IFNAME=eth0"),

@@ -28,7 +28,8 @@ def test_the_command_prints_what_is_shown(
     done = CliRunner().invoke(cli, ["serve", *with_option(shlex.split(line), "--dry-run")])
     assert done.exit_code == 0, done.output
     shown = done.stdout.replace(sys.executable, "python").replace(str(Path(isolated.__file__).parent), "…")
-    assert shown.splitlines() == output.splitlines()
+    # A checkout in a path with a blank stands in quotes.
+    assert shown.replace("'", "").splitlines() == output.replace("'", "").splitlines()
 
 
 def with_option(words: list[str], option: str) -> list[str]:

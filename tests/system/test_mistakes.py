@@ -198,7 +198,8 @@ def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path)
     )
     assert done.returncode == 2
     assert "it is not installed for" in done.stderr
-    assert f"{sys.executable} -m pip install {ROOT}; then {sys.executable} -m harness" in done.stderr
+    python = shlex.quote(sys.executable)
+    assert f"{python} -m pip install {shlex.quote(str(ROOT))}; then {python} -m harness" in done.stderr
     assert "Traceback" not in done.stderr
 
 
