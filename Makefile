@@ -45,6 +45,20 @@ test-quick: JOBS = $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
+## test-pythons: test-quick by each further Python from 3.11 to 3.13 that stands on the path or is the system's
+test-pythons: $(VENV)/.installed-test
+	@tried=" $$($(BIN)/python -V) "; for python in python3.11 python3.12 python3.13 /usr/bin/python3; do \
+	  version=$$($$python -c 'import ssl, venv' 2>/dev/null && $$python -V) || continue; \
+	  case "$$tried" in *" $$version "*) continue;; esac; tried="$$tried $$version "; \
+	  case "$$version" in "Python 3.1"[123].*) echo "$$version";; *) continue;; esac; \
+	  PIP_COMPILE=0 $(MAKE) VENV="build/$${version#Python }" PYTHON="$$python" test-quick || exit; done
+
+## lowest: the demo and test-quick by the lowest version of each dependency that pyproject.toml allows
+lowest:
+	@mkdir -p build && sed -n '/^dependencies/,/^]/p; /^llama-cpp/p; /^parquet/p; /^report/p' pyproject.toml | \
+	  grep -o '"[a-z][a-z0-9.-]*>=[0-9.]*' | sed 's/"//; s/>=/==/' > build/lowest.txt
+	@PIP_CONSTRAINT=build/lowest.txt $(MAKE) VENV=build/lowest demo test-quick
+
 ## check: format, lint, types, import contracts, sizes
 check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Runs a command as somebody else would, somewhere else: on a copy of this tree, in a fresh home; as root, as
-# an ordinary user, since what fails for others passes for root. What the product does and what the suite finds depends on
-# the tree and the command, never on the home, the user, the machine's load or the Python.
+# Runs a command as somebody else would, somewhere else: on a copy of this tree in a path with a blank, in a fresh home, with
+# caches, language and time zone of its own; as root, as an ordinary user, since what fails for others passes for root. What
+# the product does and what the suite finds depends on the tree and the command, never on the path, the home, the user, the
+# environment, the machine's load or the Python.
 # Exit code 3: root finds no ordinary user here, or no Python that this user may run.
 #     tools/elsewhere.sh make test-quick
 set -euo pipefail
 cd "$(dirname "$0")/.."
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
-chmod 755 "$room" && mkdir -p "$room/home/.config" "$room/tree"
-git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -c | tar -x -C "$room/tree"
-[ ! -d ~/.config/pip ] || cp -r ~/.config/pip "$room/home/.config"
+tree="$room/a tree" home=$room/home
+chmod 755 "$room" && mkdir -p "$home/.config" "$tree"
+git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -c | tar -x -C "$tree"
+[ ! -d ~/.config/pip ] || cp -r ~/.config/pip "$home/.config"
 shared=$(realpath -m "${HARNESS_SHARED:-../shared}") become=()
 if [ "$(id -u)" = 0 ]; then
   become=(setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -19,12 +21,13 @@ if [ "$(id -u)" = 0 ]; then
   if [ -d "$shared" ] && ! "${become[@]}" test -r "$shared/data"; then
     cp -r "$shared" "$room/shared" && chmod -R a+rX "$room/shared" && shared=$room/shared
   fi
-  chown -R 65534:65534 "$room/home" "$room/tree"
+  chown -R 65534:65534 "$home" "$tree"
 fi
-cd "$room/tree"
+cd "$tree"
 # Its path holds folders of root's: this user's programs stand behind them.
-as=("${become[@]}" env -u HF_HOME -u XDG_CACHE_HOME -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME="$room/home"
-  PATH="$PATH:/usr/local/bin:/usr/bin:/bin" HARNESS_SHARED="$shared" PIP_CONSTRAINT="$room/tree/.ci/constraints.txt")
+as=("${become[@]}" env -u LC_ALL -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME="$home" HF_HOME="$home/hub" LANG=de_DE.UTF-8
+  PATH="$PATH:/usr/local/bin:/usr/bin:/bin" HARNESS_SHARED="$shared" TZ=Asia/Kathmandu XDG_CACHE_HOME="$home/other cache"
+  PIP_CONSTRAINT="file://$room/a%20tree/.ci/constraints.txt") # pip splits paths at blanks
 PYTHON=$("${as[@]}" bash -c 'for python in "${PYTHON:-python3}" /usr/bin/python3 python3.1{4,3,2,1}; do
   "$python" -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null && command -v "$python" && exit; done; exit 3')
 export PYTHON
