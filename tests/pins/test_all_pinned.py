@@ -1,17 +1,25 @@
-"""Every command and every function of `harness` has a step in the data that shows what it does."""
+"""Every command and every function of `harness` has a step in the data that shows what it does, every number of a score
+a value, every column of a report its heading.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
+import msgspec
 
 import harness
 from harness.cli.main import cli
+from harness.scoring.score import Score
 from tests.conftest import CHECKOUT
 from tests.pins import data
+from tests.pins.held import read
+from tests.pins.test_pinned_numbers import NUMBERS
 from tests.pins.test_pins import SCENES
 
 ELSEWHERE = {
@@ -25,6 +33,35 @@ ELSEWHERE = {
     "function probe": "the same report as the command's, which is pinned: tests/system/test_one_road.py",
 }
 """What shows nothing in process and in a moment → why, and where it is held. Their refusals are pinned."""
+
+NUMBERS_ELSEWHERE = {
+    "test_pinned_numbers, by shorter names": ".tokens.reasoning.n .tokens.reasoning.mean.value .tokens.reasoning.p50 "
+    ".tokens.reasoning.p99 .twins.drop.value .twins.drop.sampling "
+    ".twins.drop.question .twins.p_sampling .twins.n_twins .twins.n_missing",
+    "test_twins": ".twins.detectable .twins.n_originals .twins.n_unpaired .twins.original_accuracy .twins.p_question "
+    ".twins.twin_accuracy",
+    "test_scoring_anomalies": ".anomalies.by_sign.* .hidden_limit.n_at .hidden_limit.n_samples .hidden_limit.tokens",
+    "test_scoring_speed": ".workload.started .workload.ended .tokens.reasoning.mean.sampling "
+    ".tokens.reasoning.mean.question",
+    "test_judge_trial": ".judging.cost.usd",
+    "no test: of these the names are pinned": ".schema .near_misses.* .breakdowns.*.*.accuracy.question "
+    ".endpoints.*.accuracy.question .audited.accuracy_undecided_right .early_cut.max_tokens .early_cut.n_at "
+    ".early_cut.n_samples .early_cut.tokens",
+}
+"""Where numbers of a score are held that no pin states."""
+HEADINGS_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "test_reports_series": ("series", "step", "change"),
+    "test_reports_settings": ("value", "given by (blank: not recorded)"),
+    "test_twins": ("originals", "twins", "originals %", "twins %", "drop", "other questions", "questions"),
+    "test_outputs_beside_runs": ("this run", "published", "metric", "verdict", "settings that differ"),
+    "test_sweep_runs": ("s",),
+    "no test: of these tables the functions are tested": (
+        *("endpoint", "interval", "expected", "failed requests", "kind", "requests", "the latest said"),
+        *("measure", "longer %", "questions × samples", "with answers from reasoning"),
+    ),
+}
+"""Where headings are held that no report of a scene has."""
+WRITE = "`python -m tests.pins.write score,read`, or name in the list above the test that holds it"
 
 
 def commands(command: click.Command, *words: str) -> Iterator[str]:
@@ -73,3 +110,67 @@ def test_what_is_held_elsewhere_is_there_and_has_no_pin() -> None:
 
 def test_each_file_belongs_to_a_scene() -> None:
     assert {*SCENES, "streams.recorded"} == {path.stem for path in data.FOLDER.glob("*.json")}
+
+
+def numbers(stated: Any, at: str = "") -> Iterator[str]:
+    """Where a value of this type has numbers: `.tokens.*.n`. An interval counts as one number."""
+    kinds = msgspec.inspect
+    if isinstance(stated, kinds.IntType | kinds.FloatType | kinds.NamedTupleType):
+        yield at
+    if isinstance(stated, kinds.DictType):
+        yield from numbers(stated.value_type, f"{at}.*")
+    for kind in getattr(stated, "types", ()):
+        yield from numbers(kind, at)
+    for field in getattr(stated, "fields", ()) if isinstance(stated, kinds.StructType) else ():
+        yield from numbers(field.type, f"{at}.{field.encode_name}")
+
+
+def states(value: Any, keys: Sequence[str]) -> bool:
+    """Whether a pinned value has something there; * is any key."""
+    if not keys or not isinstance(value, dict):
+        return not keys and value is not None
+    below = value.values() if keys[0] == "*" else [value.get(keys[0])]
+    return any(states(each, keys[1:]) for each in below)
+
+
+def test_every_number_of_a_score_has_a_value_in_a_pin() -> None:
+    """A number that a scene shows, or one of the 200 runs; of a number that has none, a fault in it would be unseen."""
+    scores = [score for step in steps().values() for score in dict(step.get("scores", {})).values()]
+    of_runs = {
+        f".{name}"
+        for key, runs in read(NUMBERS).items()
+        if key.startswith("score")
+        for run in runs.values()
+        for name in run
+    }
+    unseen = {
+        place
+        for place in numbers(msgspec.inspect.type_info(Score))
+        if place not in of_runs and not any(states(score, place.split(".")[1:]) for score in scores)
+    }
+    held = {place for places in NUMBERS_ELSEWHERE.values() for place in places.split()}
+    assert unseen - held == set(), f"let a scene of tests/pins/scenes/score.py show it, then run {WRITE}"
+    assert held - unseen == set(), "it is pinned: take it from NUMBERS_ELSEWHERE"
+
+
+def headings(tree: ast.AST) -> Iterator[str]:
+    """The words of the column heads in calls of `Table` and `_by_score`, and in what is named `heads` or `columns`."""
+    for node in ast.walk(tree):
+        heads = (
+            node.args[1:2] if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Table", "_by_score") else []
+        )
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("heads", "columns"):
+            heads = [node.value]
+        for word in (word for head in heads for word in ast.walk(head)):
+            if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                yield word.value
+
+
+def test_every_column_of_a_report_has_its_heading_in_a_pin() -> None:
+    tables = [table.split(" | ") for step in steps().values() for table in step.get("tables", ())]
+    pinned = {heading for table in tables for heading in table}
+    files = [*(CHECKOUT / "harness" / "reports").glob("*.py"), CHECKOUT / "harness" / "sweeps" / "table.py"]
+    unseen = {word for path in files for word in headings(ast.parse(path.read_text("utf-8")))} - pinned
+    held = {heading for headings in HEADINGS_ELSEWHERE.values() for heading in headings}
+    assert unseen - held == set(), f"let the scene `report` of tests/pins/scenes/read.py show it, then run {WRITE}"
+    assert held - unseen == set(), "it is pinned: take it from HEADINGS_ELSEWHERE"
