@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from harness.generation.network.control import progress_of
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.progress.display import render_lines
 from harness.progress.lines import panel
 from harness.progress.running_score import RunningScore, RunningScores

@@ -168,7 +168,7 @@ def _from_source(
 
     blank: the set without questions and digests. system: the system prompt; None: the prompt's own.
     """
-    source = chooser.read(card)
+    source = chooser.read_source(card)
     selected: Packed[Question] = Packed(Question)
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)

@@ -22,7 +22,7 @@ from server_launchers import isolated
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from harness.generation.progress import Progress
+    from harness.generation.run_progress import Progress
     from harness.presets.grading import GradingOptions
     from harness.runs.layout import RunFolder
     from harness.scoring.score import Score

@@ -23,7 +23,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.options.reading import StatusCommand
 from harness.preparing.outputs import open_scored
 from harness.progress.display import ProgressDisplay

@@ -11,7 +11,7 @@ from harness.benchmarks import catalogue
 from harness.core.inert import visible
 from harness.core.options import COMMAS, Option, options_of
 from harness.core.secret import HIDDEN
-from harness.grading.second.judge import without_judge
+from harness.grading.second.judge_messages import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.options.judge import JudgeOptions

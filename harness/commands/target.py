@@ -15,7 +15,7 @@ from harness.commands.graded import GradedRounds
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
-from harness.generation.progress import Tally
+from harness.generation.run_progress import Tally
 from harness.preparing.prepare import Prepared
 from harness.preparing.session import carry_out, end_if_signalled, stage_of
 from harness.preparing.watching import Watcher

@@ -13,7 +13,7 @@ from harness.core.reply_notes import ALL_REASONING
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
 from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.progress import Progress, Tally
+from harness.generation.run_progress import Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 

@@ -40,7 +40,7 @@ from harness.generation.network.requests import OneByOne, Requests
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent

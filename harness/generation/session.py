@@ -38,7 +38,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.settings import RunSettings, with_record
 from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions

@@ -30,12 +30,12 @@ from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
 from harness.grading.second import judge_prompts
-from harness.grading.second.judge import (
+from harness.grading.second.judge_messages import (
     Scope,
     answer_for_judge,
     apply_ruling,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.core import channel
 
 if TYPE_CHECKING:
-    from harness.generation.progress import Progress
+    from harness.generation.run_progress import Progress
     from harness.runs.layout import RunFolder
     from server_launchers.keeping.launch import StartProgress
 

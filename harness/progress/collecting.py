@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.preparing.watching import Watcher
 
 if TYPE_CHECKING:
-    from harness.generation.progress import Progress
+    from harness.generation.run_progress import Progress
     from harness.progress.display import ProgressDisplay
     from harness.runs.layout import RunFolder
 

@@ -18,7 +18,7 @@ from harness.progress.running_score import RunningScores
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from harness.generation.progress import Progress
+    from harness.generation.run_progress import Progress
     from harness.progress.running_score import RunningScore
     from harness.runs.layout import RunFolder
 

@@ -14,7 +14,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
-    from harness.generation.progress import BenchmarkProgress, Progress
+    from harness.generation.run_progress import BenchmarkProgress, Progress
     from harness.progress.running_score import RunningScore
     from harness.scoring.score import Score
 

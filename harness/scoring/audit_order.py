@@ -1,7 +1,7 @@
 """Which samples an audit draws, in which order, and which of a person's verdicts count in its estimate.
 
 The audited population is the samples that a judge decided: it gave a verdict on them, and this verdict counts, whether
-or not the rules agree (`second.judge.apply_ruling`). Where no judge decided any, it is all samples. It has two strata:
+or not the rules agree (`judge_messages.apply_ruling`). Where no judge decided any, it is all samples. Two strata:
 the samples that were called correct, and the others. The draw is no file: it is the order of the samples by a checksum
 of their keys, which knows nothing of their texts and verdicts. Of each stratum the estimate takes the samples from the
 beginning of this order up to the first without a verdict by hand. So a person may stop at any sample. A verdict counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.core.inert import visible
-from harness.grading.second.judge import without_judge
+from harness.grading.second.judge_messages import without_judge
 from harness.runs.recorded_settings import in_words
 from harness.scoring.score import MAX_GRADER_CHARS, Score
 

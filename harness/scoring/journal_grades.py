@@ -29,7 +29,7 @@ from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample
 from harness.grading import verifier
 from harness.grading.processes import pool
-from harness.grading.second.judge import without_judge
+from harness.grading.second.judge_messages import without_judge
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.observed import Observed, Rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.second.judge import prompt_of, text_for_judge, vote
+from harness.grading.second.judge_messages import prompt_of, text_for_judge, vote
 from harness.grading.second.judge_prompts import RUBRIC, form_of, is_about, rule_in, shown_answer
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples

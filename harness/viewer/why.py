@@ -11,7 +11,7 @@ from harness.core.hidden_limit import reply_checksum
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Sample
 from harness.grading.processes import pool
-from harness.grading.second.judge import without_judge
+from harness.grading.second.judge_messages import without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict
 from harness.scoring.judge_replies import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark

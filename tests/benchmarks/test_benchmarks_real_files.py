@@ -15,11 +15,11 @@ from harness.benchmarks.prompts import BOXED
 from harness.core.records import Question
 from harness.grading import grade
 from tests.benchmarks.hub_server import jsonl
-from tests.pins.held import read
+from tests.pins.held import read_pins
 from tests.pins.test_pinned_cards import CARDS, FILES
 from tests.runs import recorded
 
-EDITIONS = {file: (pinned["card"], pinned["asked"]["n"]) for file, pinned in read(FILES).items()}
+EDITIONS = {file: (pinned["card"], pinned["asked"]["n"]) for file, pinned in read_pins(FILES).items()}
 WITH_INSTRUCTION = ("aime24.jsonl", "aime25.jsonl", "aime26.jsonl", "hmmt_feb_2025.jsonl", "math500.jsonl")
 
 
@@ -68,13 +68,13 @@ def test_every_reference_of_a_file_is_right_against_itself_alone(shared_data: Pa
 
 @pytest.mark.parametrize("name", ["demo", *sorted({name for name, _ in EDITIONS.values()})])
 def test_every_reference_of_pinned_rows_is_right_against_itself_alone(tmp_path: Path, name: str) -> None:
-    (tmp_path / "rows.jsonl").write_bytes(jsonl(read(CARDS)[name]["rows"]))
+    (tmp_path / "rows.jsonl").write_bytes(jsonl(read_pins(CARDS)[name]["rows"]))
     graded(name, tmp_path / "rows.jsonl")
 
 
 def test_what_stands_beside_a_question_reaches_its_rules(tmp_path: Path) -> None:
     """Rules are in no pin: a tolerance of a row, and one of a card."""
     for name, place, tolerance in (("olympiadbench", 2, (0.1, 0.0)), ("minerva", 0, (0.0, 0.01))):
-        (tmp_path / name).write_bytes(jsonl(read(CARDS)[name]["rows"]))
+        (tmp_path / name).write_bytes(jsonl(read_pins(CARDS)[name]["rows"]))
         rules = questions.build(catalogue.load(name).with_data(str(tmp_path / name))).questions[place].rules
         assert (rules.absolute_tolerance, rules.relative_tolerance) == tolerance

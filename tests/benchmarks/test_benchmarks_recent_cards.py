@@ -26,7 +26,7 @@ from harness.core.records import GradeRules, Question
 from harness.grading import grade
 from tests.benchmarks.hub_server import Dataset, Hub, archive, jsonl, parquet
 from tests.grading import given
-from tests.pins.held import read
+from tests.pins.held import read_pins
 from tests.pins.test_pinned_cards import CARDS
 
 Rows = list[dict[str, Any]]
@@ -42,7 +42,7 @@ def stored(name: str, rows: Rows) -> bytes:
     )
 
 
-PINNED = read(CARDS)
+PINNED = read_pins(CARDS)
 ON_HUB = [
     name
     for name in PINNED

@@ -22,7 +22,7 @@ from harness.core.records import Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling

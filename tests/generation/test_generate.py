@@ -26,7 +26,7 @@ from harness.core.codec import sample_seed
 from harness.core.contradictions import TOO_FEW_STATED
 from harness.core.errors import Interrupted, StoreError
 from harness.core.records import Timing, Usage
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder

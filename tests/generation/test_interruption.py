@@ -26,7 +26,7 @@ from harness.core.errors import UsageError
 from harness.generation.machine_limits import SPARE_DESCRIPTORS
 from harness.generation.network.control import order, progress_of
 from harness.generation.network.endpoints_file import EndpointsFile
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.runner import Outcome
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder

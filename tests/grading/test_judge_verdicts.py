@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness.core.records import Grade, Message, Question, VerdictName
-from harness.grading.second.judge import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question
+from harness.grading.second.judge_messages import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 
 QUESTION = Question(

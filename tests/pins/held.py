@@ -21,14 +21,14 @@ TO_WRITE = os.environ.get("HARNESS_WRITE_PINS", "").split(",")
 """Stems of the files to write."""
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_pins(path: Path) -> dict[str, Any]:
     """Name → what is pinned."""
     return dict(json.loads(line) for line in path.read_text("utf-8").splitlines())
 
 
 def hold(path: Path, now: Mapping[str, Any], but: Collection[str] = ()) -> None:
     """Compare values with the file, or write them with ten digits of each number. but: names that are not compared."""
-    pinned = {name: value for name, value in read(path).items() if name not in but} if path.exists() else {}
+    pinned = {name: value for name, value in read_pins(path).items() if name not in but} if path.exists() else {}
     moved = "\n".join(differences(pinned, now))
     if moved and path.stem not in TO_WRITE:
         pytest.fail(f"{path.name} says otherwise:\n{moved}", pytrace=False)

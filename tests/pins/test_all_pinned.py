@@ -18,7 +18,7 @@ from harness.cli.main import cli
 from harness.scoring.score import Score
 from tests.conftest import CHECKOUT
 from tests.pins import data
-from tests.pins.held import read
+from tests.pins.held import read_pins
 from tests.pins.test_pinned_numbers import NUMBERS
 from tests.pins.test_pins import SCENES
 
@@ -138,7 +138,7 @@ def test_every_number_of_a_score_has_a_value_in_a_pin() -> None:
     scores = [score for step in steps().values() for score in dict(step.get("scores", {})).values()]
     of_runs = {
         f".{name}"
-        for key, runs in read(NUMBERS).items()
+        for key, runs in read_pins(NUMBERS).items()
         if key.startswith("score")
         for run in runs.values()
         for name in run

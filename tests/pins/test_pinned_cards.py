@@ -17,7 +17,7 @@ import pytest
 
 import harness
 from harness.testing import FakeServer, Request, Step, http, models
-from tests.pins.held import hold, read
+from tests.pins.held import hold, read_pins
 from tests.pins.stage import alone
 
 CARDS, FILES = (Path(__file__).with_name(name) for name in ("cards.jsonl", "files.jsonl"))
@@ -62,13 +62,13 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 
 def test_every_shipped_card_is_pinned() -> None:
-    assert sorted(read(CARDS)) == sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+    assert sorted(read_pins(CARDS)) == sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
 @pytest.mark.slow
 def test_every_card_asks_the_pinned_questions(tmp_path: Path, url: str) -> None:
     now = {}
-    for card, pinned in read(CARDS).items():
+    for card, pinned in read_pins(CARDS).items():
         data = tmp_path / f"{card}.jsonl"
         data.write_text("".join(json.dumps(row) + "\n" for row in pinned["rows"]), "utf-8")
         now[card] = pinned if pinned["asked"] is None else pinned | {"asked": asked(card, data, tmp_path / card, url)}
@@ -80,6 +80,6 @@ def test_every_card_asks_the_pinned_questions(tmp_path: Path, url: str) -> None:
 def test_every_card_asks_the_pinned_questions_of_its_real_file(tmp_path: Path, shared_data: Path, url: str) -> None:
     now = {
         file: pinned | {"asked": asked(pinned["card"], shared_data / file, tmp_path / file, url)}
-        for file, pinned in read(FILES).items()
+        for file, pinned in read_pins(FILES).items()
     }
     hold(FILES, now)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import harness
-from tests.pins.held import TO_WRITE, hold, read
+from tests.pins.held import TO_WRITE, hold, read_pins
 from tests.pins.reading import plain
 from tests.pins.stage import alone
 
@@ -190,5 +190,5 @@ def test_every_number_of_the_stored_runs_is_as_pinned(every: bool, tmp_path: Pat
     played = families() if every or NUMBERS.stem in TO_WRITE else COVERING
     with alone(tmp_path):
         opened(tmp_path, played)
-        of_others = {name for name in read(NUMBERS) if family(name) not in played}
+        of_others = {name for name in read_pins(NUMBERS) if family(name) not in played}
         hold(NUMBERS, dict(lines(tmp_path)), but=of_others)

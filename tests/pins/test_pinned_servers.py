@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from server_launchers.machine import environments, programs
-from tests.pins.held import hold, read
+from tests.pins.held import hold, read_pins
 from tests.pins.stage import alone
 from tests.system.command import harness
 
@@ -54,4 +54,4 @@ def test_every_server_starts_with_the_pinned_arguments(tmp_path: Path, monkeypat
     for module in (programs, environments):
         monkeypatch.setattr(module, "run_quietly", cached)
     with alone(tmp_path):
-        hold(SERVERS, {options: started(tmp_path, options) for options in read(SERVERS)})
+        hold(SERVERS, {options: started(tmp_path, options) for options in read_pins(SERVERS)})

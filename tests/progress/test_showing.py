@@ -20,7 +20,13 @@ from rich.cells import cell_len
 
 from harness.cli.terminal import Terminal
 from harness.core.inert import visible
-from harness.generation.progress import BenchmarkProgress, EndpointProgress, FailureProgress, OldestInFlight, Progress
+from harness.generation.run_progress import (
+    BenchmarkProgress,
+    EndpointProgress,
+    FailureProgress,
+    OldestInFlight,
+    Progress,
+)
 from harness.progress import display, lines
 from harness.progress.collecting import Collecting
 from harness.progress.display import ProgressDisplay

@@ -36,7 +36,7 @@ from harness.generation.network.control import Orders
 from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task
 from tests.runs import recorded

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import harness
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.scoring.score import Score
 from server_launchers.keeping.launch import RunningServer
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from harness.core.records import Grade, Key
-from harness.grading.second.judge import apply_ruling
+from harness.grading.second.judge_messages import apply_ruling
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.runs import questions as question_file

@@ -14,7 +14,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import safe_name, visible
 
 
-def read(card: Card) -> Rows:
+def read_source(card: Card) -> Rows:
     """The rows of the card's source. Raises `UsageError`."""
     source = card.source
     # Tests of programs may be as long as a model's outputs, and hold any characters.

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from harness.generation.dispatch.flight import Flight
-from harness.generation.progress import OldestInFlight
+from harness.generation.run_progress import OldestInFlight
 from harness.runs.record import Task
 
 NOW_S = 10.0

@@ -46,7 +46,7 @@ from harness.generation.dispatch.retry import fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import BenchmarkProgress, FailureProgress, Progress, Tally
+from harness.generation.run_progress import BenchmarkProgress, FailureProgress, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task

@@ -11,7 +11,7 @@ from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.history import History
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.progress import EndpointState
+from harness.generation.run_progress import EndpointState
 from harness.runs.record import Task
 
 

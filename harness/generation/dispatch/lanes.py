@@ -29,7 +29,7 @@ from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.history import HOPELESS_QUESTIONS, Past
 from harness.generation.dispatch.retry import BUSY, Sign, longest_backoff, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.progress import EndpointProgress
+from harness.generation.run_progress import EndpointProgress
 from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5

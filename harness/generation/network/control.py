@@ -24,7 +24,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import Interrupted, Signalled, StoreError
 from harness.core.files import open_untrusted, write_atomically
-from harness.generation.progress import Progress
+from harness.generation.run_progress import Progress
 from harness.runs.layout import CONTROL, STATUS, RunFolder
 from harness.runs.lock import holder_of
 

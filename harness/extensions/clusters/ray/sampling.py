@@ -23,7 +23,7 @@ from harness.core.nouns import are, count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
-from harness.generation.progress import Tally
+from harness.generation.run_progress import Tally
 from harness.options.run import RunOptions
 from harness.preparing.watching import Watcher
 from harness.runs import Manifest, RunFolder
