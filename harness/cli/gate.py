@@ -92,7 +92,10 @@ def _foretell(benchmarks: list[Expected], power: float) -> int:
             f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
             f"if all is well; a loss of {count_points(in_percent(each.loss))} is found in {in_percent(seen.power)}%"
         )
-        click.echo(f"  runs differ by sd {in_percent(each.deviation.sd)} points beyond sampling (by {known})")
+        click.echo(
+            f"  runs differ by sd {in_percent(each.deviation.sd)} points beyond sampling (by {known}); if by twice as "
+            f"much, a false alarm in {in_percent(seen.alarm_if_twice)}%"
+        )
         if each.mend:
             click.echo(f"  {power:g}% is not reached; it is with {each.mend}; with all samples {each.limit}")
     return EXIT_OWED if any(each.mend for each in benchmarks) else EXIT_COMPLETE

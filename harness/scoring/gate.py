@@ -18,10 +18,11 @@ Science 16:101).
 **An unlucky reference** errs by the same amount every night. So the level of "fail" is also at least half of its mean
 over the tenth of references that err most, at the estimate of b: these alarm at most twice as often as is allowed.
 
-**Deviation of runs.** b has a prior: its logarithm is like Student's about the policy's value. Each night moves it: the
-accuracy is normal about a level that drifts (Kalman 1960, J. Basic Eng. 82:35), with the variance of the level, of
-sampling and b² or, in one night of thirty, anything (Box and Tiao 1968, Biometrika 55:119), where the level begins
-anew. So neither a step up nor a slow change is taken for deviation. A level of a test is its mean over the posterior.
+**Deviation of runs.** b has a prior: its logarithm is like Student's about the policy's value. Each night that did not
+fail moves it: the accuracy is normal about a level that drifts (Kalman 1960, J. Basic Eng. 82:35), with the variance of
+the level, of sampling and b² or, in one night of thirty, anything (Box and Tiao 1968, Biometrika 55:119), where the
+level begins anew. So neither a step up nor a slow change is taken for deviation. A level of a test is its mean over the
+posterior.
 
 **f** comes from the samples themselves where questions have two or more. In the first round it comes from the baseline,
 raised by a tenth, and is not below the distance of the samples from the baseline's rates.
@@ -30,7 +31,7 @@ raised by a tenth, and is not below the distance of the samples from the baselin
 held against the same questions of a baseline, or against the floor. One sample of each of n random questions errs by at
 most h(1−h)/n, which is V with f = 1: so such a look at a floor needs no other test.
 
-No I/O, no clock. `make simulate WHAT=gate` checks the promise.
+No I/O, no clock. `make simulate WHAT=nights` checks the promise.
 """
 
 from __future__ import annotations
@@ -297,8 +298,8 @@ def moved(chances: Array, accuracy: Array) -> Array:
 class Forecast(NamedTuple):
     """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
 
-    findable: the least loss, a fraction, that is found with the wanted power by so many rounds and this deviation of
-    runs; None if not even 95 % of the reference is.
+    alarm_if_twice: false alarms if runs differ by twice as much. findable: the least loss, a fraction, that is found
+    with the wanted power by so many rounds and this deviation of runs; None if not even 95 % of the reference is.
     """
 
     false_alarm: float
@@ -307,6 +308,7 @@ class Forecast(NamedTuple):
     power: float
     rounds_of_loss: float
     findable: float | None
+    alarm_if_twice: float
 
 
 MAX_SIMULATED = 3_000_000
@@ -333,12 +335,13 @@ def forecast(
         reference = reference._replace(correct=rng.binomial(reference.counts.astype(int), drawn).astype(float))
     # The reference errs too: its truth lies about its value as a run's about its own.
     error = reference.variance + share * truth * (1 - truth) / reference.samples
-    sd = np.sqrt(rng.choice(deviations.variances, n, p=deviations.weights) * (1 + reference.runs) + error)
-    # No run lies beyond what is possible, on either side.
-    run = truth + np.minimum(sd, min(truth, 1 - truth) / 2.5) * rng.standard_normal(n).clip(-2.5, 2.5)
+    of_runs = rng.choice(deviations.variances, n, p=deviations.weights) * (1 + reference.runs)
+    luck = rng.standard_normal(n).clip(-2.5, 2.5)
 
-    def at(fallen: float, loss: float) -> Played:
-        return play(rng, moved(drawn, run - fallen), plan, reference, loss, deviations)
+    def at(fallen: float, loss: float, times: float = 1.0) -> Played:
+        # No run lies beyond what is possible, on either side.
+        sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
+        return play(rng, moved(drawn, truth + sd * luck - fallen), plan, reference, loss, deviations)
 
     well, lost = at(0.0, loss), at(loss, loss)
     power_of_loss, findable = float(lost.failed.mean()), None
@@ -352,4 +355,5 @@ def forecast(
     return Forecast(
         false_alarm=float(well.failed.mean()), passes=float(well.passed.mean()), rounds=float(well.rounds.mean()),
         power=power_of_loss, rounds_of_loss=float(lost.rounds.mean()), findable=findable,
+        alarm_if_twice=float(at(0.0, loss, 2.0).failed.mean()),
     )  # fmt: skip
