@@ -57,10 +57,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
     server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
     of each question that decided, 0.25 if one sample of a quarter of them did. bounds: the accuracy if all undecided
-    answers were wrong, and right; absent if there are none. variance: of the sampling error. deviation: of runs, beyond
-    sampling; known_runs: former runs that taught it. odd: the accuracy stands out from the run before, and teaches
-    nothing. key: digests of the reference, and of model, settings and engine; of another key no run teaches. why: one
-    line for a person.
+    answers were wrong, and right; absent if there are none. copies: samples repeat each other, and count as one.
+    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that taught it. odd:
+    the accuracy stands out from the run before, and teaches nothing. key: digests of the reference, and of model,
+    settings and engine; of another key no run teaches. why: one line for a person.
     """
 
     benchmark: str
@@ -76,6 +76,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     known_runs: int
     why: str
     bounds: tuple[float, float] | None = None
+    copies: bool = False
     odd: bool = False
     key: str = ""
 
@@ -293,6 +294,7 @@ def _check(
             high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
         state: State = "fail" if high[0] else "pass" if low[1] else "undecided"
         bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
+        copies = float(counts.sum()) < 0.99 * n * math.ceil(rounds)
         single = bounds[0] * (1 - bounds[0]) * float(gate.share_of(right, counts, reference))
         limit = limit_of(single, total, reference, deviations.sd, runs_of)
         if not compared and look <= 1 and len(of_runs) == 1:
@@ -300,11 +302,10 @@ def _check(
             single *= 1 - look / 2
         check = msgspec.structs.replace(
             check, state=state, accuracy=bounds[0], reference=reference.value, variance=single / total, loss=loss,
-            rounds=rounds, bounds=bounds if undecided.any() else None,
+            rounds=rounds, bounds=bounds if undecided.any() else None, copies=copies,
             why=_in_words(
                 watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
-                turns=state == "undecided" and bool(low[0] or high[1]),
-                copied=float(counts.sum()) < 0.99 * n * math.ceil(rounds),
+                turns=state == "undecided" and bool(low[0] or high[1]), copied=copies,
             ),
         )  # fmt: skip
         if state != "undecided":

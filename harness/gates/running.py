@@ -358,16 +358,19 @@ def _expected_of(
     """What to expect of one benchmark. baseline: None with a floor."""
     watched, compared = policy.benchmarks[name], _compared_questions(baseline, name)
     # The state that a gate will meet is not known yet: the latest one of this reference stands for it.
-    keys = [check.key for entry in history for check in entry.checks if check.benchmark == name]
-    key = keys[-1] if keys and keys[-1].startswith(reference_key(watched, baseline)) else ""
-    deviations = deviation_of(policy, nights_of(name, key, history))
+    checks = [check for entry in history for check in entry.checks if check.benchmark == name]
+    latest = checks[-1] if checks and checks[-1].key.startswith(reference_key(watched, baseline)) else None
+    deviations = deviation_of(policy, nights_of(name, latest.key if latest else "", history))
+    # Copies do not show where one sample of each question decides.
+    copies = any(check.copies for check in checks if latest and check.key == latest.key)
+    low, high = (latest and latest.bounds) or (0.0, 0.0)
     reference, share = reference_of(watched, n_questions, compared), USUAL_SHARE
     if reference.correct is not None and reference.counts is not None:
         share = min(share, float(gate.share_left(reference.correct, reference.counts)))
     loss, plan = watched.loss_of(reference.value), gate.planned(n_questions, watched.max_samples)
     forecast = gate.forecast(
         n_questions, rules_of(policy, watched, plan), reference, loss, policy.power / 100, deviations, share,
-        repeats=1000,
+        high - low, copies=copies, repeats=1000,
     )  # fmt: skip
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
     if source := watched.baseline or _latest_run(name, history):
@@ -376,15 +379,16 @@ def _expected_of(
         ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
     mend = ""
     if forecast.findable is None or forecast.findable > loss:
-        n = _samples_needed(policy, name, reference, n_questions, None, deviations.sd, share)
+        known = ["copies count as one sample"] * copies + ["undecided answers may be right or wrong"] * (high > low)
+        n = 0 if known else _samples_needed(policy, name, reference, n_questions, None, deviations.sd, share)
         ways = [f"max_samples: {n}"] if n > watched.max_samples else []
         ways += [] if forecast.findable is None else [f"a loss of {count_points(in_percent(forecast.findable))}"]
-        mend = " or ".join(ways) or "no loss"
+        mend = (" or ".join(ways) or "no loss") + (f" (as in earlier runs, {' and '.join(known)})" if known else "")
     single = share * reference.value * (1 - reference.value)
     return Expected(
         benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, loss=loss, deviation=deviations,
         forecast=forecast, ahead=ahead, mend=mend,
-        limit=limit_of(single, float(watched.max_samples * n_questions), reference, deviations.sd),
+        limit=limit_of(single, float(n_questions * (1 if copies else watched.max_samples)), reference, deviations.sd),
     )  # fmt: skip
 
 

@@ -262,17 +262,19 @@ class Played(NamedTuple):
 
 
 def play(
-    rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations
-) -> Played:
+    rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
+    *, copies: bool = False,
+) -> Played:  # fmt: skip
     """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
-    size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q).
+    size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q). copies: all
+    samples of a question are one, as of a server that ignores seeds.
     """
     n_gates, n_questions = chances.shape
     failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
     # Of the gates that are still open: their numbers, and right samples of each question.
     open_gates, correct, n_sampled = np.arange(n_gates), np.zeros(chances.shape), 0
     for number, look in enumerate(plan.looks):
-        n_rounds = math.ceil(look)  # 1 for a look at a part of the first round
+        n_rounds = 1 if copies else math.ceil(look)  # also 1 for a look at a part of the first round
         correct = correct + rng.binomial(n_rounds - n_sampled, chances[open_gates])
         n_sampled, n = n_rounds, math.ceil(min(look, 1) * n_questions)
         held = reference
@@ -317,11 +319,12 @@ MAX_SIMULATED = 3_000_000
 
 def forecast(
     n_questions: int, plan: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
-    share: float, repeats: int = 2000, seed: int = 1,
+    share: float, undecided: float = 0.0, *, copies: bool = False, repeats: int = 2000, seed: int = 1,
 ) -> Forecast:  # fmt: skip
     """Simulate this very policy.
 
-    power: the chance with which a loss is to be found; 0: `findable` is not looked for. share: f of the benchmark, of
+    power: the chance with which a loss is to be found; 0: `findable` is not looked for. undecided: share of
+    the samples that are left so: all may be right, or wrong. copies: as in `play`. share: f of the benchmark, of
     which the spread of difficulty is made. repeats: gates of each simulation; fewer for a large benchmark
     (`MAX_SIMULATED`).
     """
@@ -341,19 +344,20 @@ def forecast(
     def at(fallen: float, loss: float, times: float = 1.0) -> Played:
         # No run lies beyond what is possible, on either side.
         sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
-        return play(rng, moved(drawn, truth + sd * luck - fallen), plan, reference, loss, deviations)
+        return play(rng, moved(drawn, truth + sd * luck - fallen), plan, reference, loss, deviations, copies=copies)
 
-    well, lost = at(0.0, loss), at(loss, loss)
+    well, lost = at(0.0, loss), at(loss - undecided, loss)
     power_of_loss, findable = float(lost.failed.mean()), None
     # The findable loss lies between `low`, which is not found with the wanted power, and `high`, which is.
     low, high = (0.0, loss) if power_of_loss >= power else (loss, 0.95 * truth)
-    if power and (power_of_loss >= power or (high > low and at(high, high).failed.mean() >= power)):
+    if power and (power_of_loss >= power or (high > low and at(high - undecided, high).failed.mean() >= power)):
         while high - low > 0.001:
             middle = (low + high) / 2
-            low, high = (low, middle) if at(middle, middle).failed.mean() >= power else (middle, high)
+            low, high = (low, middle) if at(middle - undecided, middle).failed.mean() >= power else (middle, high)
         findable = high
     return Forecast(
-        false_alarm=float(well.failed.mean()), passes=float(well.passed.mean()), rounds=float(well.rounds.mean()),
+        false_alarm=float(well.failed.mean()), rounds=float(well.rounds.mean()),
+        passes=float((at(undecided, loss) if undecided else well).passed.mean()),
         power=power_of_loss, rounds_of_loss=float(lost.rounds.mean()), findable=findable,
         alarm_if_twice=float(at(0.0, loss, 2.0).failed.mean()),
     )  # fmt: skip

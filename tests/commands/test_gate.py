@@ -199,6 +199,8 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
         variances.append(check["variance"])
         assert (check["rounds"], "copies count as one" in check["why"]) == (8, deaf), done.out
     assert variances[1] > 6 * variances[0]
+    foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run").out
+    assert "(as in earlier runs, copies count as one sample)" in foretold, foretold
 
 
 def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path) -> None:
