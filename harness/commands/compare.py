@@ -122,7 +122,8 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     scored, or scored before its latest samples.
     """
     by_folder = {}
-    for pair in pair_benchmarks(read_runs(folders), only_first=True)[0]:
+    pairs, _ = pair_benchmarks(read_runs(folders), only_first=True)
+    for pair in pairs:
         warnings = comparison_warnings(*pair, _compare_pair(pair))
         by_folder[pair.ours.run.folder.path] = Caution(tuple(warnings), undecided_range(*pair))
     return by_folder

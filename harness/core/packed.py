@@ -137,7 +137,7 @@ class Packed(Sequence[R], Generic[R]):
             return
         self._plain.append(record)
         self._plain_bytes += len(line)
-        # The first packing waits until there are too many plain records, or too many bytes of them.
+        # Nothing is packed before there are too many plain records, or too many bytes of them; then all of them are.
         if len(self._plain) >= PLAIN_RECORDS + BLOCK_RECORDS or self._plain_bytes > PLAIN_BYTES:
             plain, self._plain, self._pending, self._plain_bytes = self._plain, [], [], 0
             for earlier in plain:

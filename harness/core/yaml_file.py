@@ -72,7 +72,8 @@ def read_mapping(
     is_wanted: says for a line of the file whether it is parsed; other lines count as empty. With it, a few keys of a
     long file are read quickly. Raises `UsageError` with file and line.
     """
-    return _load_mapping(path, what, max_bytes, is_wanted)[0]
+    value, _ = _load_mapping(path, what, max_bytes, is_wanted)
+    return value
 
 
 Lines = Callable[[Sequence[str | int]], int]
@@ -85,7 +86,7 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
 
     Raises `UsageError` with file and line.
     """
-    value, text = _load_mapping(path, what, MAX_BYTES, None)
+    value, text = _load_mapping(path, what, MAX_BYTES, is_wanted=None)
     root = yaml.compose(text, Loader=_PlainLoader)
 
     assert root is not None  # it holds a mapping

@@ -27,7 +27,7 @@ def limit_concurrency(concurrency: int) -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         except (OSError, ValueError):
             # A container may forbid to raise it, and macOS has a bound below the stated one.
-            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return concurrency
     if soft < MIN_DESCRIPTORS:

@@ -27,11 +27,11 @@ def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> 
 
 
 def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:
-    """Benchmark → the runs that are checkpoints, as steps of their curves."""
+    """Benchmark → the runs that are checkpoints, as steps of their curves; one of other settings stands apart."""
     steps: dict[str, list[Step]] = {}
-    for run, benchmark, step, apart in _checkpoints(runs):
+    for run, benchmark, step, differing in _checkpoints(runs):
         points = steps.setdefault(benchmark.name, [])
-        points.append(Step(_curve(run, benchmark.name), step, benchmark.score, remark=apart, apart=bool(apart)))
+        points.append(Step(_curve(run, benchmark.name), step, benchmark.score, remark=differing, apart=bool(differing)))
     return steps
 
 

@@ -82,7 +82,7 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
 def _idle(run: Score, baseline: Score) -> bool:
     """Whether two scores differ only in a judge that could not have changed either.
 
-    It could not if it rules on undecided answers only and neither score has one: each is what it were with the judge,
+    It could not if it rules on undecided answers only and neither score has one: the scores are the same with the judge
     and without.
     """
     judged = [score for score in (run, baseline) if score.judging]

@@ -187,6 +187,9 @@ _gauss_legendre = lru_cache(maxsize=1024)(np.polynomial.legendre.leggauss)
 def _likely_votes(votes: Array, times: NDArray[np.int64], right: NDArray[np.bool_]) -> range:
     """The numbers of votes with which a right group may win; those outside are less likely by e^-40.
 
+    A right group of class r wins with v votes only if it has v and each other group at most v; the logarithm of this
+    chance is Σ_c times_c log P_c(≤ v) + log P_r(v) − log P_r(≤ v), at its best over r.
+
     votes: (classes, most + 1), the chances of each number. times: groups of each class. right: which may be right.
     """
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -81,7 +81,7 @@ def take_in(benchmark: OpenBenchmark) -> Score:
 
     Raises `StoreError` if the benchmark is not scored or the disk refuses.
     """
-    # Grades are read only for verdicts that hold now; of withdrawn ones the score only has to forget what it says.
+    # Without a verdict that holds, no grade is read: the score only loses what withdrawn verdicts had put into it.
     items = _counted_questions(benchmark) if benchmark.overrides else ()
     renewed = with_verdicts_by_hand(score_of(benchmark), items, benchmark.override_history)
     if renewed != benchmark.score:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-import msgspec
+from msgspec import inspect as kinds
 
 import harness
 from harness.cli.main import cli
@@ -34,34 +34,25 @@ ELSEWHERE = {
 }
 """What shows nothing in process and in a moment → why, and where it is held. Their refusals are pinned."""
 
-NUMBERS_ELSEWHERE = {
-    "test_pinned_numbers, by shorter names": ".tokens.reasoning.n .tokens.reasoning.mean.value .tokens.reasoning.p50 "
-    ".tokens.reasoning.p99 .twins.drop.value .twins.drop.sampling "
-    ".twins.drop.question .twins.p_sampling .twins.n_twins .twins.n_missing",
-    "test_twins": ".twins.detectable .twins.n_originals .twins.n_unpaired .twins.original_accuracy .twins.p_question "
-    ".twins.twin_accuracy",
-    "test_scoring_anomalies": ".anomalies.by_sign.* .hidden_limit.n_at .hidden_limit.n_samples .hidden_limit.tokens",
-    "test_scoring_speed": ".workload.started .workload.ended .tokens.reasoning.mean.sampling "
-    ".tokens.reasoning.mean.question",
-    "test_judge_trial": ".judging.cost.usd",
-    "no test: of these the names are pinned": ".schema .near_misses.* .breakdowns.*.*.accuracy.question "
-    ".endpoints.*.accuracy.question .audited.accuracy_undecided_right .early_cut.max_tokens .early_cut.n_at "
-    ".early_cut.n_samples .early_cut.tokens",
+UNPINNED = {
+    "test_pinned_numbers, by shorter names": "tokens.reasoning.n, tokens.reasoning.mean.value, tokens.reasoning.p50, "
+    "tokens.reasoning.p99, twins.drop.value, twins.drop.sampling, twins.drop.question, twins.p_sampling, "
+    "twins.n_twins, twins.n_missing",
+    "test_twins": "twins.detectable, twins.n_originals, twins.n_unpaired, twins.original_accuracy, twins.p_question, "
+    "twins.twin_accuracy, originals, twins, originals %, twins %, drop, other questions, questions",
+    "test_scoring_anomalies": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens",
+    "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
+    "tokens.reasoning.mean.question",
+    "test_judge_trial": "judging.cost.usd",
+    "test_reports_series, test_reports_settings": "series, step, change, value, given by (blank: not recorded)",
+    "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ, s",
+    "no test; the names of the numbers are pinned": "schema, near_misses.*, breakdowns.*.*.accuracy.question, "
+    "endpoints.*.accuracy.question, audited.accuracy_undecided_right, early_cut.max_tokens, early_cut.n_at, "
+    "early_cut.n_samples, early_cut.tokens, endpoint, interval, expected, failed requests, kind, requests, "
+    "the latest said, measure, longer %, questions × samples, with answers from reasoning",
 }
-"""Where numbers of a score are held that no pin states."""
-HEADINGS_ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "test_reports_series": ("series", "step", "change"),
-    "test_reports_settings": ("value", "given by (blank: not recorded)"),
-    "test_twins": ("originals", "twins", "originals %", "twins %", "drop", "other questions", "questions"),
-    "test_outputs_beside_runs": ("this run", "published", "metric", "verdict", "settings that differ"),
-    "test_sweep_runs": ("s",),
-    "no test: of these tables the functions are tested": (
-        *("endpoint", "interval", "expected", "failed requests", "kind", "requests", "the latest said"),
-        *("measure", "longer %", "questions × samples", "with answers from reasoning"),
-    ),
-}
-"""Where headings are held that no report of a scene has."""
-WRITE = "`python -m tests.pins.write score,read`, or name in the list above the test that holds it"
+"""Numbers of a score and headings of a report that no pin has, by where they are held."""
+WRITE = "`python -m tests.pins.write score,read`, or name in UNPINNED the test that holds it"
 
 
 def commands(command: click.Command, *words: str) -> Iterator[str]:
@@ -113,10 +104,9 @@ def test_each_file_belongs_to_a_scene() -> None:
 
 
 def numbers(stated: Any, at: str = "") -> Iterator[str]:
-    """Where a value of this type has numbers: `.tokens.*.n`. An interval counts as one number."""
-    kinds = msgspec.inspect
+    """Where a value of this type has numbers: `tokens.*.n`. An interval counts as one number."""
     if isinstance(stated, kinds.IntType | kinds.FloatType | kinds.NamedTupleType):
-        yield at
+        yield at.removeprefix(".")
     if isinstance(stated, kinds.DictType):
         yield from numbers(stated.value_type, f"{at}.*")
     for kind in getattr(stated, "types", ()):
@@ -129,48 +119,30 @@ def states(value: Any, keys: Sequence[str]) -> bool:
     """Whether a pinned value has something there; * is any key."""
     if not keys or not isinstance(value, dict):
         return not keys and value is not None
-    below = value.values() if keys[0] == "*" else [value.get(keys[0])]
-    return any(states(each, keys[1:]) for each in below)
-
-
-def test_every_number_of_a_score_has_a_value_in_a_pin() -> None:
-    """A number that a scene shows, or one of the 200 runs; of a number that has none, a fault in it would be unseen."""
-    scores = [score for step in steps().values() for score in dict(step.get("scores", {})).values()]
-    of_runs = {
-        f".{name}"
-        for key, runs in read_pins(NUMBERS).items()
-        if key.startswith("score")
-        for run in runs.values()
-        for name in run
-    }
-    unseen = {
-        place
-        for place in numbers(msgspec.inspect.type_info(Score))
-        if place not in of_runs and not any(states(score, place.split(".")[1:]) for score in scores)
-    }
-    held = {place for places in NUMBERS_ELSEWHERE.values() for place in places.split()}
-    assert unseen - held == set(), f"let a scene of tests/pins/scenes/score.py show it, then run {WRITE}"
-    assert held - unseen == set(), "it is pinned: take it from NUMBERS_ELSEWHERE"
+    return any(states(value[key], keys[1:]) for key in value if keys[0] in ("*", key))
 
 
 def headings(tree: ast.AST) -> Iterator[str]:
     """The words of the column heads in calls of `Table` and `_by_score`, and in what is named `heads` or `columns`."""
     for node in ast.walk(tree):
-        heads = (
-            node.args[1:2] if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Table", "_by_score") else []
-        )
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("heads", "columns"):
-            heads = [node.value]
-        for word in (word for head in heads for word in ast.walk(head)):
-            if isinstance(word, ast.Constant) and isinstance(word.value, str):
-                yield word.value
+        match node:
+            case ast.Call(ast.Name("Table" | "_by_score"), [_, heads, *_]) | ast.Assign(
+                [ast.Name("heads" | "columns")], heads
+            ):
+                yield from (word.value for word in ast.walk(heads) if isinstance(getattr(word, "value", 0), str))
 
 
-def test_every_column_of_a_report_has_its_heading_in_a_pin() -> None:
-    tables = [table.split(" | ") for step in steps().values() for table in step.get("tables", ())]
-    pinned = {heading for table in tables for heading in table}
-    files = [*(CHECKOUT / "harness" / "reports").glob("*.py"), CHECKOUT / "harness" / "sweeps" / "table.py"]
-    unseen = {word for path in files for word in headings(ast.parse(path.read_text("utf-8")))} - pinned
-    held = {heading for headings in HEADINGS_ELSEWHERE.values() for heading in headings}
-    assert unseen - held == set(), f"let the scene `report` of tests/pins/scenes/read.py show it, then run {WRITE}"
-    assert held - unseen == set(), "it is pinned: take it from HEADINGS_ELSEWHERE"
+def test_every_number_of_a_score_and_every_column_of_a_report_is_in_a_pin() -> None:
+    """In a scene, or in the 200 runs: a fault in any other number would be unseen."""
+    scores = [score for step in steps().values() for score in dict(step.get("scores", {})).values()]
+    of_runs = {
+        name for key, runs in read_pins(NUMBERS).items() if key[:5] == "score" for run in runs.values() for name in run
+    }
+    stated = set(numbers(kinds.type_info(Score))) - of_runs
+    unseen = {place for place in stated if not any(states(score, place.split(".")) for score in scores)}
+    tables = [*(CHECKOUT / "harness" / "reports").glob("*.py"), CHECKOUT / "harness" / "sweeps" / "table.py"]
+    shown = {head for step in steps().values() for table in step.get("tables", ()) for head in table.split(" | ")}
+    unseen |= {word for path in tables for word in headings(ast.parse(path.read_text("utf-8")))} - shown
+    held = {name for names in UNPINNED.values() for name in names.split(", ")}
+    assert unseen - held == set(), "let a scene (tests/pins/scenes: score, read.report) show it, then run " + WRITE
+    assert held - unseen == set(), "it is pinned: take it from UNPINNED"

@@ -171,43 +171,29 @@ def test_the_package_imports_nothing_heavy_and_lists_its_names_each_of_which_is_
         harness.evaluate  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_the_readmes_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    (example,) = (block.partition("```")[0] for block in text.split("```python\n")[1:])
+def test_the_readmes_example_and_that_of_each_function_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (of_readme,) = re.findall("```python\n(.*?)```", (CHECKOUT / "README.md").read_text("utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    names: dict[str, Any] = {}
-
-    def of_its_seed(request: Request) -> Iterator[Step]:
-        yield from [models("m")] if request.method == "GET" else completion(rf"so \boxed{{{request.json['seed'] % 9}}}")
-
-    with FakeServer(of_its_seed) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        exec(compile(example, "README.md", "exec"), names)
-    assert names["run"].complete
-
-
-def test_the_example_of_each_function_shows_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    Path("our-scores.yaml").write_text(
-        re.sub("sums: 6|sums|30", lambda word: {"sums": "demo", "30": "10"}.get(word[0], "demo: 40"), PUBLISHED),
-        "utf-8",
-    )
+    published = PUBLISHED.replace("sums: 6", "demo: 40").replace("sums", "demo").replace("30", "10")
+    Path("our-scores.yaml").write_text(published, "utf-8")
     Path("temperatures.yaml").write_text("benchmarks: [demo:1]\nsampling: [{temperature: 0.2}]\nrun: {limit: 5}\n")
-    functions = [value for name in harness.__all__ if inspect.isfunction(value := getattr(harness, name))]
+    functions = [
+        inspect.unwrap(value) for name in harness.__all__ if inspect.isfunction(value := getattr(harness, name))
+    ]
     with FakeServer(solving(60)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        other = harness.run("demo:2", temperature=1.0, out="results/other")
-        harness.score(other, workers=1)
         here = {"http://127.0.0.1:8000": server.base_url, "able_server.py": str(ABLE), '"python"': repr(sys.executable)}
-        names: dict[str, Any] = {"harness": harness, "other": other}
+        names: dict[str, Any] = {"harness": harness}
+        exec(compile(of_readme, "README.md", "exec"), names)
+        assert names["run"].complete
+        names["other"] = harness.run("demo:2", temperature=1.0, out="results/other")
+        harness.score(names["other"], workers=1)
         runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
-        for function in sorted(functions, key=lambda function: inspect.unwrap(function).__code__.co_firstlineno):
+        for function in sorted(functions, key=lambda function: function.__code__.co_firstlineno):
             text = re.sub("|".join(here), lambda found: here[found[0]], inspect.getdoc(function) or "")
             example = parser.get_doctest(text, names, function.__name__, None, None)
-            assert example.examples, f"{function.__name__} has no example"
-            runner.run(example, clear_globs=False)
+            assert runner.run(example, clear_globs=False).attempted, f"{function.__name__} has no example"
             names |= example.globs
     assert runner.summarize(verbose=False).failed == 0
 

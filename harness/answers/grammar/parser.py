@@ -82,7 +82,7 @@ class Parser:
         self.rows = False
 
     def peek(self, ahead: int = 0) -> MathToken:
-        """Return the token `ahead` of the next one, without moving; past the last one, a token of kind "end"."""
+        """Return a token without moving: 0 is the next one, -1 the one just taken; past the last, one of kind "end"."""
         index = self.position + ahead
         return self.tokens[index] if index < len(self.tokens) else _END
 

@@ -33,6 +33,16 @@ class Node(NamedTuple):
     op: str
     args: tuple[Any, ...]
 
+    @property
+    def name(self) -> str:
+        """The name of a sym, const, fn or apply."""
+        return str(self.args[0])
+
+    @property
+    def value(self) -> Fraction:
+        """The value of a num."""
+        return self.args[0]  # type: ignore[no-any-return]
+
 
 def names(words: str) -> frozenset[str]:
     """Split a line into its words; return them as a set."""

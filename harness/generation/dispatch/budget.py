@@ -143,7 +143,7 @@ class RateLimit:
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._capacity = max(1.0, (per_minute or 0.0) / MINUTE_S)
-        # A full bucket can be emptied at once, so its content is a part of the minute's number.
+        # A full bucket can be emptied at once: capacity + 60 s × per_second = per_minute.
         spread = (per_minute or 0.0) - (self._capacity if self._capacity > 1 else 0.0)
         self._per_second = spread / MINUTE_S
         self._level = self._capacity
@@ -197,7 +197,7 @@ class Billing:
         # The stream is no bound: one event may hold several tokens, and thinking may be hidden.
         completion = stated if stated is not None else most or completion_tokens(sample)
         unstated = usage.prompt_tokens is None or stated is None
-        return Spent(prompt + n_before, max(0, completion - n_before), int(unstated))
+        return Spent(prompt + n_before, max(0, completion - n_before), n_unstated=int(unstated))
 
     def most(self, task: Task, n_events: int) -> Spent:
         """The most that a request for `task` can be billed for that ended without a sample.
@@ -206,7 +206,7 @@ class Billing:
         max_tokens they are the only sign of how much it wrote.
         """
         prompt = self._most_prompt(task.benchmark, task.question_id)
-        return Spent(prompt, max(self._max_tokens.get(task.benchmark) or 0, n_events), 1)
+        return Spent(prompt, max(self._max_tokens.get(task.benchmark) or 0, n_events), n_unstated=1)
 
     def _most_prompt(self, benchmark: str, question_id: str) -> int:
         return most_prompt_tokens(self._bytes.get((benchmark, question_id), 0))
@@ -302,7 +302,7 @@ class Budget:
             self._account.add(billed, self._prices)
 
     def finished(self, task: Task, billed: Spent) -> None:
-        """Subtract from the budget what the request for `task`, which became a sample, was billed for."""
+        """Add what the request for `task` was billed for to what is used; its sample's length counts."""
         if not self._limits:
             return
         self.holds_round = False
@@ -388,7 +388,7 @@ class Budget:
         ]
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
-        """What `n_requests` are expected to use of `limit`, if room for the last one must be there when it is sent."""
+        """What `n_requests` are expected to use of `limit`: (n_requests − 1) × mean + reserve, the last one's room."""
         reserve, run = self._reserve(limit), self._run
         has_mean = run.n_finished >= KNOWN and not self._first_open
         total = limit.cost(run.spent.prompt_tokens, run.spent.completion_tokens)
@@ -404,4 +404,6 @@ class Budget:
             return max(most, limit.cost(prompt + self._max_tokens, 0)) if self._continues else most
         if self._run.n_finished:
             return limit.cost(prompt, self._run.longest)
-        return max(limit.cost(prompt, 0), min(limit.total - limit.spending, limit.cost(prompt, UNKNOWN_LENGTH)))
+        # No length is known: a usual one, or all that is left if that is less, so that a small budget still begins.
+        rest = limit.total - limit.spending
+        return max(limit.cost(prompt, 0), min(rest, limit.cost(prompt, UNKNOWN_LENGTH)))

@@ -178,7 +178,7 @@ class Dispatcher:
                 self._rate.sent()
                 flight = self._lanes.sent(lane, work)
                 # Until it is sent: whoever fails to send it would never report its end.
-                flight.cancel = partial(self.landed, flight, None)
+                flight.cancel = partial(self.landed, flight, end=None)
                 self._budget.sent(work.task, flight.attempt)
                 self._arrivals.advance()
                 self._flights[work.task] = flight
@@ -453,7 +453,8 @@ class Dispatcher:
     @property
     def n_cut(self) -> int:
         """Streams that broke off."""
-        return self._failed.get("cut", (0,))[0]
+        number, *_ = self._failed.get("cut", (0,))
+        return number
 
     def progress(self) -> Progress:
         """The present state of the session."""

@@ -30,6 +30,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -71,12 +72,19 @@ class _Question(msgspec.Struct, eq=False):
     entry: _Entry | None = None
 
 
-_Entry = tuple[int, float, int, int, _Question]
-"""(wave, -rank, -samples waiting, row, question) in the heap, whose smallest entry is handed out first.
+class _Entry(NamedTuple):
+    """A question in the heap, whose smallest entry is handed out first; its row decides between equals.
 
-wave: with order "rounds" the round of the question's next sample; else 0 before its first sample, then 1. rank: the
-expected tokens of a sample, infinite while unknown; 0 for a question of which only failures are known.
-"""
+    wave: with order "rounds" the round of the question's next sample; else 0 before its first sample, then 1. rank:
+    minus the expected tokens of a sample, infinite while unknown; 0 for a question of which only failures are known.
+    waiting: minus its samples that wait.
+    """
+
+    wave: int
+    rank: float
+    waiting: int
+    row: int
+    question: _Question
 
 
 class Scheduler:
@@ -156,10 +164,10 @@ class Scheduler:
         heapq.heappush(self._postponed, (until, work.task, work))
 
     def advance(self, now: float) -> None:
-        """Let the samples whose second has come be handed out again: before all others, unless they are worn."""
+        """Let postponed samples be handed out again once their second has come: before fresh ones, unless `WORN`."""
         while self._postponed and self._postponed[0][0] <= now:
-            work = heapq.heappop(self._postponed)[2]
-            question = self._questions[work.task[:2]]
+            _, task, work = heapq.heappop(self._postponed)
+            question = self._questions[task.benchmark, task.question_id]
             question.failed = True
             self._push(question)
             work.returned += 1
@@ -191,11 +199,11 @@ class Scheduler:
 
     def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Hand out the next sample that was not asked yet; None if there is none that the endpoint should get."""
-        while self._heap and self._heap[0] is not self._heap[0][4].entry:  # outdated: its question has another one now
+        while self._heap and self._heap[0] is not self._heap[0].question.entry:  # outdated: its question has another
             heapq.heappop(self._heap)
         if not self._heap:
             return None
-        wave, _, _, _, question = self._heap[0]
+        wave, question = self._heap[0].wave, self._heap[0].question
         if self._finishes_last(lane, question, at_work):
             return None
         if self._may_start_round is not None and wave > self._latest_round:
@@ -216,10 +224,13 @@ class Scheduler:
         return PRUDENCE * length * lane.token_s * tokens_per_s > self.tokens_left if faster else False
 
     def _push(self, question: _Question) -> None:
-        """Enter a question into the heap by what is known of it now; called after every change of a question."""
+        """Enter a question into the heap, and into the sums of what is left, by what is known of it now.
+
+        Called after every change of a question. Its share of the sums is replaced; its former entry stays in the heap,
+        outdated, since a heap cannot give up an entry in its middle.
+        """
         n, is_known = len(question.waiting), question.n > 0
         length = question.tokens / question.n if is_known else math.inf
-        # What waits in all questions.
         tokens_left, n_unknown = (n * length, 0) if is_known else (0.0, n)
         self._known_left += tokens_left - question.tokens_left
         self._n_unknown += n_unknown - question.n_unknown
@@ -230,7 +241,7 @@ class Scheduler:
         wave = question.waiting[-1] if self._in_rounds else int(question.begun)
         # A question that only failed may be one that no server answers.
         rank = 0.0 if question.failed and not is_known else length
-        question.entry = (wave, -rank, -n, question.row, question)
+        question.entry = _Entry(wave, -rank, -n, question.row, question)
         heapq.heappush(self._heap, question.entry)
         if len(self._heap) > 2 * len(self._questions) + 64:  # Bounds the memory of outdated entries.
             self._heap = [q.entry for q in self._questions.values() if q.entry is not None]

@@ -11,6 +11,15 @@ rest is over needs *credit*, which accepted requests and time earn; without it, 
 unless nothing is in flight. This bounds the refusals to about `CREDIT` for each accepted request. Cut streams and 5xx
 say nothing about the pace and do not change it.
 
+| a slot that is | and then | becomes |
+| --- | --- | --- |
+| awake | `sent` | in flight |
+| in flight | `answered` | awake, with `FORGIVEN` refusals fewer; it earns `CREDIT` |
+| in flight | `ended` | awake, with the same refusals |
+| in flight | `refused` | resting, with a refusal more |
+| resting | its rest is over, with credit or nothing in flight | awake; it uses a credit of 1 |
+| resting | its rest is over, without credit | resting, with a refusal more |
+
 Each part is there because simulated runs need it (tests/generation/test_endpoints.py):
 
 | changed | what it costs |
@@ -64,7 +73,7 @@ class Pace:
         self._resting: list[tuple[float, int]] = []
         """A heap: (monotonic second at which the rest ends, refusals of the slot)."""
         self._awake: list[int] = []
-        """The refusals of slots that have some, neither rest nor have a request in flight."""
+        """The refusals of each slot that has some and is awake: it neither rests nor has a request in flight."""
 
     @property
     def limit(self) -> int:
@@ -82,11 +91,11 @@ class Pace:
         self._resting = heapq.nsmallest(max(0, ceiling - self.in_flight), self._resting)
 
     def advance(self, now: float) -> None:
-        """Wake the slots whose rest is over at the second `now`."""
+        """Wake the slots whose rest is over at the second `now`; those without credit rest again."""
         self._credit = min(self._ceiling, self._credit + (now - self._credit_at) / CREDIT_S)
         self._credit_at = now
         while self._resting and self._resting[0][0] <= now:
-            refusals = heapq.heappop(self._resting)[1]
+            _, refusals = heapq.heappop(self._resting)
             if self._credit >= 1 or not (self.in_flight or self._awake):
                 self._credit = max(0.0, self._credit - 1)
                 self._awake.append(refusals)
@@ -94,12 +103,18 @@ class Pace:
                 self._rest(refusals + 1, now)
 
     def sent(self) -> int:
-        """Note a request that is sent; return the refusals of its slot."""
+        """Note a request that is sent; return the refusals of its slot, which the owner gives back when it has ended.
+
+        A slot with refusals goes before those without, which are not listed.
+        """
         self.in_flight += 1
         return self._awake.pop() if self._awake else 0
 
     def ended(self, refusals: int, forgiven: int = 0) -> None:
-        """Note that a request ended in a way that says nothing about the pace, such as a cut stream."""
+        """Note that a request ended in a way that says nothing about the pace, such as a cut stream.
+
+        refusals: as `sent` returned them. forgiven: how many of them are taken back.
+        """
         self.in_flight -= 1
         if refusals > forgiven:
             self._awake.append(refusals - forgiven)

@@ -99,6 +99,14 @@ class Requests:
 class OneByOne:
     """Sends one request per sample, many at once. Used on the network's loop only.
 
+    A sample with a written part is first asked to go on behind it:
+
+        the continuation                     then
+        gives a reply                        the sample, with a seam where the part ended
+        breaks off (`CONTINUABLE`)           the failure is raised; the part stays for the next request
+        is refused (`REFUSALS`)              the sample is asked whole, and the part is dropped if that is answered
+        fails otherwise, or begins anew      the part is dropped, and the sample asked whole
+
     keeper: stores the written part of samples in flight; None = nothing is stored.
     """
 
@@ -125,7 +133,7 @@ class OneByOne:
                     seams = (*onward.part.seams, onward.seam)
                     return self.requests.record(request, flight, reply, seams), reply
                 flight.continues = False
-            self._begin(task, arriving, None, checksum)
+            self._begin(task, arriving, onward=None, checksum=checksum)
             reply = await self._send(flight.endpoint, request.template.spelling.wire, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()

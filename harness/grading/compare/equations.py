@@ -115,8 +115,8 @@ def same_equations(reference: Node, answer: Node) -> bool:
 
     if proportional(left, right) is not None:
         return True
-    left, right = _fraction(left)[0], _fraction(right)[0]
-    return proportional(left, right) is not None
+    (top, _), (other_top, _) = _fraction(left), _fraction(right)
+    return proportional(top, other_top) is not None
 
 
 def same_union(equations: Sequence[Node], answer: Node) -> bool:

@@ -291,7 +291,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
         return _undecided_words(reference)
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
-    answer_node = _said_twice(answer, answer_node)
+    answer_node = _without_repetition(answer, answer_node)
     result = same(reference_node, answer_node, rules)
     if not result.equal:
         result = same_with_constant(reference_node, answer_node, rules) or result
@@ -311,7 +311,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     return result
 
 
-def _said_twice(text: str, node: Node) -> Node:
+def _without_repetition(text: str, node: Node) -> Node:
     """Return the value of `2/5, or 40%`, which says one number twice; any other answer as it is. node: its tree."""
     if node.op == "list" and len(node.args) == 2 and connectives(text) <= {"or", ","} and "or" in text:
         first: Node

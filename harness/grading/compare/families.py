@@ -37,7 +37,7 @@ def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
         return node, {}
     conditions = [item for item in node.args if _says_integer(item) or _says_real(item, node.args)]
     items = tuple(item for item in node.args if item not in conditions)
-    letters = {item.args[0].args[0]: item.args[1].args[0] for item in conditions}
+    letters = {letter.name: domain.name for letter, domain in (condition.args for condition in conditions)}
     # A letter that occurs in no item is no parameter: `m ∈ ℤ` is then part of the answer.
     if not conditions or not items or not all(letter in symbols(Node("list", items)) for letter in letters):
         return node, {}
@@ -46,7 +46,7 @@ def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
 
 def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
     """Whether `item` is the x ∈ ℝ of `y = x^2, x ∈ ℝ`, of `x^2, x ∈ ℝ` or of `x > 2, x ∈ ℝ`."""
-    if item.op != "member" or item.args[0].op != "sym" or item.args[1] != sym("R"):
+    if item.op != "member" or item.args[0].op != "sym" or item.args[1] != sym("R"):  # member(letter, domain)
         return False
     formulas = [part for part in items if part.op != "sym" and is_scalar(part)]
     formulas += [side for part in items if part.op == "rel" for side in part.args[0]]
@@ -55,12 +55,10 @@ def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
 
 def _says_integer(item: Node) -> bool:
     """Whether `item` says of a letter that it is an integer."""
-    return (
-        item.op == "member"
-        and item.args[0].op == "sym"
-        and item.args[1].op == "sym"
-        and item.args[1].args[0].rstrip("+*^") in _INTEGERS
-    )
+    if item.op != "member":
+        return False
+    letter, domain = item.args
+    return letter.op == "sym" and domain.op == "sym" and domain.name.rstrip("+*^") in _INTEGERS
 
 
 def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:

@@ -151,7 +151,7 @@ def _is_simplest(node: Node) -> bool:
     if op == "div":
         top, bottom = (_without_minus(part) for part in args)
         if _is_integer(top) and _is_integer(bottom):
-            return bottom.args[0] > 1 and gcd(top.args[0].numerator, bottom.args[0].numerator) == 1
+            return bottom.value > 1 and gcd(top.value.numerator, bottom.value.numerator) == 1
         # √2/2 is in simplest form; 1/√2, (1/2)/x and 2x/4 are not.
         has_inner = any(map(_has_fraction, args)) or any(here.op == "root" for here in walk(args[1]))
         return not has_inner and gcd(*map(_content, args)) == 1
@@ -229,6 +229,8 @@ def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
         return [pair for part in args for pair in _flatten(part, times)]
     if op == "div":
         return [*_flatten(args[0], times), *_flatten(args[1], -times)]
-    if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1:
-        return _flatten(args[0], times * int(args[1].args[0]))
+    if op == "pow":
+        base, exponent = args
+        if exponent.op == "num" and exponent.value.denominator == 1:
+            return _flatten(base, times * int(exponent.value))
     return [(node, times)]

@@ -59,10 +59,11 @@ def inverse_of(name: Node) -> Node | None:
 
     Another letter is a number: x⁻¹ is 1/x.
     """
-    if name.op != "pow" or name.args[0].op != "sym" or name.args[1] != num(-1):
+    if name.op != "pow":
         return None
-    letter = name.args[0].args[0]
-    return name.args[0] if letter in "fgh" or letter.isupper() else None
+    letter, exponent = name.args
+    is_function = letter.op == "sym" and (letter.name in "fgh" or letter.name.isupper())
+    return letter if is_function and exponent == num(-1) else None
 
 
 def _is_variables(argument: Node) -> bool:

@@ -197,13 +197,13 @@ class _Point:
         depth += 1
         if op == "num":
             top, bottom = args[0].numerator, args[0].denominator
-            return _Residue(top * _inverse(bottom, self.prime) % self.prime, 0, _bits(top) + _bits(bottom))
+            return _Residue(top * _inverse(bottom, self.prime) % self.prime, degree=0, bits=_bits(top) + _bits(bottom))
         if op in ("sym", "const"):
             if args[0] in ("inf", "nan"):
                 raise NotModular("infinity")
             if op == "const" and args[0] == "i":
-                return _Residue(_root_of_minus_one(self.prime), 0, 1)
-            return _Residue(_digest_of_name(self.salt, op, args[0]) % self.prime, 1, 0)
+                return _Residue(_root_of_minus_one(self.prime), degree=0, bits=1)
+            return _Residue(_digest_of_name(self.salt, op, args[0]) % self.prime, degree=1, bits=0)
         if op in ("deg", "pct"):
             quotient = (Node("mul", (args[0], PI)), num(180)) if op == "deg" else (args[0], num(100))
             return self.residue_of(Node("div", quotient), depth)
@@ -249,9 +249,8 @@ class _Point:
         """Return a power modulo the prime: computed if the exponent is an integer, else a new letter stands for the
         power.
         """
-        number = exponent.args[0] if exponent.op == "num" else None
-        if exponent.op == "neg" and exponent.args[0].op == "num":
-            number = -exponent.args[0].args[0]
+        (size,) = exponent.args if exponent.op == "neg" else (exponent,)
+        number = (-size.value if exponent.op == "neg" else size.value) if size.op == "num" else None
         if number is None or number.denominator != 1 or abs(number.numerator) >= _MAX_EXPONENT:
             return self._function("pow", (base, exponent), depth)
         residue, degree, bits = self.residue_of(base, depth)

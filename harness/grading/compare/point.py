@@ -102,7 +102,7 @@ class Point:
 
     # --- span and noise ---
     def tolerance(self) -> Any:
-        """Return the relative difference that rounding errors may cause; 1 if the digits are far too few."""
+        """Return the relative error that rounding may cause: 10^(2 span + NOISE_DIGITS − digits), at most 1."""
         return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - (self.digits - NOISE_DIGITS))
 
     def widen_span(self, value: Any) -> None:
@@ -121,7 +121,7 @@ class Point:
         """Return `value` with its real or imaginary part set to 0 if that is only the rounding error of a number as
         large as `scale`.
         """
-        # As `tolerance`, but never more than 10^-NOISE_DIGITS of `scale`: a wide span must not erase a value.
+        # The formula of `tolerance`, but at most 10^-NOISE_DIGITS of `scale`: a wide span must not erase a value.
         noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale
         if hasattr(value, "_mpf_"):
             return value if abs(value) > noise else self.mp.mpf(0)

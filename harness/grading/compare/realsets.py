@@ -114,7 +114,7 @@ def _subject(condition: Node) -> str:
     may be meant.
     """
     if condition.op == "member" and condition.args[0].op == "sym":
-        return str(condition.args[0].args[0])
+        return str(condition.args[0].name)
     if condition.op != "rel":
         return ""
     operands = condition.args[0]
@@ -199,13 +199,13 @@ def _solution(node: Node) -> list[RealInterval]:
 def _ray(sign: str, bound: Node) -> list[RealInterval]:
     """Return the solutions of x `sign` `bound`."""
     if sign in ("<", "<="):
-        return [RealInterval(_MINUS_INFINITY, bound, False, sign == "<=")]
+        return [RealInterval(_MINUS_INFINITY, bound, closed_low=False, closed_high=sign == "<=")]
     if sign in (">", ">="):
-        return [RealInterval(bound, INFINITY, sign == ">=", False)]
+        return [RealInterval(bound, INFINITY, closed_low=sign == ">=", closed_high=False)]
     if sign == "=":
-        return [RealInterval(bound, bound, True, True)]
+        return [RealInterval(bound, bound, closed_low=True, closed_high=True)]
     if sign == "!=":
-        return [RealInterval(_MINUS_INFINITY, bound, False, False), RealInterval(bound, INFINITY, False, False)]
+        return [*_ray("<", bound), *_ray(">", bound)]
     raise NotASet(sign)
 
 
@@ -293,8 +293,10 @@ def _degree(node: Node) -> int:
         return sum(map(_degree, args))
     if op == "div" and not symbols(args[1]):
         return _degree(args[0])
-    if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1 and 0 <= args[1].args[0] <= _MAX_DEGREE:
-        return _degree(args[0]) * int(args[1].args[0])
+    if op == "pow":
+        base, exponent = args
+        if exponent.op == "num" and exponent.value.denominator == 1 and 0 <= exponent.value <= _MAX_DEGREE:
+            return _degree(base) * int(exponent.value)
     raise NotASet("no polynomial")
 
 
@@ -353,7 +355,7 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
     for piece in pieces:
         gaps.append(RealInterval(low, piece.low, closed, not piece.closed_low))
         low, closed = piece.high, not piece.closed_high
-    gaps.append(RealInterval(low, INFINITY, closed, False))
+    gaps.append(RealInterval(low, INFINITY, closed, closed_high=False))
     return [
         gap._replace(closed_high=False) if gap.high == INFINITY else gap
         for gap in gaps

@@ -23,9 +23,10 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
     same up to a positive factor.
     """
     left, right = _orient(reference), _orient(answer)
-    if left.args[1] == right.args[1] and all(map(same, left.args[0], right.args[0])):
+    (left_operands, signs), (right_operands, right_signs) = left.args, right.args
+    if signs == right_signs and all(map(same, left_operands, right_operands)):
         return Comparison(True, "relation")
-    if left.args[1] == right.args[1] and left.args[1] in (("<",), ("<=",), ("!=",)):
+    if signs == right_signs and signs in (("<",), ("<=",), ("!=",)):
         left_gap, right_gap = difference(left), difference(right)
         if left_gap is not None and right_gap is not None and symbols(left_gap) and symbols(right_gap):
             from harness.grading.compare.identities import proportional

@@ -123,8 +123,9 @@ def _in_prefixed_units(reference: Node, answer: Node) -> list[tuple[Node, Node]]
     """
     for first in _as_quantities(reference):
         for second in _as_quantities(answer):
-            mine, theirs = unit_of(first.args[1]), unit_of(second.args[1])
-            if mine is None or theirs is None or mine == theirs or first.args[1][-1] != second.args[1][-1]:
+            (_, name), (_, other_name) = first.args, second.args  # such as mA and A, which end in the same letter
+            mine, theirs = unit_of(name), unit_of(other_name)
+            if mine is None or theirs is None or mine == theirs or name[-1] != other_name[-1]:
                 continue
             if mine.dimension == theirs.dimension:
                 return _in_one_unit(first, second)
@@ -496,7 +497,7 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None
     places = _places(reference)
     if places < 1:
         return False
-    digits = reference.args[0] if reference.op == "num" else reference.args[0].args[0]
+    digits = (reference if reference.op == "num" else reference.args[0]).value  # of 1.25, or of the 1.25 in -1.25
     if digits.denominator == 1 or abs(digits.numerator) * 10**places < MIN_ROUNDED * digits.denominator:
         return False
     value = _decimal(answer, answer_exact)

@@ -258,8 +258,9 @@ def _compare_sign_alternatives(reference: Node, answer: Node, rules: GradeRules)
 # --- lists ---
 def _drop_point_name(node: Node) -> Node:
     """Return the point (3, 4) of `P(3, 4)`; any other node unchanged."""
-    if node.op == "mul" and len(node.args) == 2 and node.args[1].op == "tuple" and node.args[0].op == "sym":
-        return node.args[1] if node.args[0].args[0][:1].isupper() else node
+    if node.op == "mul" and len(node.args) == 2:
+        name, point = node.args
+        return point if point.op == "tuple" and name.op == "sym" and name.name[:1].isupper() else node
     return node
 
 

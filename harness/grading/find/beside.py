@@ -180,7 +180,8 @@ def _unit(value: str, behind: str) -> str:
         if (" " in name and not _AMBIGUOUS.isdisjoint(name.lower().split())) or not _measures(name):
             continue
         after = plain[len(name) :]
-        if split_scale(name)[0] != 1:
+        scale, _ = split_scale(name)
+        if scale != 1:
             return f"\\text{{ {name} }}"
         next_word = re.match(r"\s+([A-Za-z]+)\b", after)
         goes_on = next_word is not None and next_word[1].lower() in FUNCTION_WORDS and next_word[1].lower() != "per"

@@ -190,7 +190,7 @@ def _stands(plain: str, begin: int, start: int, end: int) -> bool:
 
     begin: where the statement begins; start, end: its letters.
     """
-    first, finish = sentence_around(plain, begin, end, 0, len(plain))
+    first, finish = sentence_around(plain, begin, end, lo=0, hi=len(plain))
     # Words behind "so" state a consequence, even after a supposition: "if it is heated, the gas expands, so B".
     head = CONSEQUENCE.split(plain[first:start])[-1]
     # A supposition inside a reason limits nothing: "B, because the gas expands if it is heated".

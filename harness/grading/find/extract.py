@@ -307,7 +307,7 @@ def _of_box(
         return statement
     whole, states = box, True  # the boxes of the answer as one, and whether they state it
     if kind == "choice":
-        joined = join_boxes(text, box, boxes, 2)
+        joined = join_boxes(text, box, boxes, parts=2)
         whole = box if letters_of(joined.content) is None else joined
     elif parts is None:
         whole, states = with_box_before(text, box, boxes)
@@ -421,14 +421,14 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extr
         begin = len(text) if stop is None else stop.start()
     if (taken_back := correction(text, begin, len(text))) is None:
         return letter
-    return _opened(letter, text, *sentence_around(text, *taken_back, 0, len(text)), _TAKEN_BACK)
+    return _opened(letter, text, *sentence_around(text, *taken_back, lo=0, hi=len(text)), _TAKEN_BACK)
 
 
 def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     """Return the answer of the last JSON field "answer" of text[lo:hi], or else of its last label; None without one."""
     if (field := in_json(text[:hi], lo)) is not None:
         return field
-    *_, label = (None, *labels(text, lo, hi))
+    *_, label = (None, *labels(text, lo, hi))  # the last one; None if there is none
     answer = None if label is None else _labelled(text, label.end, hi, kind)
     if label is None or answer is None:
         return None
@@ -524,7 +524,7 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
         return None
     bold = _BOLD_END.search(tail) if kind == "text" else None
     if bold is not None:
-        begin, _ = sentence_around(tail, bold.start(), bold.start(), 0, len(tail))
+        begin, _ = sentence_around(tail, bold.start(), bold.start(), lo=0, hi=len(tail))
         if not is_guarded_in_prose(tail[begin : bold.start()], ""):
             return Extraction(bold[1], *bold.span(1), "line")
     tail = _BOLD.sub("  ", tail)
@@ -541,7 +541,7 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
     finish = statement_end(tail, extraction.start, extraction.end)
     if finish is None:
         return _opened(
-            extraction, tail, *sentence_around(tail, extraction.start, extraction.end, 0, len(tail)), _NOT_STATED
+            extraction, tail, *sentence_around(tail, extraction.start, extraction.end, lo=0, hi=len(tail)), _NOT_STATED
         )
     if extraction.method == "formula":
         return extraction
@@ -654,7 +654,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
 def _in_words(tail: str) -> Extraction | None:
     """Return the number in English words that the last sentence states: "There are four triangles."; else None."""
     end = len(tail.rstrip(" \n.!"))
-    begin, _ = sentence_around(tail, end, end, 0, len(tail))
+    begin, _ = sentence_around(tail, end, end, lo=0, hi=len(tail))
     numerals = [match for match in IN_WORDS.finditer(tail, begin, end) if number_in_words(match.group()) is not None]
     return None if len(numerals) != 1 else _at(numerals[0].start(), numerals[0].group(), "number")
 

@@ -86,7 +86,7 @@ _UNIT_BEHIND = regex(
 
 def statement_end(text: str, start: int, end: int) -> int | None:
     """Return where the value text[start:end] ends, with its unit, if its sentence states it; None if it does not."""
-    begin, finish = sentence_around(text, start, end, 0, len(text))
+    begin, finish = sentence_around(text, start, end, lo=0, hi=len(text))
     head, tail = text[begin:start], _REASON.split(text[end:finish])[0]  # the words before the value and behind it
     if text[finish : finish + 1] in ("?", "？") or _CLOSING.fullmatch(text, finish + 1) is None:
         return None

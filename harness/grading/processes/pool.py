@@ -445,6 +445,7 @@ class Pool:
             return
         self.decisions[job.key] = None  # queued
         if len(self.decisions) > MAX_DECISIONS:
+            # All are forgotten but those that are due; an equal job is then decided again.
             self.decisions = {key: None for key, decision in self.decisions.items() if decision is None}
             self._distinct.clear()
         self.queue.append(job)
