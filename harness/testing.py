@@ -298,6 +298,52 @@ _delta_of = lru_cache(maxsize=1000)(delta)
 """The event of a piece of text; remembered, since replies are made of few letters."""
 
 
+def response(text: str = "42", status: str = "completed", model: str = "test-model") -> dict[str, Any]:
+    """A whole reply of the Responses API."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": [part]}
+    usage = {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
+    output = [item] if status == "completed" else []
+    return {"id": "resp_1", "object": "response", "status": status, "model": model, "output": output, "usage": usage}
+
+
+def response_events(text: str = "42") -> Iterator[bytes]:
+    """The events of that reply, a letter a piece."""
+    begin, end = response(text, "in_progress"), response(text)
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    yield _named("response.created", response=begin)
+    yield _named("response.output_item.added", output_index=0, item=end["output"][0] | {"content": []})
+    yield from (_named("response.output_text.delta", **place, delta=letter) for letter in text)
+    yield _named("response.output_text.done", **place, text=text)
+    yield _named("response.output_item.done", output_index=0, item=end["output"][0])
+    yield _named("response.completed", response=end)
+
+
+def message(text: str = "42", model: str = "test-model") -> dict[str, Any]:
+    """A whole reply of the Messages API."""
+    usage, content = {"input_tokens": 9, "output_tokens": 3}, [{"type": "text", "text": text}]
+    named = {"id": "msg_1", "type": "message", "role": "assistant", "model": model}
+    return named | {"content": content, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
+
+
+def message_events(text: str = "42") -> Iterator[bytes]:
+    """The events of that reply, a letter a piece."""
+    whole = message(text)
+    yield _named("message_start", message=whole | {"content": [], "stop_reason": None})
+    yield _named("ping")
+    yield _named("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    for letter in text:
+        yield _named("content_block_delta", index=0, delta={"type": "text_delta", "text": letter})
+    yield _named("content_block_stop", index=0)
+    yield _named("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3})
+    yield _named("message_stop")
+
+
+def _named(kind: str, **fields: Any) -> bytes:
+    """One event with its name."""
+    return f"event: {kind}\n".encode() + event({"type": kind, **fields})
+
+
 def models(*names: str, **extra: Any) -> bytes:
     """The answer to GET /v1/models."""
     return http(200, {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]})
@@ -317,8 +363,8 @@ FAULTS: Mapping[str, tuple[Step, ...]] = {
 def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
     """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
 
-    A request gets a stream or a whole completion, as its body asks. The server lists `model`. Raises `ValueError` for a
-    fault of another name.
+    A request gets a stream or a whole reply, as its body asks, of the API of its path. The server lists `model`. Raises
+    `ValueError` for a fault of another name.
     """
     if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
         raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
@@ -335,7 +381,14 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
             text = "" if failure else next(replies)
         if failure:
             return failure
-        if request.json.get("stream"):
+        streamed = request.json.get("stream")
+        if request.path.endswith("/responses"):
+            return (
+                event_stream(*response_events(text), end=()) if streamed else [http(200, response(text, model=model))]
+            )
+        if request.path.endswith("/messages"):
+            return event_stream(*message_events(text), end=()) if streamed else [http(200, message(text, model))]
+        if streamed:
             return completion(text)
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}

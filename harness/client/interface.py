@@ -126,7 +126,13 @@ class Transport(Protocol):
         ...
 
 
-def request_headers(endpoint: Endpoint) -> dict[str, str]:
+def wire_headers(endpoint: Endpoint, wire: Wire) -> dict[str, str]:
+    """The headers that the API needs, without those that the user gives for the endpoint."""
+    given = {name.lower() for name, _ in endpoint.headers}
+    return {name: value for name, value in wire.headers.items() if name not in given}
+
+
+def request_headers(endpoint: Endpoint, wire: Wire) -> dict[str, str]:
     """The headers of a completion request.
 
     `identity` asks for an uncompressed reply: in a compressed stream tokens arrive late, and a small one can unpack to
@@ -137,6 +143,7 @@ def request_headers(endpoint: Endpoint) -> dict[str, str]:
         "Accept": "text/event-stream, application/json",
         "Accept-Encoding": "identity",
         "User-Agent": "reasoning-harness",
+        **wire_headers(endpoint, wire),
         **endpoint.own_headers(),
     }
 

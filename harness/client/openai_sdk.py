@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Deadlines, Post
+from harness.client.interface import ERROR_BODY_S, Deadlines, Post, wire_headers
 from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
@@ -48,7 +48,7 @@ class OpenaiTransport:
         try:
             client = self._client(endpoint, deadlines, parser.secrets)
             async with asyncio.timeout_at(due()) as limit, _posted(client, post) as response:
-                parser.request_id = response.headers.get("x-request-id")
+                parser.request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
                 try:
                     async for data in response.iter_bytes():
                         parser.feed(data, time.monotonic())
@@ -148,8 +148,9 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
 @asynccontextmanager
 async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
     """The response to a request, not read yet, by the package's road for APIs that it may not know."""
-    as_it_comes: Any = {"headers": {"X-Stainless-Raw-Response": "stream"}}
-    response: Any = await client.post(post.wire.path, cast_to=object, body=codec.decode(post.body), options=as_it_comes)
+    headers = {"X-Stainless-Raw-Response": "stream", **wire_headers(post.endpoint, post.wire)}
+    options: Any = {"headers": headers}
+    response: Any = await client.post(post.wire.path, cast_to=object, body=codec.decode(post.body), options=options)
     try:
         yield response
     finally:

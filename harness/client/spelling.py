@@ -29,8 +29,9 @@ class Spelling:
     a stream is asked to state its token counts; some providers refuse the field. token_ids: whether a stream is asked
     for the ids of its tokens, which vLLM and SGLang can state. chat_template_kwargs:
     arguments of the model's chat template, such as a thinking switch. extra_body: further top-level fields, which
-    replace sampling fields of the same name. API keys in the last two become `Secret`s. Raises `UsageError` if
-    `extra_body` has a field that only the harness sets.
+    replace sampling fields of the same name. api_headers: the values of the headers that the API needs. API keys in
+    `chat_template_kwargs` and `extra_body` become `Secret`s. Raises `UsageError` if `extra_body` has a field that only
+    the harness sets.
     """
 
     api: Api = "chat"
@@ -41,6 +42,7 @@ class Spelling:
     seed_field: str = "seed"
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    api_headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("chat_template_kwargs", "extra_body"):
@@ -53,14 +55,14 @@ class Spelling:
     def with_fields(self, body: Mapping[str, Any]) -> Spelling:
         """A copy with these further fields; a field `chat_template_kwargs` adds to the arguments of the template.
 
-        Raises `UsageError` for a field that only the harness sets.
+        An object adds to an object of the same name. Raises `UsageError` for a field that only the harness sets.
         """
         further = dict(body)
         template = further.pop("chat_template_kwargs", {})
         return replace(
             self,
             chat_template_kwargs={**self.chat_template_kwargs, **template},
-            extra_body={**self.extra_body, **further},
+            extra_body=merge(self.extra_body, further),
         )
 
     def over(self, api: Api) -> Spelling:
@@ -85,12 +87,13 @@ class Spelling:
 
         sampling: by the API's names, without max_tokens; a value of None is not sent.
         """
-        fields: dict[str, Any] = {"model": model, "stream": self.stream}
-        if self.stream and self.stream_usage:
+        wire = self.wire
+        fields: dict[str, Any] = {"model": model, "stream": self.stream, **wire.fixed}
+        if self.stream and self.stream_usage and wire.stream_usage:
             fields["stream_options"] = {"include_usage": True}
         if self.stream and self.token_ids:
             fields["return_token_ids"] = True
-        fields.update((name, value) for name, value in sampling.items() if value is not None)
+        fields.update((wire.rename.get(name, name), value) for name, value in sampling.items() if value is not None)
         if self.chat_template_kwargs:
             fields["chat_template_kwargs"] = reveal_secrets(self.chat_template_kwargs)
         fields.update(reveal_secrets(self.extra_body))
@@ -146,6 +149,15 @@ class RequestTemplate:
     def _head(self) -> bytes:
         # The shared fields are encoded once; each request appends its own. They end in a comma in place of the brace.
         return codec.encode(self.spelling.fields(self.model, self.sampling))[:-1] + b","
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two JSON objects, and the objects in them; if both have another value of one name, `over`'s counts."""
+    both = {**base, **over}
+    for name in base.keys() & over.keys():
+        if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):
+            both[name] = merge(base[name], over[name])
+    return both
 
 
 # ---- how many tokens a prompt can have

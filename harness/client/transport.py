@@ -41,6 +41,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
+from harness.client.wires.wire import Wire
 from harness.core.choices import TransportName
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
@@ -96,11 +97,11 @@ class Server:
         self.alive_at = 0.0
         self._noted = False
 
-    def head(self, endpoint: Endpoint, path: str) -> bytes:
-        """The head of requests to `path`. Raises `ValueError` as `request_head` does."""
-        url = endpoint.over_http(endpoint.base_url + path)
+    def head(self, endpoint: Endpoint, wire: Wire) -> bytes:
+        """The head of requests by `wire`. Raises `ValueError` as `request_head` does."""
+        url = endpoint.over_http(endpoint.base_url + wire.path)
         parts = urlsplit(url)
-        headers = request_headers(endpoint)
+        headers = request_headers(endpoint, wire)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         host = parts.netloc.rpartition("@")[2]  # a name and password are no part of the Host header
         if self.proxy is not None and not self.tls:  # such a proxy fetches the page itself, and is told its whole URL
@@ -219,7 +220,7 @@ class Request:
             self.look_at = 0.0
             return
         refuse_compressed(headers)
-        self.parser.request_id = headers.get("x-request-id")
+        self.parser.request_id = headers.get("x-request-id") or headers.get("request-id")
         self.lazy = self._response.chunked
 
     def _take_body(self, body: bytes, came_at: float) -> None:
@@ -335,8 +336,8 @@ class Transport:
 
     async def complete(self, post: Post) -> Reply:
         """Send a request and return its reply; see `interface.Transport.complete`."""
-        endpoint, path, body = post.endpoint, post.wire.path, post.body
-        _, server, head, secrets = self._routes.get((id(endpoint), path)) or self._route(endpoint, path)
+        endpoint, wire, body = post.endpoint, post.wire, post.body
+        _, server, head, secrets = self._routes.get((id(endpoint), wire.path)) or self._route(endpoint, wire)
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
@@ -382,16 +383,16 @@ class Transport:
         # No timer without requests: it would keep waking the loop, and hold the transport in memory.
         self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._active else None
 
-    def _route(self, endpoint: Endpoint, path: str) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
-        """Server, request head and secrets for this endpoint and path; they are kept for later requests."""
+    def _route(self, endpoint: Endpoint, wire: Wire) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
+        """Server, request head and secrets for this endpoint and wire; they are kept for later requests."""
         secrets = secrets_of(endpoint, self._secrets)
         server = self._servers.get(endpoint.base_url) or Server(endpoint)
         try:
-            head = server.head(endpoint, path)
+            head = server.head(endpoint, wire)
         except ValueError as error:
             raise RequestFailed("refused", f"the request cannot be made: {quote_safely(str(error), secrets)}") from None
         self._servers[endpoint.base_url] = server
-        route = self._routes[id(endpoint), path] = endpoint, server, head, secrets
+        route = self._routes[id(endpoint), wire.path] = endpoint, server, head, secrets
         return route
 
     # ---- connecting

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-Api = Literal["chat", "completions"]
-"""The endpoint's path that gets the requests: /chat/completions with messages, or /completions with one text."""
+Api = Literal["chat", "completions", "responses", "messages"]
+"""The path of the requests: /chat/completions, /completions with one text, /responses, or /messages of Anthropic."""
 
 TransportName = Literal["http", "openai"]
 """The code that sends requests. http: our own, for http, https, proxies, unix sockets. openai: the openai package."""

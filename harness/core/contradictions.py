@@ -57,6 +57,8 @@ class Claims(NamedTuple):
 
 def _ends_at_limit(of: Claims) -> bool:
     limit, tokens = of.max_tokens or 0, of.usage.completion_tokens or of.n_events
+    if of.finish_reason == "completed":  # SGLang's Responses API takes 2 tokens off the bound
+        limit -= 2
     return ending(of.finish_reason) == "end" and SLACK_TOKENS <= limit <= tokens <= limit + SLACK_TOKENS
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from harness.client.wires.table import wire_of
 from harness.core import yaml_file
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
@@ -117,6 +118,8 @@ class Policy(Part):
             why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
             raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
         run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
+        if wire_of(self.run.get("api", "chat")).takes(None, "") is not None and "seed" not in self.run:
+            del run["seed"]  # such an API takes none
         if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()
             return RunOptions.of(**run, samples=watched.max_samples, out=out)

@@ -71,6 +71,8 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     if mode == "off":
         return "continuing is switched off"
     spelling, sampling = template.spelling, template.sampling
+    if not spelling.wire.states_ids:
+        return f"api={spelling.api} states no token ids"
     if not spelling.stream:
         return "replies are not streamed, so nothing half-written is ever stored"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):

@@ -108,10 +108,12 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
             yield truncated_in_words(tally.truncated, tally.finished)
     if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
-    n_cut = dispatcher.n_cut - tally.continued
+    n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling
     n_streams = n_cut + tally.finished
+    why = "" if spelling.wire.states_ids else f" (api={spelling.api} states no token ids)"
     if n_cut > MANY_CUT * n_streams:
         yield (
             f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "
-            "continued them. Long replies break off more often than short ones, so the stored ones may be too short."
+            f"continued them{why}. Long replies break off more often than short ones, so the stored ones may be too "
+            "short."
         )

@@ -65,7 +65,8 @@ class BenchmarkSettings:
     samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
     parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. options: those
     that the user gave, for the record (`BenchmarkRecord.options`). neutral: further fields that are sent so that the
-    server does not apply its own defaults.
+    server does not apply its own defaults. untaken: names of default values that the API or the model does not take, so
+    that the server fills them in.
     """
 
     samples: int
@@ -73,6 +74,7 @@ class BenchmarkSettings:
     neutral: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    untaken: tuple[str, ...] = ()
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
@@ -200,6 +202,7 @@ class RunSettings:
             "extra_body": without_secrets(dict(self.spelling.extra_body)),
             # Left out where empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
+            **({"api_headers": dict(self.spelling.api_headers)} if self.spelling.api_headers else {}),
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
@@ -207,7 +210,14 @@ class RunSettings:
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
-            "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
+            "filled_by_server": list(
+                dict.fromkeys(
+                    [
+                        *unset_fields(self.template(benchmark).names(seed=False)),
+                        *self.benchmarks[benchmark].untaken,
+                    ]
+                )
+            ),
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
+from harness.client.wires.table import wire_of
 from harness.core.errors import UsageError, as_keyword
+from harness.core.inert import visible
 from harness.core.money import prices_in
 from harness.core.secret import without_secrets
 from harness.generation.settings import (
     BEFORE_SERVERS,
     DEFAULT_CONCURRENCY,
     MAX_CONCURRENCY,
+    BenchmarkSettings,
     Patience,
     RunSettings,
     Salvage,
@@ -30,11 +35,13 @@ from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks
 from harness.preparing.servers import ReachedServers
 from harness.preparing.watching import Watcher
+from harness.presets.sampling import sampling_fields
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.client.address.providers import Provider
+    from harness.client.wires.wire import Wire
     from harness.core.choices import Thinking
 
 
@@ -48,31 +55,35 @@ def settings_of(
     chosen: ChosenQuestions, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
-    salvage = Salvage(mode="exact", engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
-    folder = options.folder(looks.model)
+    wire, folder = spelling.wire, options.folder(looks.model)
     assert folder is not None
+    salvage = Salvage(mode="exact" if wire.states_ids else "off", engine=looks.engine or "")
+    untaken = _untaken(spelling, looks)
+    benchmarks, refused = _taken(chosen, reached.provider, looks, wire, untaken, watcher)
+    _refuse_unsayable(chosen, spelling, untaken)
+    deadlines = Deadlines(idle=wire.idle)
     asker = Asker(
         model=looks.model,
         engine=looks.engine,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
-        left_out=frozenset(options.drop),
-        deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else Deadlines(),
+        left_out=frozenset(options.drop) | untaken | refused,
+        deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
     settings = RunSettings(
         asker=asker,
         endpoints=reached.endpoints,
-        benchmarks=with_neutral(chosen.benchmarks, folder, asker),
+        benchmarks=with_neutral(benchmarks, folder, asker),
         out=folder.path,
         key_variable=servers.key_variable(options),
         transport=options.transport,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
-        seed=options.seed,
+        seed=None if "seed" in untaken else options.seed,
         patience=Patience(attempts=options.attempts) if options.attempts else Patience(),
         fit_context=options.fit_context,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
-        fingerprint=_fingerprinted(chosen, reached, looks),
+        fingerprint=_fingerprinted(chosen, reached, looks, watcher, greedy="temperature" not in refused),
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
         prices=prices_in(options.prices) if options.prices else None,
@@ -83,12 +94,73 @@ def settings_of(
     return _by_batch(settings, options, reached.provider) if options.batch else settings
 
 
-def _fingerprinted(chosen: ChosenQuestions, reached: ReachedServers, looks: Looks) -> bool:
+def _untaken(spelling: Spelling, looks: Looks) -> frozenset[str]:
+    """The fields that the API does not take from these servers, which may drop them without a word."""
+    versions = {str(facts.host.get("version", "")) for facts in looks.facts.values()} or {""}
+    takes = [spelling.wire.takes(looks.engine, version) for version in versions]
+    own = {*sampling_fields(), "seed", "chat_template_kwargs"}
+    return frozenset().union(*(own - taken for taken in takes if taken is not None))
+
+
+def _taken(
+    chosen: ChosenQuestions, provider: Provider, looks: Looks, wire: Wire, untaken: frozenset[str], watcher: Watcher
+) -> tuple[dict[str, BenchmarkSettings], frozenset[str]]:
+    """(the benchmarks' settings with what the API and the model take, the fields that the model refuses).
+
+    A default, or a card's value, that they do not take is left out. Raises `UsageError` for a value that the user gave.
+    """
+    options, benchmarks, all_refused = chosen.options, dict[str, BenchmarkSettings](), frozenset[str]()
+    for name, each in chosen.benchmarks.items():
+        given = {field: each.origins[field] not in ("default", "card") for field in each.sampling.sent()}
+        refused = provider.refuses(looks.model, wire.api, options.thinking, given)
+        out = [field for field in given if field in untaken | refused]
+        all_refused |= refused
+        for field in filter(given.get, out):
+            who = visible(looks.model, 80) if field in refused else f"api={wire.api} of this server"
+            cure = f"leave it out, with `drop` ({field}) if a preset sends it"
+            raise UsageError(f"{who} does not take it: {cure}", field=field, value=getattr(each.sampling, field))
+        if out:
+            watcher.advise(f"{name}: {', '.join(out)} left to the server, which takes no value of it by api={wire.api}")
+        sampling = each.sampling.but(**dict.fromkeys(out))
+        origins = {field: origin for field, origin in each.origins.items() if field not in out}
+        benchmarks[name] = replace(each, sampling=sampling, origins=origins, untaken=tuple(out))
+        if wire.bound_required and sampling.max_tokens is None:
+            raise UsageError(f"api={wire.api} needs it: do not drop it", field="max_tokens")
+    if "seed" in untaken and options.given.get("seed") is not None:
+        raise UsageError(f"api={wire.api} of this server takes no seed: leave it out", field="seed", value=options.seed)
+    return benchmarks, all_refused
+
+
+def _refuse_unsayable(chosen: ChosenQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
+    """Raise `UsageError` for a prompt, or arguments of a chat template, that the API cannot carry."""
+    if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
+        why = f"api={spelling.api} of this server takes no arguments of a chat template: use api=chat"
+        raise UsageError(why, field="thinking" if chosen.options.thinking else "extra_body")
+    for each in chosen.sets if spelling.wire.takes(None, "") is not None else ():
+        for question in each.questions:
+            try:
+                spelling.wire.prompt(question.messages, question.prompt)
+            except ValueError as error:
+                raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
+
+
+def _fingerprinted(
+    chosen: ChosenQuestions, reached: ReachedServers, looks: Looks, watcher: Watcher, *, greedy: bool
+) -> bool:
     """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
     engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
+
+    greedy: whether the model takes a temperature. Raises `UsageError` for a fingerprint of one that takes none.
     """
-    if chosen.options.fingerprint is not None:
-        return chosen.options.fingerprint
+    asked_for = chosen.options.fingerprint
+    if not greedy and asked_for is not False:
+        why = f"{visible(looks.model, 80)} takes no temperature, so it gives no greedy replies to take a fingerprint of"
+        if asked_for:
+            raise UsageError(f"{why}: leave it out", field="fingerprint")
+        watcher.advise(why)
+        return False
+    if asked_for is not None:
+        return asked_for
     names = [facts.host.get("engine") for facts in looks.facts.values()]
     all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
     if all_known and not reached.provider.hosted:
@@ -103,16 +175,38 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
     by_provider = provider.spelling(
         model, api=options.api, thinking=options.thinking, thinking_tokens=options.thinking_tokens, engine=engine
     )
-    by_options = Spelling().with_fields(options.extra_body)
+    by_options = Spelling(api=options.api).with_fields(options.extra_body)
     for attribute in ("extra_body", "chat_template_kwargs"):
-        if set_twice := sorted(getattr(by_options, attribute).keys() & getattr(by_provider, attribute).keys()):
+        if set_twice := sorted(_set_by_both(getattr(by_options, attribute), getattr(by_provider, attribute))):
             # Only these options make a provider set fields.
             option = "thinking" if options.thinking is not None else "thinking_tokens"
             both = f"{as_keyword(option, getattr(options, option))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
     stream_usage = by_provider.stream_usage and "stream_options" not in options.drop
-    spelling = replace(by_provider, stream="stream" not in options.drop, stream_usage=stream_usage)
+    spelling = replace(
+        by_provider, stream="stream" not in options.drop, stream_usage=stream_usage, api_headers=_api_headers(options)
+    )
     return spelling.with_fields(options.extra_body)
+
+
+def _set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields that both set; two objects of one name only if both set a field of them."""
+    for name in one.keys() & other.keys():
+        a, b = one[name], other[name]
+        if not (isinstance(a, Mapping) and isinstance(b, Mapping)) or any(_set_by_both(a, b)):
+            yield name
+
+
+def _api_headers(options: RunOptions) -> dict[str, str]:
+    """The headers that the API needs, by the user's own values where they give one. Raises `UsageError`."""
+    given = {name.lower(): value.reveal() for name, value in options.header}
+    headers = {name: given.get(name, value) for name, value in wire_of(options.api).headers.items()}
+    for name, value in headers.items():
+        if not re.fullmatch(r"[\w.-]{1,32}", value):
+            raise UsageError(
+                f"{name}: expected a version, such as {wire_of(options.api).headers[name]}", field="header"
+            )
+    return headers
 
 
 def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
@@ -120,7 +214,7 @@ def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinki
     warnings: list[str] = []
     for benchmark in settings.benchmarks:
         sent = settings.template(benchmark).names(seed=settings.seed is not None)
-        warnings += provider.warnings(settings.model, sent, thinking)
+        warnings += provider.warnings(settings.model, sent, thinking, settings.spelling.api)
     for warning in dict.fromkeys(warnings):
         watcher.warn(warning)
 
@@ -145,7 +239,10 @@ def refuse_other_settings(chosen: ChosenQuestions) -> None:
         if former is not None and folder.benchmark(question_set.name).has_samples():
             # The identity that the session will compare: what a server decides stays as it was, the rest is new.
             now = settings.identity(question_set)
-            identity = without_secrets(former.identity) | {field: now.get(field) for field in BEFORE_SERVERS}
+            # Of some APIs the server decides which of the sampling fields it takes.
+            decided = ("sampling", "seed") if settings.spelling.wire.takes(None, "") is not None else ()
+            known = [field for field in BEFORE_SERVERS if field not in decided]
+            identity = without_secrets(former.identity) | {field: now.get(field) for field in known}
             with_record(manifest, question_set, msgspec.structs.replace(former, identity=identity))
 
 
@@ -153,6 +250,8 @@ def _by_batch(settings: RunSettings, options: RunOptions, provider: Provider) ->
     """`settings`, changed for a run that asks by batches. Raises `UsageError`."""
     if provider.batches is None:
         raise UsageError(f"batches of {provider.name} are not supported: leave this option out", field="batch")
+    if not settings.spelling.wire.in_batches:
+        raise UsageError(f"batches of api={options.api} are not supported: leave this option out", field="batch")
     if len(settings.endpoints) > 1:
         raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
     return replace(

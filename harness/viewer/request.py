@@ -51,6 +51,7 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
             f"curl {shlex.quote(url)}",
             "-H 'Content-Type: application/json'",
             f'-H "Authorization: Bearer {KEY_PLACEHOLDER}"',
+            *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in spelt.spelling.api_headers.items()),
             f"--data-raw {shlex.quote(body)}",
         )
     )

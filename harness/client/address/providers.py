@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, HttpUrl
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.spelling import Spelling
+from harness.client.spelling import Spelling, merge
 from harness.client.wires.table import wire_of
 from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
@@ -56,14 +56,18 @@ class Address(Part):
 
 
 class ForModels(Part):
-    """A fact about the models whose name matches a pattern of `models` and no pattern of `but_not`, ignoring case."""
+    """A fact about the models whose name matches a pattern of `models` and no pattern of `but_not`, ignoring case.
+
+    apis: the APIs of which it is true; none: all.
+    """
 
     models: tuple[str, ...] = ("*",)
     but_not: tuple[str, ...] = ()
+    apis: tuple[Api, ...] = ()
 
-    def covers(self, model: str) -> bool:
-        """Whether the fact is about `model`."""
-        return fits_any(model, self.models) and not fits_any(model, self.but_not)
+    def covers(self, model: str, api: Api = "chat") -> bool:
+        """Whether the fact is about `model`, asked by `api`."""
+        return api in (self.apis or (api,)) and fits_any(model, self.models) and not fits_any(model, self.but_not)
 
 
 class Length(ForModels):
@@ -96,9 +100,11 @@ class ThinkingBudget(ForModels):
     """The field that bounds the tokens of thinking.
 
     path: the keys that lead to the field from the top of the body. besides: further fields that must be sent with it.
-    engine: the engine whose servers know the field; None: all. least: the smallest accepted number of tokens.
+    engine: the engine whose servers know the field; None: all. least: the smallest accepted number of tokens. A field
+    of one API is seldom known to another.
     """
 
+    apis: tuple[Api, ...] = ("chat",)
     path: tuple[str, ...] = Field(min_length=1)
     besides: dict[str, Any] = Field(default_factory=dict)
     engine: str | None = None
@@ -121,6 +127,12 @@ class Ignored(ForModels):
 
     parameters: tuple[str, ...] = Field(min_length=1)
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
+
+
+class Refused(Ignored):
+    """Fields of a request that the server refuses. beside: only if one of these is sent, too."""
+
+    beside: tuple[str, ...] = ()
 
 
 class Batches(Part):
@@ -155,6 +167,7 @@ class Provider(Part):
     thinking_tokens: tuple[ThinkingBudget, ...] = ()
     models_list: Literal["all", "partly"]
     ignored: tuple[Ignored, ...] = ()
+    refused: tuple[Refused, ...] = ()
     batches: Batches | None = None
 
     @property
@@ -210,7 +223,11 @@ class Provider(Part):
                 why = "it needs api=chat: in a raw prompt, write the model's own switch"
                 raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
-        switched = merge(self._thinking_fields(model, thinking), self._budget_fields(model, thinking_tokens, engine))
+        budget = self._budget_fields(model, api, thinking_tokens, engine)
+        try:
+            switched = wire.thinking(merge(self._thinking_fields(model, api, thinking), budget))
+        except ValueError as error:
+            raise UsageError(f"{error}", field="thinking", value=thinking) from error
         plain = Spelling(
             api=api,
             max_tokens_field=wire.bound or length,
@@ -219,7 +236,7 @@ class Provider(Part):
         )
         return plain.with_fields(switched)
 
-    def _thinking_fields(self, model: str, thinking: Thinking | None) -> Mapping[str, Any]:
+    def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
 
         Raises `UsageError` if the provider cannot express it for this model.
@@ -228,7 +245,7 @@ class Provider(Part):
             return {}
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
-            if rule.covers(model):
+            if rule.covers(model, api):
                 # The first rule that names a level decides.
                 levels = {**rule.levels, **levels}
         if thinking == "none":
@@ -244,14 +261,14 @@ class Provider(Part):
             value=thinking,
         )
 
-    def _budget_fields(self, model: str, tokens: int | None, engine: str | None) -> dict[str, Any]:
+    def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
         """The request fields for the option `thinking_tokens`.
 
         Raises `UsageError` if the provider has none for this model.
         """
         if tokens is None:
             return {}
-        fitting = [rule for rule in self.thinking_tokens if rule.covers(model) and rule.engine in (None, engine)]
+        fitting = [rule for rule in self.thinking_tokens if rule.covers(model, api) and rule.engine in (None, engine)]
         if not fitting:
             ways = _known_ways({rule.engine for rule in self.thinking_tokens})
             raise UsageError(
@@ -264,7 +281,22 @@ class Provider(Part):
             raise UsageError(f"{self.name} needs at least {fitting[0].least}", field="thinking_tokens", value=tokens)
         return fitting[0].body_fields(tokens)
 
-    def warnings(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[str]:
+    def refuses(self, model: str, api: Api, thinking: Thinking | None, sent: Mapping[str, bool]) -> set[str]:
+        """The fields out of `sent` that the model refuses. sent: name → whether the user gave it, who keeps it if only
+        one of two is refused beside the other.
+        """
+        names = set[str]()
+        for rule in self.refused:
+            if rule.covers(model, api) and (rule.thinking is None or (thinking or "default") in rule.thinking):
+                pair = {*rule.beside} & sent.keys()
+                given = any(sent.get(name) for name in rule.parameters)
+                if pair or not rule.beside:
+                    names.update(pair if given and pair and not any(map(sent.get, pair)) else rule.parameters)
+        return names & sent.keys()
+
+    def warnings(
+        self, model: str, parameters: Collection[str], thinking: Thinking | None = None, api: Api = "chat"
+    ) -> list[str]:
         """What the provider ignores in a request with these top-level fields, each with what to do.
 
         parameters: names of the request's fields.
@@ -272,7 +304,11 @@ class Provider(Part):
         warnings = []
         for rule in self.ignored:
             names = [name for name in rule.parameters if name in parameters]
-            if names and rule.covers(model) and (rule.thinking is None or (thinking or "default") in rule.thinking):
+            if (
+                names
+                and rule.covers(model, api)
+                and (rule.thinking is None or (thinking or "default") in rule.thinking)
+            ):
                 warnings.append(
                     f"{self.name}: {visible(model, 80)} ignores {', '.join(names)}; leave out with {leaving_out(names)}"
                 )
@@ -288,15 +324,6 @@ def _known_ways(engine_names: Set[str | None]) -> str:
     named = sorted(filter(None, engine_names))
     ways = f" (known ways: {', '.join(named)}; the server does not say that it runs one of these)"
     return ways if named else ""
-
-
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two JSON objects, and the objects in them; if both have another value of one name, `over`'s counts."""
-    both = {**base, **over}
-    for name in base.keys() & over.keys():
-        if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):
-            both[name] = merge(base[name], over[name])
-    return both
 
 
 def names() -> list[str]:

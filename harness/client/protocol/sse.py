@@ -52,9 +52,6 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_BODY_VALUES = 1_000_000
 """Largest number of values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
 
-_EVENT_NAME_BYTES = 32
-"""First bytes of an event's name that are kept; only the name `error` has a meaning here."""
-
 LONG_REPLY_CHARS = 4_000_000
 """A longer reply is not copied again and again while it comes. An answer of 128k tokens has 0.5 million."""
 
@@ -70,6 +67,12 @@ The fields that are read are refused in capitals: their text would be lost in si
 _decode = msgspec.json.Decoder().decode
 
 
+def _unnamed(event: bytes) -> bytes:
+    """An event without its first line, `event: NAME`, unless the name is `error`: all others have no meaning here."""
+    name, end, rest = event.partition(b"\n")
+    return rest if end and name[6:].strip() != b"error" else event
+
+
 class ReplyParser:
     """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
 
@@ -83,8 +86,8 @@ class ReplyParser:
     """
 
     __slots__ = (
-        "_after_cr", "_completion", "_data", "_decode", "_event_name", "_events", "_failure", "_max_bytes", "_partial",
-        "_reader", "_state", "last_byte_at", "n_bytes", "request_id", "secrets", "started",
+        "_after_cr", "_completion", "_data", "_decode", "_events", "_failure", "_is_error", "_max_bytes", "_over_at",
+        "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -111,18 +114,20 @@ class ReplyParser:
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
         self._data: bytearray | None = None  # data lines of the unfinished event, joined; None: none came, even empty
         self._after_cr = False  # whether the last byte ended a line by CR, so that an LF next ends no other
-        self._event_name = b""  # the `event:` field of the unfinished event
+        self._is_error = False  # whether the unfinished event is named `error`; its type stands in it, too
+        self._over_at: float | None = None  # when the event came that ends the reply, or `[DONE]`
+        self._sign_at: float | None = None  # when the latest event came that names a place in the reply
         self._events = 0  # events read so far
 
     @property
     def done(self) -> bool:
-        """Whether `[DONE]` has come; whatever follows is ignored."""
-        return self._state == "done"
+        """Whether the event that ends the reply, or `[DONE]`, has come."""
+        return self._over_at is not None
 
     @property
     def done_at(self) -> float | None:
-        """When `[DONE]` came, on the clock of `feed`; None before it."""
-        return self.last_byte_at if self._state == "done" else None
+        """When that came, on the clock of `feed`; None before it."""
+        return self._over_at
 
     @property
     def finished(self) -> bool:
@@ -131,9 +136,10 @@ class ReplyParser:
 
     @property
     def last_token_at(self) -> float | None:
-        """When the latest token came, on the clock of `feed`; None before the first."""
+        """When the latest token, or sign that the model works, came, on the clock of `feed`; None before the first."""
         stamps = self._completion.stamps
-        return stamps[-1] if stamps else None
+        latest = stamps[-1] if stamps else None
+        return latest if self._sign_at is None else max(self._sign_at, latest or 0.0)
 
     @property
     def n_tokens(self) -> int:
@@ -148,7 +154,7 @@ class ReplyParser:
         size = len(data)
         # The way of nearly every token: a piece that is one event on one line.
         if (
-            self._state == "events" and not (self._partial or self._event_name) and self._data is None
+            self._state == "events" and not (self._partial or self._is_error) and self._data is None
             and data[:7] == b"data: {" and data.find(b"\n") == size - 2 and data[-1] == 10 and b"\r" not in data
             and size <= MAX_EVENT_BYTES and self.n_bytes + size <= self._max_bytes
         ):  # fmt: skip
@@ -156,6 +162,14 @@ class ReplyParser:
             if arrived > self.last_byte_at:
                 self.last_byte_at = arrived
             self._dispatch_object(data[6:-2])
+            return
+        if (
+            data[:7] == b"event: " and self._state == "events" and not (self._partial or self._is_error)
+            and self._data is None and b"\r" not in data and self.n_bytes + size <= self._max_bytes
+            and (rest := _unnamed(data)) is not data
+        ):  # fmt: skip
+            self.n_bytes += size - len(rest)
+            self.feed(rest, arrived)
             return
         if self._is_over():
             self._after_done(data)
@@ -197,7 +211,7 @@ class ReplyParser:
 
         arrived: when the end came; None: with the latest bytes. cut: why the body was cut off; empty if it ended well.
         """
-        if not self._is_over():
+        if not self._is_over() and not self.done:
             self.last_byte_at = self.last_byte_at if arrived is None else max(arrived, self.last_byte_at)
             if self._state == "json":
                 self._read_json(cut)
@@ -212,7 +226,7 @@ class ReplyParser:
                     "cut", f"the reply broke off after a finish reason that was not its end ({quoted(cut)})"
                 )
             completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
-        if self._state == "events":
+        if self._state == "events" and not self.done:
             completion.notes.append("no [DONE]")
         reason = completion.finish_reason
         how = ending(reason)
@@ -281,10 +295,11 @@ class ReplyParser:
         """
         parts = block.split(b"\n\n")
         last = parts.pop()
-        between_events = self._data is None and not self._event_name
+        between_events = self._data is None and not self._is_error
         for part in parts:
-            if between_events and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
-                self._dispatch_object(part[6:])
+            event = _unnamed(part) if part[:6] == b"event:" else part
+            if between_events and event[:7] == b"data: {" and b"\n" not in event and len(event) <= MAX_EVENT_BYTES:
+                self._dispatch_object(event[6:])
                 continue
             for line in part.split(b"\n"):
                 self._take_line(line)
@@ -306,16 +321,16 @@ class ReplyParser:
         if not line:
             if self._data is not None:
                 self._dispatch(self._data)
-            self._event_name = b""
+            self._is_error = False
             return
         if len(line) > MAX_EVENT_BYTES:
             raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
         if line.startswith(b"data:"):
             self._add_data(line[6:] if line[5:6] == b" " else line[5:])
         elif line.startswith(b"event:"):
-            self._event_name = line[6:].strip()[:_EVENT_NAME_BYTES]
+            self._is_error = line[6:].strip() == b"error"
         elif line.startswith(b"error:"):  # older llama.cpp servers
-            self._event_name = b"error"
+            self._is_error = True
             self._add_data(line[6:])
         elif line.startswith(b":") or _OTHER_FIELD.match(line):
             # Comments are how OpenRouter and proxies keep a slow stream open. Ids and retry times serve reconnecting,
@@ -343,14 +358,15 @@ class ReplyParser:
         # The length first, so that long events are not copied by `strip`.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
-        elif self._event_name:
+            self._over_at = self._over_at or self.last_byte_at
+        elif self._is_error:
             self._events += 1
             self._dispatch_odd(data)
         else:
             self._dispatch_object(data)
 
     def _dispatch_object(self, data: bytes) -> None:
-        """Read the data of one event that has no name and is not `[DONE]`."""
+        """Read the data of one event that is not named `error`, and is not `[DONE]`."""
         self._events += 1
         try:
             self._completion.add(self._decode(data), self.last_byte_at)
@@ -361,20 +377,20 @@ class ReplyParser:
             self._dispatch_odd(data)
 
     def _dispatch_odd(self, data: bytes) -> None:
-        """Read the data of an event that has a name, or another form than nearly all have."""
+        """Read the data of an event that is named `error`, or has another form than nearly all have."""
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = self._decode_slowly(data)
         if type(value) is not dict:
-            if self._event_name == b"error":
+            if self._is_error:
                 raise self._remember(failure_of_event(value, self.secrets))
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quote(data)}")
         self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
         """Take an event that is a JSON object: a failure if it states an error, else a part of the reply."""
-        error = value if self._event_name == b"error" else self._reader.error(value)
+        error = value if self._is_error else self._reader.error(value)
         if error is not None:
             raise self._remember(failure_of_event(error, self.secrets))
         try:
@@ -384,6 +400,10 @@ class ReplyParser:
             self._completion.add(event, self.last_byte_at)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
+        if self._reader.place in value:
+            self._sign_at = self.last_byte_at
+        if self._reader.over and self._over_at is None:
+            self._over_at = self.last_byte_at
 
     def _decode_slowly(self, data: bytes) -> Any:
         """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
@@ -393,7 +413,7 @@ class ReplyParser:
             self._completion.may_hold_halves = True
             return value
         except codec.DecodeError as error:
-            if self._event_name == b"error":
+            if self._is_error:
                 return data.decode("utf-8", "replace").strip()
             if not data.strip():
                 return {}
@@ -454,7 +474,7 @@ class ReplyParser:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
             return "malformed", "not an event stream: it holds no event"
-        how = "[DONE] came all the same" if self.done else "the body ended cleanly"
+        how = "its end came all the same" if self.done else "the body ended cleanly"
         if cut:
             how = quoted(cut)
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"

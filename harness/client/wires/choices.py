@@ -8,14 +8,13 @@ answer a chat with `text`, and a completion with a message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Reader
-from harness.core.reply_notes import MORE_CHOICES, UNREAD_TEXT
+from harness.client.wires.wire import BadEvent, Choice, Delta, Event, is_error, string_or_none, unread
+from harness.core.reply_notes import MORE_CHOICES
 
 OWNED = {
     "model": "use `model`",
@@ -32,8 +31,6 @@ _SILENT_FIELDS = frozenset({
 })  # fmt: skip
 """Fields of a message that are read elsewhere, and those that never hold a part of the answer."""
 
-_FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
-
 
 def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     """The event that `value` is, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
@@ -49,10 +46,10 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         choices=[_choice(choice, notes, begun=begun) for choice in ours],
         usage=usage if type(usage) is dict else None,
         prompt_token_ids=ours[0].get("prompt_token_ids") if ours and prompt_ids is None else prompt_ids,
-        model=_string_or_none(value.get("model")),
-        id=_string_or_none(value.get("id")),
-        system_fingerprint=_string_or_none(value.get("system_fingerprint")),
-        provider=_string_or_none(value.get("provider")),
+        model=string_or_none(value.get("model")),
+        id=string_or_none(value.get("id")),
+        system_fingerprint=string_or_none(value.get("system_fingerprint")),
+        provider=string_or_none(value.get("provider")),
     )
     return event, notes
 
@@ -60,15 +57,10 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
 def _error_in(value: dict[str, Any]) -> object:
     """The error that `value` states, or its first choice with one: gateways put their upstream's failure there."""
     choices = value.get("choices")
-    if value.get("error") or (choices is None and _is_error(value)):
+    if value.get("error") or (choices is None and is_error(value)):
         return value
     stated = choices if type(choices) is list else []
     return next((choice["error"] for choice in stated if type(choice) is dict and choice.get("error")), None)
-
-
-def _is_error(value: dict[str, Any]) -> bool:
-    """Whether an event without choices is an error: SGLang's error object, or FastAPI's `detail`."""
-    return value.get("object") == "error" or bool(value.get("detail"))
 
 
 def _is_ours(choice: object, notes: list[str]) -> bool:
@@ -128,7 +120,7 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
             notes.append("tool call")
         # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
         elif type(value) in (str, list, dict) and not (reasoning and ("reason" in name or "think" in name)):
-            notes.append(_unread(name))
+            notes.append(unread(name))
     return Delta(content=_text(content, "content"), reasoning=reasoning)
 
 
@@ -146,7 +138,7 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
             if value is not None:
                 yield kind, _text(value, "part of its content", "a ") or ""
         if thinking is None and text is None:
-            notes.append(_unread(str(part.get("type"))))
+            notes.append(unread(str(part.get("type"))))
 
 
 def _joined(texts: Iterator[str]) -> str | None:
@@ -161,15 +153,6 @@ def _text(value: object, name: str, article: str = "its ") -> str | None:
     return value
 
 
-def _unread(name: str) -> str:
-    return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
-
-
-def _string_or_none(value: object) -> str | None:
-    """`value` if it is a string that is not empty, else None."""
-    return value if isinstance(value, str) and value else None
-
-
 _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
 
 
@@ -178,10 +161,20 @@ def json_kind(value: object) -> str:
     return _KINDS.get(type(value), "null")
 
 
-READER = Reader(
-    decode=msgspec.json.Decoder(Event).decode,
-    event=event_of,
-    error=_error_in,
-    is_whole=lambda value: bool(value.get("choices") or value.get("error") or _is_error(value)),
-)
-"""The reader of every reply of both APIs: it keeps nothing from one event to the next."""
+class ChoicesReader:
+    """The reader of every reply of both APIs: it keeps nothing from one event to the next."""
+
+    place = None
+    over = False
+    decode = staticmethod(msgspec.json.Decoder(Event).decode)
+    event = staticmethod(event_of)
+    error = staticmethod(_error_in)
+
+    @staticmethod
+    def is_whole(value: dict[str, Any]) -> bool:
+        """Whether an object holds choices or an error."""
+        return bool(value.get("choices") or value.get("error") or is_error(value))
+
+
+READER = ChoicesReader()
+"""It serves all replies."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from harness.client.wires.chat import CHAT
 from harness.client.wires.completions import COMPLETIONS
+from harness.client.wires.messages import MESSAGES
+from harness.client.wires.responses import RESPONSES
 from harness.client.wires.wire import Wire
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
-WIRES = (CHAT, COMPLETIONS)
+WIRES = (CHAT, COMPLETIONS, RESPONSES, MESSAGES)
 
 
 def wire_of(api: str) -> Wire:

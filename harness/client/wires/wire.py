@@ -10,14 +10,16 @@ A further API is a file beside `chat` with its value and its reader, its name in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
-from harness.core.choices import Api, LengthField
+from harness.core.choices import Api
 from harness.core.records import Message
+from harness.core.reply_notes import UNREAD_TEXT
 
 MAX_NAME_CHARS = 1024
 """Longest id, model name, fingerprint or finish reason that is accepted."""
@@ -78,21 +80,70 @@ def checked_name(name: str, field: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class Reader(Protocol):
     """Reads one reply: its events in their order, or its whole body. A reader of its own for each reply may keep state.
 
-    decode: makes the event of JSON that has the usual form, as nearly all have; raises `msgspec.DecodeError`,
-    `UnicodeDecodeError` or `RecursionError` for any other form. event: takes the object that an event of any form, or a
-    whole body, is, and whether texts came before it; returns the event with notes on its oddities, or raises
-    `BadEvent`. error: the error that such an object states, of a shape that `failure_of_event` reads; None without one.
-    is_whole: whether an object is a reply, or an error, of this API in one piece, and no stranger's page.
+    place: the field of an event that names a place in the reply; with it, an event without text shows that the model
+    works, and moves the idle deadline. over: whether the event that ends the reply has come, as `[DONE]` does.
     """
 
-    decode: Callable[[bytes], Event]
-    event: Callable[[dict[str, Any], bool], tuple[Event, list[str]]]
-    error: Callable[[dict[str, Any]], object]
-    is_whole: Callable[[dict[str, Any]], bool]
+    @property
+    def place(self) -> str | None: ...
+
+    @property
+    def over(self) -> bool: ...
+
+    def decode(self, data: bytes, /) -> Event:
+        """The event of JSON that has the usual form, as nearly all have.
+
+        Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for any other form.
+        """
+        ...
+
+    def event(self, value: dict[str, Any], begun: bool, /) -> tuple[Event, list[str]]:
+        """The event that an object of any form, or a whole body, is, with notes on its oddities. Raises `BadEvent`.
+
+        begun: whether texts came before it.
+        """
+        ...
+
+    def error(self, value: dict[str, Any], /) -> object:
+        """The error that such an object states, of a shape that `failure_of_event` reads; None without one."""
+        ...
+
+    def is_whole(self, value: dict[str, Any], /) -> bool:
+        """Whether an object is a reply, or an error, of this API in one piece, and no stranger's page."""
+        ...
+
+
+def is_error(value: Mapping[str, Any]) -> bool:
+    """Whether an object without a reply is an error: SGLang's error object, or FastAPI's `detail`."""
+    return value.get("object") == "error" or bool(value.get("detail"))
+
+
+def string_or_none(value: object) -> str | None:
+    """`value` if it is a string that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def unread(name: str) -> str:
+    """The note on something called `name` that is not read."""
+    return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
+
+
+_FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
+
+
+def _all_fields(_engine: str | None, _version: str) -> None:
+    return None
+
+
+def _no_fields(_n: int) -> dict[str, Any]:
+    return {}
+
+
+def _as_it_is(fields: dict[str, Any]) -> dict[str, Any]:
+    return fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +154,33 @@ class Wire:
     harness sets → what the user can do instead. prompt: the fields that hold a prompt, of its messages and its text, of
     which one is empty. bound: the field that bounds new tokens; None: the provider's. templated: whether the server
     puts the prompt into its chat template; without one, a request has no switch for thinking and no arguments for the
-    template. likeliest: the fields that ask for the n likeliest tokens. reader: makes the reader of a reply.
+    template. reader: makes the reader of a reply. likeliest: the fields that ask for the n likeliest tokens.
+
+    takes: the sampling fields, `seed` and `chat_template_kwargs` among them, that servers of an engine (None: unknown)
+    and its version obey; None: all. fixed: fields of every request. rename: our name of a sampling field → this API's.
+    thinking: turns the fields by which a provider's chat switches thinking into this API's; raises `ValueError` with
+    the end of a sentence for what has no field. states_ids: whether a server may state token ids, so that replies can
+    be continued. stream_usage: whether a stream has to be asked to state its token counts. bound_required: whether a
+    request must bound its new tokens. headers: of every request, unless the user gives one of the same name; their
+    values are a part of the run's identity. in_batches: whether providers' batches take its requests. idle: seconds
+    from one sign of life to the next.
     """
 
     api: Api
     path: str
     owned: Mapping[str, str]
     prompt: Callable[[Sequence[Message], str], dict[str, Any]]
-    bound: LengthField | None
+    bound: str | None
     templated: bool
-    likeliest: Callable[[int], dict[str, Any]]
     reader: Callable[[], Reader]
+    likeliest: Callable[[int], dict[str, Any]] = _no_fields
+    takes: Callable[[str | None, str], frozenset[str] | None] = _all_fields
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    rename: Mapping[str, str] = field(default_factory=dict)
+    thinking: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is
+    states_ids: bool = True
+    stream_usage: bool = True
+    bound_required: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    in_batches: bool = True
+    idle: float = 120.0

@@ -81,7 +81,7 @@ class Dispatcher:
         answered: Answered | None = None,
         account: Account | None = None,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
         self._jitter = jitter
         self._concurrency = settings.concurrency
@@ -241,7 +241,7 @@ class Dispatcher:
         tokens = completion_tokens(sample)
         # The sample's count holds a part that an earlier request wrote and was charged for.
         new = max(0, tokens - tokens_before(sample))
-        max_tokens = self._settings.benchmarks[task.benchmark].sampling.max_tokens
+        max_tokens = self.settings.benchmarks[task.benchmark].sampling.max_tokens
         # First what holds whatever becomes of the sample: its tokens came, they are billed, its endpoint answers.
         self._arrivals.finished(flight, new, sample.timing.events or 0)
         billed = self._billing.billed(sample)
@@ -333,7 +333,7 @@ class Dispatcher:
         if sign in ("rejected", "too long"):
             self._refused_questions.add(task[:2])
         if failure.kind == "rejected":
-            names = self._settings.template(task.benchmark).names(seed=self._settings.seed is not None) - {"model"}
+            names = self.settings.template(task.benchmark).names(seed=self.settings.seed is not None) - {"model"}
             if refused := refused_fields(failure.message, sorted(names)):
                 failure.message += f" (leave out with {leaving_out(refused)}, or give another value)"
         match fault := fault_of(sign, past):
@@ -351,7 +351,7 @@ class Dispatcher:
                 self._lanes.failed(flight, failure, counts=fault != "question")
                 work.failed_at = lane
                 is_refused = past == "known" and sign in ("rejected", "refused")
-                after = seconds_to_retry(work, fault, self._settings.patience, self._jitter, is_refused=is_refused)
+                after = seconds_to_retry(work, fault, self.settings.patience, self._jitter, is_refused=is_refused)
                 if after is None:
                     why = f"given up after {count_noun(work.requests, 'attempt')}"
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
@@ -362,7 +362,7 @@ class Dispatcher:
 
     def _refused_all(self, failure: RequestFailed, endpoint: str) -> None:
         """End the session, since no request can succeed, with what to do. endpoint: the base URL that refuses."""
-        variable = self._settings.key_variable or "OPENAI_API_KEY or the provider's variable"
+        variable = self.settings.key_variable or "OPENAI_API_KEY or the provider's variable"
         cures = {401: f"; put the right key, without quotes, into {variable}"}
         if not (any(self.done.values()) or endpoint.endswith("/v1")):
             cures[404] = "; base_url usually ends in /v1"
@@ -389,7 +389,7 @@ class Dispatcher:
             # All samples of a question have the same prompt.
             for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
                 self.causes.gave_up(waiting, failure.kind, failure.message, failure.status)
-            if self._settings.accept_missing:
+            if self.settings.accept_missing:
                 return
         elif failure.kind != "rejected":
             # A runaway was accepted and answered, so the request itself is not wrong.
