@@ -5,6 +5,7 @@ For: harness.extensions, harness.extensions.clusters.ray, harness.commands.elsew
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.core.about import build
-from harness.core.errors import HarnessError, InUse, UsageError
+from harness.core.errors import HarnessError, InUse, ServerError, UsageError
 from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
 from harness.preparing.watching import Watcher
@@ -230,17 +231,37 @@ def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
     assert cluster._task(lambda: sys.maxsize, build(), str(Path.cwd()), ()) == ("done", sys.maxsize)
 
 
+def stand_in(patch: pytest.MonkeyPatch, head: socket.socket, **functions: Any) -> None:
+    """Put a package `ray` in place whose cluster has this head."""
+    context = SimpleNamespace(gcs_address="{}:{}".format(*head.getsockname()))
+    usual = {"init": lambda **_: None, "nodes": list, "cluster_resources": dict, "get_runtime_context": lambda: context}
+    patch.setitem(sys.modules, "ray", SimpleNamespace(**{**usual, **functions}))  # type: ignore[arg-type]
+    patch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
+
+
 def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray puts the folder that is current when it begins on the path of every worker (its `worker.connect`)."""
     folders: list[Path] = []
-    ray = SimpleNamespace(
-        init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None, nodes=list, cluster_resources=dict
-    )
-    monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
-    monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
     monkeypatch.chdir(tmp_path)
-    with cluster.Cluster("ray"):
-        pass
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        stand_in(monkeypatch, head, init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None)
+        with cluster.Cluster("ray"):
+            pass
     assert (folders, Path.cwd()) == ([Path("/")], tmp_path)
+
+
+def test_a_cluster_that_loses_its_head_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Ray's `shutdown`, which would wait for the head."""
+    monkeypatch.setattr(cluster, "HEAD_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        looks = iter([head.fileno, head.close])
+
+        def wait(refs: list[int], timeout: float) -> tuple[list[int], list[int]]:
+            next(looks, int)()
+            return [], refs
+
+        stand_in(monkeypatch, head, remote=lambda **_: lambda _: SimpleNamespace(remote=lambda *_: 0), wait=wait)
+        with pytest.raises(ServerError, match="its head took no connection for 0 s"), cluster.Cluster("ray") as lost:
+            lost.each(print, [()], ["shard 1"], Watcher())

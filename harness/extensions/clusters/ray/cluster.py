@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
+import socket
 import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,9 @@ PROGRESS_SECONDS = 15.0
 
 LOOK_SECONDS = 1.0
 """Seconds between two checks for tasks that have ended; a first Ctrl-C may go unseen for as long."""
+
+HEAD_SECONDS = 20.0
+"""A cluster whose head takes no connection for this long is given up; Ray itself ends the process after 60 s."""
 
 RETRIES = 20
 """Largest number of times that a task is begun again after its worker or node was lost."""
@@ -70,6 +75,9 @@ class Cluster:
                 "(docs/scaling.md), or set RAY_ADDRESS, or give on=ray://HOST:PORT"
             ) from error
         able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+        # Behind ray:// the head is watched by Ray's client, which raises an error.
+        self._head = None if address.startswith("ray://") else self._ray.get_runtime_context().gcs_address
+        self._answered = math.inf
         self.n_nodes = max(1, len(able))
         self.n_cpus = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
@@ -77,7 +85,16 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ray.shutdown()
+        if not self._is_lost():
+            self._ray.shutdown()
+
+    def _is_lost(self) -> bool:
+        """Whether the head, which took connections before, has taken none for `HEAD_SECONDS`."""
+        if self._head is not None:
+            with suppress(OSError):
+                socket.create_connection(self._head.rsplit(":", 1), timeout=LOOK_SECONDS).close()
+                self._answered = time.monotonic()
+        return time.monotonic() - self._answered > HEAD_SECONDS
 
     def each(
         self,
@@ -117,6 +134,8 @@ class Cluster:
             while waiting:
                 try:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+                    if self._is_lost():
+                        raise ConnectionError(f"its head took no connection for {HEAD_SECONDS:.0f} s")
                 except Exception as error:  # Ray raises exceptions of many kinds here
                     raise ServerError(f"the Ray cluster does not answer any more ({_last_line(error)})") from error
                 if time.monotonic() >= due:
