@@ -19,7 +19,7 @@ from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
 from harness.runs.layout import GATE_FILES
-from harness.runs.line_file import LineFile, line, read_appended
+from harness.runs.line_file import append_line, line, read_appended
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest gate.json that is read, in bytes."""
@@ -32,7 +32,8 @@ together lose no line.
 
 def read_history(policy: Policy) -> list[Gated]:
     """The former decisions, oldest first; the last line of a run counts. Raises `StoreError` for a damaged file."""
-    entries = [] if policy.history is None else read_appended(policy.history / HISTORY, Gated, "Delete the line.")
+    remedy = "Name another `history` in the policy, or take the line out."
+    entries = [] if policy.history is None else read_appended(policy.history.resolve() / HISTORY, Gated, remedy)
     return [*{entry.run: entry for entry in entries}.values()]
 
 
@@ -58,10 +59,8 @@ def written_in(folder: Path) -> Gated | None:
 
 def _append(policy: Policy, entries: Sequence[Gated]) -> None:
     """Append to the history, if the policy has one."""
-    if policy.history is not None:
-        policy.history.mkdir(parents=True, exist_ok=True)
-        with LineFile(policy.history / HISTORY, durable=True) as file:
-            file.append(b"".join(map(line, entries)))
+    if policy.history is not None:  # resolved: the user may name a link
+        append_line(policy.history.resolve() / HISTORY, b"".join(map(line, entries)))
 
 
 def write(policy: Policy, gated: Gated, folder: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from bench import simulate_nights
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.gates import written
 from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
@@ -240,6 +240,9 @@ def test_gates_that_end_together_lose_no_run_of_the_history(tmp_path: Path) -> N
     with ThreadPoolExecutor(8) as pool:
         assert [*pool.map(carry_out, runs)] == [1] * len(runs)
     assert len({each.run for each in written.read_history(gates) if each.forgotten}) == len(runs)
+    gates = gates.model_copy(update={"history": tmp_path / "gate.yaml"})
+    with pytest.raises(StoreError, match="is not a folder"):
+        carry_out(0)
 
 
 def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> None:
