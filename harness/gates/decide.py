@@ -32,8 +32,9 @@ HALTED = ("missing", "stopped", "probe")
 """States in which the samples have not decided; the same command goes on."""
 
 TEACHING = ("pass", "undecided")
-"""States of a run that may teach by how much runs differ. With those that passed alone, a low accuracy of a sound model
-would never count, and the deviation would come out too small; a loss that failed every night would soon pass for one.
+"""States of a run that may teach by how much runs differ. Of the runs that passed alone, the deviation would come out
+too small, since a sound model's low accuracies would be missing; with those that failed, a lasting loss would soon
+count as deviation.
 """
 
 USUAL_CUT = 5.0
