@@ -34,12 +34,8 @@ class Spent:
 
     def plus(self, *more: Spent) -> Spent:
         """Return the tokens of all."""
-        every = (self, *more)
-        return Spent(
-            sum([spent.prompt_tokens for spent in every]),
-            sum([spent.completion_tokens for spent in every]),
-            sum([spent.n_unstated for spent in every]),
-        )
+        counts = [(each.prompt_tokens, each.completion_tokens, each.n_unstated) for each in (self, *more)]
+        return Spent(*map(sum, zip(*counts, strict=True)))
 
     @property
     def hedge(self) -> str:

@@ -302,9 +302,9 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         if reply in question.references and not has_box(reply, 0, len(reply)):
             begin = text.index(reply, start)
             return Extraction(reply, begin, begin + len(reply), "line")
-    extraction = extract_from(
-        text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated, last=_last_letter(question)
-    )
+    last = chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
+    parts = _parts(question)
+    extraction = extract_from(text, start, end, kind=question.kind, parts=parts, truncated=truncated, last=last)
     if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
         # AC may be a product, so that its replies are searched as those of a choice only if nothing else is found.
         extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
@@ -348,11 +348,6 @@ def _most_parts(references: tuple[str, ...]) -> int:
     plain = list(map(without_boxes, references))
     letters = (letters_of(reference) or () for reference in plain if reference != reference.lower())
     return max([1, *map(parts_of, plain), *map(len, letters)])
-
-
-def _last_letter(question: Question) -> str:
-    """Return the letter of the question's last option; `LAST_LETTER` if the question lists no options."""
-    return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
 
 
 def _other_boxes(text: str | None, extraction: Extraction) -> tuple[str, ...]:

@@ -299,8 +299,7 @@ class RunFolder:
             more = f" and {len(held) - SHOWN_NAMES} more" if len(held) > SHOWN_NAMES else ""
             raise StoreError(
                 f"{self.path} is no run folder and not empty (it holds {shown}{more}): give a new or an empty folder "
-                f"with "
-                f"`out`."
+                "with `out`."
             )
 
     def missing_manifest(self) -> StoreError:

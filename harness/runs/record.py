@@ -226,17 +226,12 @@ class KeySet(Set[Key]):
 
     def __iter__(self) -> Iterator[Key]:
         for name, bits in self._bits.items():
-            yield from (Key(name, index) for index in _set_bits(bits))
+            yield from (Key(name, index) for index, digit in enumerate(reversed(f"{bits:b}")) if digit == "1")
         for name, indices in self._beyond.items():
             yield from (Key(name, index) for index in sorted(indices))
 
     def __len__(self) -> int:
         return sum(map(int.bit_count, self._bits.values())) + sum(map(len, self._beyond.values()))
-
-
-def _set_bits(bits: int) -> Iterator[int]:
-    """The positions of the bits that are set, in ascending order."""
-    return (position for position, digit in enumerate(reversed(f"{bits:b}")) if digit == "1")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -365,8 +365,7 @@ class Budget:
         return (
             f"{self._used(limit)}. Nothing is begun that could exceed it, and a reply{with_prompt} may take "
             f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: give "
-            f"budget_{limit.unit.lower()} at least {limit.amount(smallest)}, or a smaller "
-            f"max_tokens"
+            f"budget_{limit.unit.lower()} at least {limit.amount(smallest)}, or a smaller max_tokens"
         )
 
     def _used(self, limit: _Limit) -> str:

@@ -27,8 +27,7 @@ MIN_QUESTIONS = 3
 
 ANSWERS_IN_REASONING = (
     "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
-    "Mend its reasoning parser, or let `harness score` read the reasoning too: "
-    "`answer_from_reasoning=True`"
+    "Mend its reasoning parser, or let `harness score` read the reasoning too: `answer_from_reasoning=True`"
 )
 """The fault of replies that are noted as `ALL_REASONING`, and its remedy."""
 

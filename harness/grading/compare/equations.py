@@ -75,17 +75,13 @@ def statement(node: Node) -> Statement | None:
     while n_names < len(operands) - 1 and is_label(operands[n_names]):
         n_names += 1
     labels, values = operands[:n_names], operands[n_names:]
-    if labels and len(values) == 1 and _mentions(labels, values[0]):
+    # A name in its own value: `x = 2 - x` is an equation to solve.
+    if len(values) == 1 and any(label.op == "sym" and label.name in symbols(values[0]) for label in labels):
         return None
     # x + y = 3 is an equation proper; (x + 1)^2 = x^2 + 2x + 1 is one value in two forms.
     if not labels and any(symbols(value) for value in values) and not _same_everywhere(values):
         return None
     return Statement(labels, values)
-
-
-def _mentions(labels: tuple[Node, ...], value: Node) -> bool:
-    """Whether a name occurs in its own value: `x = 2 - x` is an equation to solve, not a value."""
-    return any(label.op == "sym" and label.args[0] in symbols(value) for label in labels)
 
 
 def _same_everywhere(values: tuple[Node, ...]) -> bool:

@@ -153,7 +153,8 @@ def _is_simplest(node: Node) -> bool:
         if _is_integer(top) and _is_integer(bottom):
             return bottom.value > 1 and gcd(top.value.numerator, bottom.value.numerator) == 1
         # √2/2 is in simplest form; 1/√2, (1/2)/x and 2x/4 are not.
-        has_inner = any(map(_has_fraction, args)) or any(here.op == "root" for here in walk(args[1]))
+        inner = [*walk(args[0]), *walk(args[1])]
+        has_inner = any(here.op == "div" for here in inner) or any(here.op == "root" for here in walk(args[1]))
         return not has_inner and gcd(*map(_content, args)) == 1
     if op == "root":
         return _is_squarefree(args[0], _without_minus(args[1]))
@@ -171,11 +172,6 @@ def _content(node: Node) -> int:
         return abs(int(node.args[0]))
     contents = [_content(part) for part in node.args] if node.op in ("add", "mul") else [1]
     return prod(contents) if node.op == "mul" else gcd(*contents)
-
-
-def _has_fraction(node: Node) -> bool:
-    """Whether a fraction stands anywhere in `node`."""
-    return any(here.op == "div" for here in walk(node))
 
 
 def _is_rational(node: Node) -> bool:

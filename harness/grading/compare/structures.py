@@ -280,7 +280,7 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a list."""
     reference_items, answer_items = items_of(reference), items_of(answer)
     are_conditions = all(item.op in ("member", "rel") for item in (*reference_items, *answer_items))
-    if are_conditions or _has_inequality_list(reference, answer):
+    if are_conditions or any(node.op == "list" and any(map(is_inequality, node.args)) for node in (reference, answer)):
         result = _compare_real_sets(reference, answer, rules)
         # Only equality counts here: lists that differ as sets may be equal item by item.
         if result is not None and result.equal:
@@ -316,11 +316,6 @@ def _value_of(item: Node) -> Node:
     """Return the value that an equation such as `x = 3` gives to a name; any other node as it is."""
     parts = statement(item) if is_equation(item) else None
     return parts.values[-1] if parts is not None and parts.labels else item
-
-
-def _has_inequality_list(reference: Node, answer: Node) -> bool:
-    """Whether a side is a list with an inequality in it."""
-    return any(node.op == "list" and any(is_inequality(i) for i in node.args) for node in (reference, answer))
 
 
 def _compare_list_with_structure(

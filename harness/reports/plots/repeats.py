@@ -101,8 +101,7 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
         name=f"{benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points at {few.n} samples a question to "
-        f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95 % of the errors "
-        f"that single runs state.",
+        f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95 % of the errors that single runs state.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
         drawing={"encoding": {"x": across}, "layer": layers},
