@@ -37,14 +37,7 @@ if TYPE_CHECKING:
     )
     from harness.commands.grade import grade
     from harness.core.about import __version__
-    from harness.core.errors import (
-        HarnessError,
-        Interrupted,
-        ServerError,
-        StoppedByRule,
-        StoreError,
-        UsageError,
-    )
+    from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
     from harness.exports import Written
     from harness.grading import Verdict
     from harness.options.judge import JudgeOptions as Judge

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.errors import (
-    EXIT_COMPLETE,
-    EXIT_OWED,
-    EXIT_UNJUDGED,
-    StoreError,
-    UsageError,
-)
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices, prices_in
 from harness.options.judge import JudgeOptions

@@ -24,16 +24,7 @@ from harness.answers.letters import letters_of
 from harness.answers.patterns import regex
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
-from harness.core.records import (
-    UNSTATED_REASON,
-    AnswerKind,
-    Grade,
-    GradeRules,
-    NearMiss,
-    Question,
-    Sample,
-    VerdictName,
-)
+from harness.core.records import UNSTATED_REASON, AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number

@@ -22,13 +22,7 @@ from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.published import beside, other_questions, published_of
-from harness.reports.scored import (
-    KnownAs,
-    Remarks,
-    ScoredBenchmark,
-    ScoredRun,
-    read_runs,
-)
+from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.settings import differing_table
 from harness.reports.tables import (
     Table,

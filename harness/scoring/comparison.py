@@ -18,13 +18,7 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
-from harness.scoring.stats import (
-    Array,
-    Estimate,
-    Interval,
-    normal_two_sided,
-    t_two_sided,
-)
+from harness.scoring.stats import Array, Estimate, Interval, normal_two_sided, t_two_sided
 from harness.scoring.stats_differences import (
     Detection,
     detection,

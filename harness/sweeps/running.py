@@ -15,15 +15,7 @@ import msgspec
 
 from harness.commands.run import sample
 from harness.core.codec import digest
-from harness.core.errors import (
-    EXIT_OWED,
-    HarnessError,
-    Interrupted,
-    OtherModel,
-    ServerError,
-    StoreError,
-    UsageError,
-)
+from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, ServerError, StoreError, UsageError
 from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun

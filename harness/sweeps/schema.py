@@ -10,13 +10,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    create_model,
-)
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, create_model
 
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from harness.core.part import HTTPS, SHORT_NAME, Part

@@ -18,26 +18,13 @@ from harness.core.nouns import count_noun
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
-from harness.reports.series import (
-    Step,
-    benchmark_plot,
-    benchmark_plot_name,
-    series_table,
-)
+from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
 from harness.sweeps.cells import AXES, Sweep
-from harness.sweeps.columns import (
-    MARK,
-    Notes,
-    column_heads,
-    column_texts,
-    pass_at_k,
-    published_text,
-    score_text,
-)
+from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.results import Aggregate, CellResult, Results, columns_axis
 from harness.sweeps.rows import CellRow, MeanRow
 

@@ -13,16 +13,7 @@ from msgspec.structs import replace
 
 from server_launchers import isolated
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import (
-    MODELS,
-    Body,
-    Dialect,
-    FactField,
-    Neutral,
-    Reading,
-    TokenPages,
-    stated_at,
-)
+from server_launchers.engines.dialect import MODELS, Body, Dialect, FactField, Neutral, Reading, TokenPages, stated_at
 from server_launchers.engines.engine import ROUTED, Engine
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs

@@ -40,13 +40,7 @@ from harness.answers.grammar.tree import (
     symbols,
     walk,
 )
-from harness.answers.grammar.units import (
-    Unit,
-    changes_number,
-    is_counted,
-    same_noun,
-    unit_of,
-)
+from harness.answers.grammar.units import Unit, changes_number, is_counted, same_noun, unit_of
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows

@@ -27,18 +27,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from harness.answers.grammar.remarks import defines_only
-from harness.answers.grammar.tree import (
-    INFINITY,
-    SETS,
-    STRUCTURES,
-    I,
-    Node,
-    is_scalar,
-    substitute,
-    sym,
-    symbols,
-    walk,
-)
+from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, I, Node, is_scalar, substitute, sym, symbols, walk
 from harness.answers.grammar.units import qualifies
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
@@ -56,22 +45,10 @@ from harness.grading.compare.equations import (
     statement,
 )
 from harness.grading.compare.exact import exact
-from harness.grading.compare.families import (
-    PARAMETER,
-    integer_letter,
-    parameter_of,
-    same_family,
-    without_conditions,
-)
+from harness.grading.compare.families import PARAMETER, integer_letter, parameter_of, same_family, without_conditions
 from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
-from harness.grading.compare.realsets import (
-    NotASet,
-    is_inequality,
-    letters,
-    real_set,
-    same_sets,
-)
+from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import without_ellipsis
 from harness.grading.compare.rounding import is_same_or_rounded

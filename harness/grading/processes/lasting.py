@@ -29,16 +29,7 @@ import msgspec
 
 from harness.core.records import AnswerKind, GradeRules, Question, Sample
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_on
-from harness.grading.verdict import (
-    EXHAUSTED,
-    GRADER,
-    Verdict,
-    conclude,
-    decide,
-    is_short,
-    search,
-    texts_to_decide,
-)
+from harness.grading.verdict import EXHAUSTED, GRADER, Verdict, conclude, decide, is_short, search, texts_to_decide
 from harness.grading.verifier import RULES
 
 _MAX_QUESTIONS = 256
