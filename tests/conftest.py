@@ -40,7 +40,7 @@ for _signal, _handler in (
         signal.signal(_signal, _handler)
 
 pytest_plugins = [
-    *("tests.warm", "tests.embedded", "tests.kept_graders", "tests.scored_here", "tests.left_behind"),
+    *("tests.warm", "tests.embedded", "tests.kept_graders", "tests.left_behind"),
     *("tests.processes", "tests.order"),
 ]
 

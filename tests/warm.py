@@ -100,10 +100,10 @@ def started_cold(args: list[str], *, limits: Mapping[int, int] | None = None, **
     return subprocess.Popen(line, text=True, preexec_fn=narrow if limits else None, **options)
 
 
-def isolated_started(line: list[str], kind: str = WORKERS, **options: Any) -> subprocess.Popen[bytes]:
+def isolated_started(line: list[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start the child whose line `isolated.command` wrote as a fork of the warm process that has its imports."""
     program = str(Path(isolated.__file__).absolute())
-    return WarmProcess(line[line.index(program) :], kind=kind, text=False, **options)
+    return WarmProcess(line[line.index(program) :], kind=WORKERS, text=False, **options)
 
 
 def with_popen(popen: Callable[..., subprocess.Popen[bytes]]) -> types.SimpleNamespace:
@@ -237,9 +237,7 @@ def serve(kind: str, address: str, ready: int, workers: str) -> Callable[[], obj
     _import(IMPORTED[kind])
     if workers:
         _addresses.update({WORKERS: workers, COMMANDS: address})
-        by_fork = {"harness.grading.processes.pool": WORKERS, "harness.sweeps.scorer": COMMANDS}
-        for name, forked in by_fork.items():
-            sys.modules[name].subprocess = with_popen(functools.partial(isolated_started, kind=forked))  # type: ignore[attr-defined]
+        sys.modules["harness.grading.processes.pool"].subprocess = with_popen(isolated_started)  # type: ignore[attr-defined]
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen(64)

@@ -29,7 +29,6 @@ from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
 from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
-from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.record import missing_samples
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 
-Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
-"""Grades and scores a run folder: `score_cell`, which works in a process of its own."""
+Scorer = Callable[[Path, ScoreOptions, JudgeOptions | None, Watcher], CellScore]
+"""Grades and scores a run folder, as `score_cell` does."""
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
@@ -247,10 +246,15 @@ class _Cells:
             reason, code = error.sentence, error.exit_code
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
-                self._score(self._sweep.folder(cell), self._sweep.score, None)
+                self._score_of(cell, None)
             self.ended(cell, reason, code, sampled=True)
             return
         self.scored(cell, sampled=True)
+
+    def _score_of(self, cell: Cell, judge: JudgeOptions | None, **tracking: Any) -> CellScore:
+        """Grade and score what is stored of the cell. tracking: options about trackers."""
+        options = ScoreOptions.of(**self._sweep.score.plain, **tracking)
+        return self._score(self._sweep.folder(cell), options, judge, self._watcher)
 
     def scored(self, cell: Cell, *, sampled: bool = False) -> None:
         """Grade and score the stored samples unless that is done, send the scores to the trackers that do not have
@@ -263,14 +267,10 @@ class _Cells:
         # Trackers that got the scores of fewer samples get those of all.
         sent_before = former.sent if is_whole(sweep, cell, former) else ()
         to_send = [name for name in sweep.track if name not in sent_before]
-        options = sweep.score
-        if to_send:
-            step = None if cell.checkpoint is None else cell.checkpoint.step
-            series = None if step is None else " ".join(filter(None, (sweep.name, cell.curve)))
-            options = ScoreOptions.of(**options.plain, track=to_send, step=step, series=series)
-        score = self._score(sweep.folder(cell), options, sweep.judge)
-        for sentence in score.addresses:
-            self._watcher.standing(f"{cell.name}: {sentence}")
+        place: dict[str, Any] = {}
+        if to_send and cell.checkpoint is not None:
+            place = {"step": cell.checkpoint.step, "series": " ".join(filter(None, (sweep.name, cell.curve)))}
+        score = self._score_of(cell, sweep.judge, track=to_send, **place)
         reason = f"scoring ended with {score.code}: {score.reason}" if score.code else ""
         if score.unsent:
             reason = f"the score is stored, but was not sent: {score.reason}"

@@ -25,7 +25,7 @@ OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
 JUDGE_OWN = ("provider", "header")
-"""Options of a judge that are not keys of a file's `judge`: the process that scores a cell does not accept them."""
+"""Options of a judge that are not keys of a file's `judge`: headers may hold keys, and the address names a provider."""
 
 DEFAULT_K = 8
 """The k of pass@k in tables of a file that names none."""

@@ -20,9 +20,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from harness.options.judge import JudgeOptions
 from harness.preparing.watching import Watcher
-from harness.presets.grading import GradingOptions
 from harness.sweeps import cells
 from harness.sweeps import whole as sweeps
 from harness.sweeps.scorer import CellScore, score_cell
@@ -64,12 +62,12 @@ class Sweeping(RuleBasedStateMachine):
         self.n_answered += 1
         return completion(r"\boxed{3}", tokens=5)
 
-    def score(self, folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
+    def score(self, *task: Any) -> CellScore:
         self.scorings_left -= 1
         if self.scorings_left < 0:
             raise KeyboardInterrupt
         self.n_scored += 1
-        return score_cell(folder, options, judge)
+        return score_cell(*task)
 
     def plan(self, out: str = "results/s") -> cells.Sweep:
         entries = [{"data": f"{name}.jsonl", "samples": self.samples} for name in self.benchmarks]

@@ -36,7 +36,6 @@ SITES = {
     "harness/cli/following.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
-    "harness/sweeps/scorer.py": 1,
     "server_launchers/embedded/weights.py": 1,
     "server_launchers/engines/llama_cpp.py": 1,
     "server_launchers/keeping/launch.py": 1,
@@ -48,7 +47,7 @@ READ_WHAT_A_MODEL_WROTE = {
 }  # fmt: skip
 """Children that need no key, so none is in their environment."""
 
-PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "harness.sweeps.scorer", "server_launchers.keeping.guard", "pip"}
+PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.keeping.guard", "pip"}
 """Children that `play` starts. The embedded server is started by the test of the demo."""
 
 SPEAK_OF_PYTHON = {
