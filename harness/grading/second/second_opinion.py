@@ -30,18 +30,20 @@ DEADLINE_SECONDS = 15.0
 
 _START_SECONDS = 60.0
 
+_PROGRAM = str(Path(__file__).with_name("library_child.py"))
+"""The program that runs a second grader."""
+
 
 class SecondGrader(NamedTuple):
-    """A second grader: its name for people, the program in this folder that runs it, the command that installs it."""
+    """A second grader: its name for people, and the command that installs it."""
 
     name: str
-    program: str
     install: str
 
 
 SECOND_GRADERS = {
-    "math-verify": SecondGrader("math-verify", "math_verify_child.py", "pip install math-verify"),
-    "sympy": SecondGrader("sympy's parse_latex", "sympy_child.py", "pip install 'antlr4-python3-runtime>=4.11,<4.12'"),
+    "math-verify": SecondGrader("math-verify", "pip install math-verify"),
+    "sympy": SecondGrader("sympy's parse_latex", "pip install 'antlr4-python3-runtime>=4.11,<4.12'"),
 }
 """Second graders by the value of option `also`."""
 
@@ -97,7 +99,7 @@ def second_verdicts(
         )
     verdicts = {} if verdicts is None else verdicts
     of_text: dict[tuple[str, str], bool | None] = {}
-    with _Child(python, SECOND_GRADERS[library]) as child:
+    with _Child(python, library) as child:
         for sample in samples:
             part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
             text = "" if part is None or sample.text is None else sample.text[slice(*part)]
@@ -153,7 +155,7 @@ class _Child:
     complete line.
     """
 
-    def __init__(self, python: str, library: SecondGrader) -> None:
+    def __init__(self, python: str, library: str) -> None:
         self.python = python
         self.library = library
         self.process: subprocess.Popen[bytes] | None = None
@@ -173,10 +175,9 @@ class _Child:
 
     def start(self) -> None:
         """Start the process and read its first line. Raises `UsageError` if the library is not there."""
-        script = str(Path(__file__).with_name(self.library.program))
         try:
             self.process = subprocess.Popen(
-                isolated.command(script, python=self.python), env=isolated.environment(),
+                isolated.command(_PROGRAM, self.library, python=self.python), env=isolated.environment(),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
@@ -187,9 +188,10 @@ class _Child:
         if hello is None or hello.get("ready") is not True:
             self.stop()
             reason = quoted(str(hello.get("reason", ""))) if hello else "it did not answer"
+            grader = SECOND_GRADERS[self.library]
             raise UsageError(
-                f"{self.library.name} is not usable from {quoted(self.python)} ({reason}). Install it there with "
-                f"`{self.library.install}`, or name an interpreter of an environment that has it."
+                f"{grader.name} is not usable from {quoted(self.python)} ({reason}). Install it there with "
+                f"`{grader.install}`, or name an interpreter of an environment that has it."
             )
 
     def stop(self) -> None:

@@ -1,10 +1,17 @@
-r"""The grader of SGLang's reasoning benchmark as a process: `parse_latex` by antlr4, then sympy.
+r"""Another library's grader as a process: JSON lines in, JSON lines out. Imports nothing of the harness, so that any
+environment will do.
 
-JSON lines in, JSON lines out, as in `math_verify_child`; imports nothing of the harness. The rules are those of that
+python library_child.py GRADER       # a key of `GRADERS`
+
+In: {"id": …, "reference": …, "response": …}; out: {"id": …, "correct": true | false | null}. The first line out is
+{"ready": true}, or {"ready": false, "reason": …} if the library cannot be imported. This process bounds its memory; the
+parent bounds its time, and kills it.
+
+`sympy` is the grader of SGLang's reasoning benchmark: `parse_latex` by antlr4, then sympy. The rules are those of that
 benchmark's script: the answer is the last box, else the last number. It is right if its text is that of the reference;
 if both are numbers within 0.001, the reference also divided or multiplied by 100; if both are lists of equal parts; or
 if sympy simplifies their difference to zero or to a value within 0.001. The script's `parse_expr` is left out, since it
-runs what it reads. This process bounds its memory; the parent bounds its time, and kills it.
+runs what it reads.
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ import os
 import re
 import resource
 import sys
+from collections.abc import Callable
 from typing import Any
 
 _TOLERANCE = 1e-3
@@ -26,17 +34,14 @@ _LAYOUT = re.compile(r"\\(?:left|right|!|,|;|:|displaystyle)(?![a-zA-Z])|\\text\
 def main() -> None:
     """Answer each line of standard input, a response and its reference, with a verdict, until the input ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the parser may print; only verdicts go to the parent
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the library may print; only verdicts go to the parent
 
     def say(message: dict[str, Any]) -> None:
         replies.write(json.dumps(message) + "\n")
         replies.flush()
 
     try:
-        from sympy.parsing.latex import parse_latex
-
-        # sympy imports without antlr4, and misses it only at the first parse.
-        parse_latex("x")
+        is_right = GRADERS[sys.argv[1]]()
     except ImportError as error:
         say({"ready": False, "reason": str(error)})
         return
@@ -45,10 +50,34 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            correct: bool | None = _equal(request["reference"], _answer(request["response"]), parse_latex)
+            correct: bool | None = is_right(request["reference"], request["response"])
         except Exception:  # noqa: BLE001  any failure of the library is no opinion
             correct = None
         say({"id": request["id"], "correct": correct})
+
+
+def _math_verify() -> Callable[[str, str], bool]:
+    """Math-Verify, as a function of reference and response. Raises `ImportError`."""
+    from math_verify import parse, verify
+
+    def is_right(reference: str, response: str) -> bool:
+        if "$" not in reference and "\\boxed" not in reference:
+            reference = f"${reference}$"  # the library reads a bare answer only as a formula
+        return bool(verify(parse(reference), parse(response)))
+
+    return is_right
+
+
+def _sympy() -> Callable[[str, str], bool]:
+    """SGLang's grader, as a function of reference and response. Raises `ImportError`."""
+    from sympy.parsing.latex import parse_latex
+
+    parse_latex("x")  # sympy imports without antlr4, and misses it only at the first parse
+    return lambda reference, response: _equal(reference, _answer(response), parse_latex)
+
+
+GRADERS = {"math-verify": _math_verify, "sympy": _sympy}
+"""Name of a grader → the function that imports its library and returns it."""
 
 
 def _answer(response: str) -> str:
