@@ -88,10 +88,16 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
                     f"but with {longer.limit} it goes on from there"
                 )
     for reply in replies:
-        if reply.n_tokens is not None and reply.n_tokens > reply.limit + 1:
-            return f"{reply.n_tokens} tokens came where max_tokens was {reply.limit}"
-        if reply.reason == "length" and reply.n_tokens is not None and reply.n_tokens < reply.limit - 1:
-            return f"finish_reason length after {reply.n_tokens} tokens of {reply.limit}"
+        n, limit = reply.n_tokens, reply.limit
+        if n is None:
+            continue
+        # A reply that ends by itself may count its end token.
+        if n > limit + 1:
+            return f"{n} tokens came where max_tokens was {limit}"
+        if reply.reason == "length" and n != limit:
+            return f"finish_reason length after {n} tokens of {limit}"
+        if n >= limit and reply.reason not in ("length", "stop"):
+            return f"a reply of {limit} tokens, which were max_tokens, says finish_reason {quoted(reply.reason)!r}"
     return None
 
 
@@ -200,8 +206,8 @@ def _long_stream(subject: Subject) -> Seen:
 CHECKS = (
     Check(
         name="ends", group="protocol", look=_ends, tokens=300,
-        why="A reply that was cut and says `stop` counts as finished: its missing answer is graded as wrong.",
-        mend="Look for a gateway that lowers max_tokens and rewrites finish_reason.",
+        why="A reply that is cut early loses its answer; if it says `stop`, it counts as finished, and as wrong.",
+        mend="Look for a gateway or a server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
         name="long stream", group="protocol", look=_long_stream, quick=False, tokens=1_400,

@@ -1,4 +1,4 @@
-"""Checks the protocol: whole streams, true token counts and endings, stop texts, errors with a status."""
+"""Checks the protocol: whole streams, true token counts, stop texts, errors with a status."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import re
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
 from harness.probes.asking import Inquiry, Refused, text_of
-from harness.probes.findings import Check, Seen, broken_stream, no_evidence, sound, spoils, untested, warns
+from harness.probes.findings import Check, Seen, broken_stream, sound, spoils, untested, warns
 from harness.probes.subject import LONG, PROMPTS, Subject
-
-CUT = 7
-"""Number of new tokens asked for in the check of the length limit; a number that no server has as a default."""
 
 ROUNDS = 5
 """How often a greedy request is repeated when a batch may have changed its text."""
@@ -86,28 +83,6 @@ def _usage(subject: Subject) -> Seen:
     )
 
 
-def _length(subject: Subject) -> Seen:
-    """Ask for exactly `CUT` new tokens: the reply must have that length and say finish_reason "length"."""
-    sent = f"a prompt for a short story, with max_tokens {CUT}"
-    answer = subject.with_logprobs(max_tokens=CUT)
-    n = len(answer.tokens) or answer.usage.completion_tokens
-    if answer.finish_reason == "stop" and n is not None and n < CUT:
-        return untested(sent, f"the reply ended by itself after {n} tokens")
-    if answer.finish_reason != "length":
-        return spoils(
-            sent, f"a reply that was cut says finish_reason {quoted(str(answer.finish_reason))!r}, not length"
-        )
-    if n is None:
-        return untested(
-            sent, "finish_reason length; without usage and log-probabilities nothing shows how many tokens came"
-        )
-    if n != CUT and not answer.tokens and subject.miscount:
-        return untested(sent, f"finish_reason length after {n} tokens, but {no_evidence(subject.miscount)}")
-    if n != CUT:
-        return spoils(sent, f"finish_reason length after {n} tokens instead of {CUT}")
-    return sound(sent, f"finish_reason length after exactly {n} tokens")
-
-
 def _stop(subject: Subject) -> Seen:
     """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
     for prompt in PROMPTS[:TRIED]:
@@ -169,11 +144,6 @@ CHECKS = (
         mend="Switch on usage at the server, also in streams. Without it, a budget and the cost count each reply "
         "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events. "
         "Where counts are false, ask the provider: a bill by them is false, too.",
-    ),
-    Check(
-        name="length", group="protocol", look=_length,
-        why="A reply that is cut early or silently loses its answer and counts as wrong.",
-        mend="Look for a proxy or a server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
         name="stop texts", group="protocol", look=_stop, by_text=True,

@@ -90,13 +90,13 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
         FakeServer(answering(Toy(), Fault())) as well,
         FakeServer(answering(Toy(), FAULTS["head of the prompt dropped"]())) as spoilt,
     ):
-        words = ("--checks", "length,context", "--save-reference", "kept.json")
+        words = ("--checks", "usage,context", "--save-reference", "kept.json")
         passed = harness(tmp_path, "probe", well.base_url, *words)
         ill = harness(tmp_path, "probe", spoilt.base_url, "--checks", "context,streaming", "--json", "--quiet")
     assert passed.code == 0, passed.out
     assert "nothing spoils a score" in passed.out
     assert [line for line in passed.err.splitlines() if line.startswith("probe: ")] == [
-        "probe: length …", "probe: length: sound", "probe: context …", "probe: context: sound",
+        "probe: usage …", "probe: usage: sound", "probe: context …", "probe: context: sound",
     ]  # fmt: skip
     assert SavedReference.read(tmp_path / "kept.json").model == "toy"
     assert ill.code == 4
@@ -108,7 +108,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
 
 def test_what_a_server_says_is_inert_in_the_terminal(tmp_path: Path) -> None:
     with FakeServer(sound_but(lambda _n: refusal(400, "\x1b[31m"))) as server:
-        result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,length")
+        result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,usage")
     assert result.code == 2  # refused requests accuse nobody, and no check could be made
     assert "\x1b" not in result.out + result.err
 
@@ -123,7 +123,7 @@ def test_a_server_that_is_not_there_and_a_check_that_is_none(tmp_path: Path) -> 
 
 @pytest.mark.server
 def test_the_embedded_server_is_sound(embedded_server: RunningServer) -> None:
-    report = probe.probe(ProbeOptions(base_url=embedded_server.base_urls[0], checks=["streaming", "usage", "length"]))
+    report = probe.probe(ProbeOptions(base_url=embedded_server.base_urls[0], checks=["streaming", "usage"]))
     assert {one.outcome for one in report.findings} == {"sound"}
 
 
@@ -201,7 +201,7 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
 
     seen = examined(Gone(toy=Toy()), *probe.select(["protocol"]))
     assert len(seen) == len(probe.select(["protocol"]))
-    assert (seen["length"].outcome, "connection refused" in seen["length"].came) == ("spoils", True)
+    assert (seen["stop texts"].outcome, "connection refused" in seen["stop texts"].came) == ("spoils", True)
 
 
 @pytest.mark.parametrize("checks", ["reference", "weights"])
@@ -256,7 +256,7 @@ SWITCHED = {"extra_body": {"top_k": 7, "chat_template_kwargs": {"enable_thinking
 @pytest.mark.parametrize("fields", [SWITCHED, {}])
 def test_further_fields_are_in_the_requests_to_both_servers(fields: dict[str, Any]) -> None:
     with FakeServer(answering(Toy(), Fault())) as mine, FakeServer(answering(Toy(), Fault())) as theirs:
-        checks = ("length", "weights", "greedy replies", "later cuts")
+        checks = ("ends", "weights", "greedy replies", "later cuts")
         product.probe(mine.base_url, reference=theirs.base_url, checks=checks, seed=1, **fields)
         sent = [request for server in (mine, theirs) for request in server.requests if request.method == "POST"]
     assert {request.json.get("top_k") for request in sent} == ({7, 2} if fields else {None, 2})
@@ -301,7 +301,7 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
 
 def test_a_reference_that_is_the_probed_server_shows_nothing(tmp_path: Path) -> None:
     with FakeServer(answering(Toy(), Fault())) as server, FakeServer(answering(Toy(), Fault())) as other:
-        words = ("probe", server.base_url.removesuffix("/v1"), "--checks", "length", "--quiet")
+        words = ("probe", server.base_url.removesuffix("/v1"), "--checks", "model name", "--quiet")
         itself = harness(tmp_path, *words, "--reference", server.base_url)
         two = harness(tmp_path, *words, "--reference", other.base_url)
     assert (itself.code, "it is the probed server itself" in itself.err) == (2, True)
@@ -456,7 +456,7 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
 ) -> None:
     monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
     with FakeServer(sound_but(lambda n: server.stop() if n > 6 else None)) as server:
-        words = ("--checks", "added words,length,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
+        words = ("--checks", "added words,usage,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert done.code == 2, done.out
     assert "NOT finished, the server is asked no more" in done.out
@@ -481,16 +481,16 @@ def test_a_probe_that_is_stopped_has_told_its_findings(tmp_path: Path, check: st
     under_way, ends = threading.Event(), threading.Event()
 
     def stall(n: int) -> None:
-        if n > 1:
+        if n > 2:  # behind the two requests of the first check
             under_way.set()
             ends.wait(PATIENCE_SECONDS)
 
     with FakeServer(sound_but(stall)) as mine:
-        run = start(tmp_path, ["probe", mine.base_url, "--checks", f"length,{check}", "--seed", "1"])
+        run = start(tmp_path, ["probe", mine.base_url, "--checks", f"model name,{check}", "--seed", "1"])
         assert under_way.wait(PATIENCE_SECONDS)
         run.send_signal(signal.SIGINT)
         time.sleep(0.5)  # the requests under way in threads of their own end before the process does
         ends.set()
         _, err = run.communicate(timeout=PATIENCE_SECONDS)
-    assert (run.returncode, "probe: length: sound" in err) == (130, True), err
+    assert (run.returncode, "probe: model name: " in err) == (130, True), err
     assert "stopped by SIGINT; --checks takes the names of the checks that are left" in err

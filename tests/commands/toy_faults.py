@@ -458,9 +458,9 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         answer=streams(lambda text: "".join(c if ord(c) < 0x800 else "\ufffd" for c in text.decode()).encode()),
     ),
     "max_tokens − 1": lambda: fault(
-        "length", request=lambda body: {**body, "max_tokens": max(1, body.get("max_tokens", 64) - 1)}
+        "ends", request=lambda body: {**body, "max_tokens": max(1, body.get("max_tokens", 64) - 1)}
     ),
-    "length called stop": lambda: fault("length", answer=lambda _, text: text.replace(b'"length"', b'"stop"')),
+    "length called stop": lambda: fault("ends", answer=lambda _, text: text.replace(b'"length"', b'"stop"')),
     "an event of the stream dropped": lambda: fault(
         "streaming", answer=streams(lambda text: b"\n\n".join((all_ := text.split(b"\n\n"))[:3] + all_[4:]))
     ),
