@@ -16,6 +16,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageEr
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.options.deciding import CompareCommand
+from harness.reports.tables import p_cell
 from harness.reports.unsettled import open_points
 from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.comparison import PairedComparison
@@ -77,7 +78,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
         click.echo("  new questions    unknown, since the runs share only one question")
     else:
         click.echo(
-            f"  new questions    {point_cells(paired.difference)[2]:18} p {_p(decision.p_question)}  "
+            f"  new questions    {point_cells(paired.difference)[2]:18} p {p_cell(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
     _print_margin(decision.margin, paired.difference.sampling)
@@ -146,7 +147,7 @@ def _print_same_questions(compared: PairedComparison | MeanComparison, decision:
     """Print the difference's interval if the same questions were asked again. compared: of the decision."""
     _, words, _ = point_cells(compared.difference)
     width = 26 if compared.difference.at_most else 18
-    click.echo(f"  same questions   {words:{width}} p {_p(decision.p_sampling)}  {decision.verdict}")
+    click.echo(f"  same questions   {words:{width}} p {p_cell(decision.p_sampling)}  {decision.verdict}")
 
 
 def _print_margin(decision: MarginDecision | None, interval: Interval | None) -> None:
@@ -164,7 +165,7 @@ def _print_margin(decision: MarginDecision | None, interval: Interval | None) ->
             side = "above" if interval.low > -decision.margin else "below"
             verdict += f"; the interval, which is not corrected, lies {side} -{100 * decision.margin:g}"
         verdict += ")"
-    click.echo(f"  {f'margin {points}':16} {'same questions':18} p {_p(decision.p)}  {verdict}")
+    click.echo(f"  {f'margin {points}':16} {'same questions':18} p {p_cell(decision.p)}  {verdict}")
 
 
 def _kinds(pair: RunComparison) -> str:
@@ -186,8 +187,3 @@ def _kinds(pair: RunComparison) -> str:
     if lengths[0] is not None and lengths[1] is not None:
         parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}")
     return ", ".join(parts)
-
-
-def _p(value: float) -> str:
-    """A p value with three decimals."""
-    return f"{value:.3f}" if value >= 0.001 else "<0.001"

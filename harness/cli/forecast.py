@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, duration
 from harness.generation.forecast import Forecast
-from harness.progress.lines import duration
 
 MIN_IN_MILLIONS = 10_000
 """Tokens are printed in millions if their error is at least this many tokens."""

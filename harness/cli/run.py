@@ -18,13 +18,13 @@ from harness.commands.run import run_at
 from harness.core import yaml_file
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, duration
 from harness.core.secret import command_words
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
-from harness.progress.lines import continued_in_words, duration
+from harness.progress.lines import continued_in_words
 from harness.runs.layout import RunFolder
 
 SHOWN_CAUSES = 5

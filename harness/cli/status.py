@@ -21,13 +21,13 @@ from harness.cli.printed.lists import RunStatus
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, duration
 from harness.generation.network.control import order, progress_of
 from harness.generation.run_progress import Progress
 from harness.options.reading import StatusCommand
 from harness.preparing.outputs import open_scored
 from harness.progress.display import ProgressDisplay
-from harness.progress.lines import duration, panel, percent, score_in_words
+from harness.progress.lines import panel, percent, score_in_words
 from harness.progress.running_score import RunningScore, RunningScores
 from harness.runs.going import OnDisk, on_disk
 from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in

@@ -1,6 +1,8 @@
-"""Numbers with their nouns, for messages."""
+"""Numbers with their nouns, and times, for messages."""
 
 from __future__ import annotations
+
+import math
 
 _EXACT_DIGITS = 6
 """Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
@@ -29,3 +31,18 @@ def in_percent(fraction: float) -> str:
 def in_points(difference: float) -> str:
     """A difference of two fractions in points with one decimal and its sign: `+1.5`, `-3.8`, `+0.0`."""
     return f"{round(100 * difference, _EXACT_DIGITS):+z.1f}"
+
+
+MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600
+"""Longest duration that is shown as a number. A damaged record may give any other, infinity among them."""
+
+
+def duration(seconds: float) -> str:
+    """A time in words: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`; also NaN, and more than a thousand years."""
+    if not seconds <= MAX_SHOWN_SECONDS:  # true for NaN as well
+        return "an unknown time" if math.isnan(seconds) else "more than 1,000 years"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{seconds:.0f} s" if seconds < 100 else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -5,13 +5,12 @@ Foreign text (ids, addresses, messages of a server) is escaped here, even if it 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core import channel
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent
+from harness.core.nouns import count_noun, duration, in_percent
 
 if TYPE_CHECKING:
     from harness.generation.run_progress import BenchmarkProgress, Progress
@@ -316,19 +315,3 @@ def score_in_words(score: RunningScore | Score, stored: int | None = None) -> st
 def time_left(progress: Progress, eta: float) -> str:
     """Return `about 9 min left`; `at least` once all samples are asked: the last ones are longer than the mean."""
     return f"{'about' if progress.waiting else 'at least'} {duration(eta)} left"
-
-
-MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600
-"""Longest duration that is shown as a number. A damaged record may give any other, infinity among them."""
-
-
-def duration(seconds: float) -> str:
-    """Return `42 s`, `12 min`, `3 h 05 min`; words for NaN and for more than a thousand years."""
-    if not seconds <= MAX_SHOWN_SECONDS:  # true for NaN as well
-        return "an unknown time" if math.isnan(seconds) else "more than 1,000 years"
-    return f"{seconds:.0f} s" if seconds < 100 else _minutes(round(seconds / 60))
-
-
-def _minutes(minutes: int) -> str:
-    """Return `12 min`, or `3 h 05 min` from 100 minutes on."""
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.benchmarks.prompts import PROMPTS
 from harness.core.inert import visible
 from harness.core.money import usd_in_words
+from harness.core.nouns import duration
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short
@@ -187,17 +188,6 @@ def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[s
         f"{short(name)}: {in_words(ours)} here, {in_words(theirs)} there"
         for name, (ours, theirs) in sorted(differing.items(), key=by_weight)
     ]
-
-
-def duration(seconds: float) -> str:
-    """A time in words: `42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def _recorded(runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> list[dict[str, object]]:

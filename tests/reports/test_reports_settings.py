@@ -15,7 +15,6 @@ from harness.reports.scored import read_runs
 from harness.reports.settings import (
     by_weight,
     checksum_table,
-    duration,
     failure_table,
     given_table,
     in_words,
@@ -55,13 +54,6 @@ from tests.reports.run_folders import write_run
 )
 def test_a_value_is_said_as_a_person_says_it(value: object, words: str) -> None:
     assert in_words(value) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(42, "42 s"), (119, "119 s"), (700, "12 min"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
-)
-def test_a_duration_is_said_in_the_unit_of_its_size(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 def test_settings_that_move_a_score_most_come_first() -> None:
