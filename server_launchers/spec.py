@@ -212,12 +212,4 @@ def flag_of(field: str) -> str:
 
 def words_of(fields: Mapping[str, Any]) -> list[str]:
     """The words of `harness serve` that set these fields."""
-    words = []
-    for name, value in fields.items():
-        flag = flag_of(name)
-        if isinstance(value, bool):
-            words.append(flag if value else f"--no-{flag[2:]}")
-        else:
-            pairs = [f"{key}={text}" for key, text in value.items()] if isinstance(value, Mapping) else [str(value)]
-            words += [word for text in pairs for word in (flag, text)]
-    return words
+    return [word for name, value in fields.items() for word in OPTIONS[name].words(value)]

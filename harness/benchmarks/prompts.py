@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Annotated
 
@@ -19,10 +19,9 @@ from harness.core import plugins
 from harness.core.choices import Api
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import check_text, visible
+from harness.core.inert import check_text
 from harness.core.part import Part
 from harness.core.records import Message, Question
-from harness.core.validation import validated
 
 FIELDS = ("question", "choices")
 """The fields of a template."""
@@ -273,7 +272,7 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
 
     Instructions are those that `without_instruction` recognises.
     """
-    text = question.messages[-1].content if question.messages else question.prompt
+    text = question.last_turn
     while True:  # a prompt may add text before the question and behind it
         shorter, is_shorter = without_instruction(text, prompt)
         if not is_shorter or not any(map(str.isalnum, shorter)):
@@ -305,7 +304,7 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     """
     available = PROMPTS | {variant.name: variant for variant in variants}
     if name not in available and (offered := plugins.load("prompt", name)) is not None:
-        return _of_plugin(name, offered)
+        return plugins.record("prompt", name, offered, Prompt)
     if name not in available:
         hint = " It ships no more: questions.jsonl of its run shows the text." if name in _FORMER else None
         # Nobody who misspells a prompt means to send none.
@@ -315,15 +314,6 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
             f"`prompts:` in the benchmark's card.{hint or near}"
         )
     return available[name]
-
-
-def _of_plugin(name: str, offered: object) -> Prompt:
-    """The prompt that a plug-in offers, as a `Prompt` or a mapping. Raises `UsageError`."""
-    if not isinstance(offered, Prompt | Mapping):
-        raise plugins.wrong_kind_error("prompt", name, offered)
-    if isinstance(offered, Prompt):
-        return offered
-    return validated(Prompt, {"name": name, **offered}, f"the prompt {visible(name, 100)!r} of a plug-in")
 
 
 def system_prompt(name_or_text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.benchmarks import catalogue
 from harness.core.inert import visible
-from harness.core.options import COMMAS, Option, options_of
+from harness.core.options import options_of
 from harness.core.secret import HIDDEN
 from harness.grading.second.judge_messages import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
@@ -142,7 +142,7 @@ def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = No
     """The command `harness run …` with these options, as `options_again` gives them, and by a judge if there is one."""
     words = ["harness", "run"]
     for name, value in options.items():
-        words += [",".join(value)] if name == "benchmarks" else _words(options_of(RunOptions)[name], value)
+        words += [",".join(value)] if name == "benchmarks" else options_of(RunOptions)[name].words(value)
     return shlex.join([*words, *_judge_words(judge or {})])
 
 
@@ -157,22 +157,6 @@ def _judge_words(judge: Mapping[str, Any]) -> list[str]:
         if name not in ("model", "base_url") and name in options_of(JudgeOptions) and value is not False
     )
     return ["--judge", f"{judge['model']}{address}{''.join(keyed)}"]
-
-
-def _words(option: Option, value: Any) -> Iterator[str]:
-    """Yield the words of the command line that give the option this value."""
-    if option.type is bool:
-        word = option.flag_word
-        yield word if value or option.default else f"--no-{word[2:]}"
-        return
-    for member in value if option.is_list and option.kind is not COMMAS and isinstance(value, list) else [value]:
-        yield option.flag_word
-        if isinstance(member, dict):
-            yield json.dumps(member)
-        elif isinstance(member, list):
-            yield ",".join(map(str, member))
-        else:
-            yield "none" if member is None else str(member)
 
 
 def _options(model: str, record: BenchmarkRecord, given: Mapping[str, Any]) -> dict[str, Any]:

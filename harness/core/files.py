@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import io
 import os
 import re
@@ -164,6 +165,14 @@ FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 """Error numbers for "not writable": by this user, or by anybody."""
 
 
+def remove(path: Path) -> None:
+    """Remove the file, if it is there. Raises `StoreError`."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
 def disk_error(path: Path, error: OSError) -> StoreError:
     """The error to raise for a write to `path` that the file system refused; it names what to do, or the free space."""
     existing = path
@@ -248,6 +257,12 @@ def read_named(path: Path, max_bytes: int) -> bytes:
     """
     with open_named(path) as file:
         return file.read(max_bytes + 1)
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file that the user names, in hex. Raises `OSError`."""
+    with open_named(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:

@@ -233,6 +233,20 @@ class Option:
         plain = self.flag or self.name.replace("_", "-")
         return f"--no-{plain}" if self.type is bool and self.default is True else f"--{plain}"
 
+    def words(self, value: Any) -> list[str]:
+        """The words of a command line that give the option this value; none for a switch that stands so by itself."""
+        if self.type is bool:
+            plain = self.flag or self.name.replace("_", "-")
+            return [] if value == self.default else [f"--{'' if value else 'no-'}{plain}"]
+        if isinstance(value, Mapping):
+            pairs = [f"{name}={text}" for name, text in value.items()]
+            texts = pairs if self.metavar == "NAME=VALUE" else [json.dumps(value)]
+        elif isinstance(value, list | tuple):
+            texts = [",".join(map(str, value))] if self.kind is COMMAS else [*map(str, value)]
+        else:
+            texts = ["none" if value is None else str(value)]
+        return [word for text in texts for word in (self.flag_word, text)]
+
     @property
     def choices(self) -> tuple[str, ...]:
         """The words that are allowed as the value, or in a list; empty if the option is not limited to words."""

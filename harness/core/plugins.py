@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.validation import M, validated
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -185,6 +186,15 @@ def uncallable(function: Callable[..., Any], arguments: Sequence[str]) -> str | 
         name = getattr(function, "__name__", type(function).__name__)
         return f"{name}{parameters} cannot be called with ({', '.join(arguments)}): {error}"
     return None
+
+
+def record(kind: Kind, name: str, offered: object, model: type[M]) -> M:
+    """The record that a plug-in offers, as a value of its class or as a mapping of its fields. Raises `UsageError`."""
+    if isinstance(offered, model):
+        return offered
+    if not isinstance(offered, Mapping):
+        raise wrong_kind_error(kind, name, offered)
+    return validated(model, {"name": name, **offered}, f"the {kind} {visible(name, 100)!r} of a plug-in")
 
 
 def wrong_kind_error(kind: Kind, name: str, offered: object) -> UsageError:

@@ -24,10 +24,6 @@ def _text(value: str | None) -> str | None:
     return None if value is None else without_lone_surrogates(value)
 
 
-def _last_turn(row: SampleRow) -> str:
-    return row.question.messages[-1].content if row.question.messages else row.question.prompt
-
-
 FIELDS = (
     Field("benchmark", "string", "name of the benchmark", lambda r: r.question.benchmark),
     Field("question_id", "string", "id of the question within the benchmark", lambda r: r.sample.question_id),
@@ -36,7 +32,7 @@ FIELDS = (
         "question",
         "string",
         "the user's last turn, or the plain prompt, as sent",
-        lambda r: without_lone_surrogates(_last_turn(r)),
+        lambda r: without_lone_surrogates(r.question.last_turn),
     ),
     Field(
         "references",

@@ -18,7 +18,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Sample
 from harness.foreign import outputs
 from harness.foreign.numbering import SampleNumbers
-from harness.foreign.recognising import ByText, text_of
+from harness.foreign.recognising import ByText
 
 
 class Beginning:
@@ -62,7 +62,7 @@ class Beginning:
                 sample_index=index,
                 endpoint=FROM_FILE + safe_name(self._path.name),
                 # Where the texts differ, the other tool sent another prompt, and its digest is unknown.
-                prompt_digest=question.prompt_digest if text_of(row_question) == text_of(question) else "",
+                prompt_digest=question.prompt_digest if row_question.last_turn == question.last_turn else "",
             )
 
     @property

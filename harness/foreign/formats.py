@@ -310,8 +310,7 @@ def _question_text(question: Question) -> str:
     """The text of the question's last message, without an instruction at its end."""
     from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
 
-    text = question.messages[-1].content if question.messages else question.prompt
-    return without_instruction(text)[0].strip()
+    return without_instruction(question.last_turn)[0].strip()
 
 
 def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:

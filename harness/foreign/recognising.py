@@ -24,7 +24,7 @@ class ByText:
         self._prompt = prompt
         for question in questions:
             bare = bare_text(question, prompt)
-            forms = text_of(question), bare, stem(question, prompt), _without_drawings(bare)
+            forms = question.last_turn, bare, stem(question, prompt), _without_drawings(bare)
             for form in dict.fromkeys(forms):
                 self._by_text.setdefault(form, []).append(question)
 
@@ -33,7 +33,7 @@ class ByText:
 
         There are several if the benchmark repeats a text and neither id nor reference tells the questions apart."""
         bare = bare_text(row_question, self._prompt)
-        forms = text_of(row_question), bare, _without_drawings(bare)
+        forms = row_question.last_turn, bare, _without_drawings(bare)
         candidates = next((self._by_text[form] for form in forms if form in self._by_text), [])
         with_id = [question for question in candidates if question.question_id == row_question.question_id]
         with_references = [question for question in candidates if question.references == row_question.references]
@@ -86,7 +86,7 @@ class Recognised:
                     benchmark=question.benchmark,
                     question_id=question.question_id,
                     sample_index=index,
-                    prompt_digest=question.prompt_digest if text_of(row_question) == text_of(question) else "",
+                    prompt_digest=question.prompt_digest if row_question.last_turn == question.last_turn else "",
                 ),
             )
 
@@ -95,7 +95,7 @@ class Recognised:
         `UsageError`."""
         if self._by_id is not None:
             return self._with_id(row_question, self._by_id)
-        if text_of(row_question):
+        if row_question.last_turn:
             candidates = self._by_text.of(row_question)
         else:
             candidates = [question for question in self._questions if question.references == row_question.references]
@@ -107,7 +107,7 @@ class Recognised:
 
     def _unmatched_error(self, row_question: Question) -> UsageError:
         """The error for a row whose text, or reference, belongs to no question of the benchmark."""
-        text, name = text_of(row_question), visible(self._name)
+        text, name = row_question.last_turn, visible(self._name)
         if text:
             what, advice = f"asks {visible(text, 100)!r}, which {name} does not", ""
         else:
@@ -138,11 +138,6 @@ class Recognised:
                 "the file"
             )
         return question
-
-
-def text_of(question: Question) -> str:
-    """The text that a question asks, without a system prompt."""
-    return question.messages[-1].content if question.messages else question.prompt
 
 
 def _without_drawings(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.core.about import hub_cache
 from harness.core.codec import digest
-from harness.core.files import open_named, read_named
+from harness.core.files import checksum, open_named, read_named
 from harness.core.limits import MAX_NAME_BYTES
 
 TEXTS = (
@@ -89,13 +89,7 @@ def local(source: str) -> Path | None:
 def _of_file(path: Path) -> str:
     """The checksum of a file as `sha256:…`; for a file above `MAX_TEXT_BYTES`, its size instead."""
     size = path.stat().st_size
-    return f"{size} bytes" if size > MAX_TEXT_BYTES else f"sha256:{_sha256(path)}"
-
-
-def _sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hex. Raises `OSError`."""
-    with open_named(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{size} bytes" if size > MAX_TEXT_BYTES else f"sha256:{checksum(path)}"
 
 
 def _sample(path: Path) -> str:

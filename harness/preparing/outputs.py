@@ -255,14 +255,10 @@ def open_scored(path: Path | str) -> RunFolder:
         )
     stored = _stored(Manifest.load(folder))
     if stored.get("digest") != outputs.digest_of(source):
-        read = stored.get("read")
-        options = options_of(ScoreOptions)
-        words = [
-            f"--{options[name].flag or name.replace('_', '-')} {shlex.quote(str(member))}"
-            for name, value in (read if isinstance(read, dict) else {}).items()
-            for member in (value if isinstance(value, list) else [value])
-        ]
-        again = " ".join([f"harness score {shown}", *words])
+        read, options = stored.get("read"), options_of(ScoreOptions)
+        given = read.items() if isinstance(read, dict) else ()
+        words = (word for name, value in given for word in options[name].words(value))
+        again = shlex.join(["harness", "score", visible(str(source)), *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder
 

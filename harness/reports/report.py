@@ -13,7 +13,7 @@ from typing import TypeAlias
 from rich.console import RenderableType
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.files import disk_error, write_atomically
+from harness.core.files import remove, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import paired_table, published_table, twin_table
 from harness.reports.figures import every_plot
@@ -186,7 +186,7 @@ class Report:
         if self.breakdowns:
             write_atomically(folder / BREAKDOWNS, csv_file(self.breakdown_csv()))
         else:
-            _remove(folder / BREAKDOWNS)  # of a former report
+            remove(folder / BREAKDOWNS)  # of a former report
         for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
@@ -252,14 +252,6 @@ def _pair(run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_ba
         imported=benchmark.record.imported or of_baseline.record.imported,
         n_owed=owed_samples(benchmark) + owed_samples(of_baseline),
     )
-
-
-def _remove(path: Path) -> None:
-    """Remove the file, if it is there. Raises `StoreError`."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(path, error) from error
 
 
 def _from_here(path: Path) -> str:

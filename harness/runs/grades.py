@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.core.errors import StoreError
-from harness.core.files import disk_error
+from harness.core.files import remove
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
@@ -78,10 +78,7 @@ def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
 def _forget_partial(folder: BenchmarkFolder) -> None:
     """Remove the grades of interrupted gradings. Raises `StoreError`."""
     for path in folder.partial_grades, folder.fresh_grades:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise disk_error(path, error) from error
+        remove(path)
 
 
 class PartialGrades:

@@ -6,7 +6,6 @@ that fails is recorded with its reason and does not stop the others.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import msgspec
 from harness.commands.run import sample
 from harness.core.codec import digest
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, ServerError, StoreError, UsageError
-from harness.core.files import open_named
+from harness.core.files import checksum
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
@@ -372,8 +371,7 @@ def _contents(options: RunOptions) -> list[str]:
     checksums = []
     for path in filter(None, (options.data, *options.benchmarks)):
         try:
-            with open_named(Path(path)) as file:
-                checksums.append(hashlib.file_digest(file, "sha256").hexdigest())
+            checksums.append(checksum(Path(path)))
         except OSError:  # A benchmark's name is no file; the name itself stands in the options.
             checksums.append("")
     return checksums

@@ -125,7 +125,7 @@ def shown_question(question: Question) -> dict[str, Any]:
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return {
-        "text": show(question.messages[-1].content if question.messages else question.prompt),
+        "text": show(question.last_turn),
         "before": [(message.role, show(message.content, limit=limit)) for message in earlier[-MAX_MESSAGES:]],
         "n_before": len(earlier),
         "facts": [

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.core.about import cache_folder
 from harness.core.errors import near_names
+from harness.core.files import checksum
 from harness.core.inert import visible
 from server_launchers import isolated
 from server_launchers.errors import DownloadError
@@ -86,7 +87,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
             f"{near_names(name, KNOWN)}"
         )
     path = _path(weights)
-    if _has_size(path, weights) and _sha256(path) == weights.sha256:
+    if _has_size(path, weights) and checksum(path) == weights.sha256:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,12 +115,6 @@ def _path(weights: Weights) -> Path:
 def _has_size(path: Path, weights: Weights) -> bool:
     """Whether the file is there and has the expected size."""
     return path.is_file() and path.stat().st_size == weights.size
-
-
-def _sha256(path: Path) -> str:
-    """The file's SHA-256 in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(weights: Weights, folder: Path) -> Path:

@@ -16,7 +16,7 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, channel, http_get
 from harness.core.errors import UsageError
-from harness.core.files import open_named, write_atomically
+from harness.core.files import checksum, write_atomically
 from harness.core.inert import quoted
 
 TIMEOUT_SECONDS = 30.0
@@ -31,9 +31,9 @@ def read(source: UrlSource) -> Rows:
     path = cached_path(source)
     if not is_cached(source):
         data = _download(source)
-        checksum = hashlib.sha256(data).hexdigest()
-        if checksum != source.sha256:
-            raise UsageError(f"{source.url} has the checksum {checksum}, but the card says {source.sha256}")
+        stated = hashlib.sha256(data).hexdigest()
+        if stated != source.sha256:
+            raise UsageError(f"{source.url} has the checksum {stated}, but the card says {source.sha256}")
         write_atomically(path, data)
     rows = tables.stream(path, source.split, source.url, damaged_rows=source.damaged_rows)
     return Rows(rows, source.url)
@@ -41,8 +41,8 @@ def read(source: UrlSource) -> Rows:
 
 def is_cached(source: UrlSource) -> bool:
     """Whether the file is in the cache with the card's checksum."""
-    with contextlib.suppress(OSError), open_named(cached_path(source)) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == source.sha256
+    with contextlib.suppress(OSError):
+        return checksum(cached_path(source)) == source.sha256
     return False
 
 

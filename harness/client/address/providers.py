@@ -336,7 +336,7 @@ def load(name: str) -> Provider:
     """The provider of that name, shipped or of a plug-in. Raises `UsageError` that lists the names."""
     provider_names = names()
     if name not in provider_names and (provider := plugins.load("provider", name)) is not None:
-        return _of_plugin(name, provider)
+        return plugins.record("provider", name, provider, Provider)
     if name not in provider_names:
         raise UsageError(
             f"there are {', '.join(provider_names)}.{near_names(name, provider_names)}"
@@ -355,15 +355,6 @@ def _of_engines() -> dict[str, Any]:
     """Facts about the engines, in the form of a provider's file, for `generic`: bounds on thinking."""
     known = {dialect.name: dialect.thinking_budget for dialect in engines.dialects()}
     return {"thinking_tokens": [{"engine": name, "path": path} for name, path in known.items() if path]}
-
-
-def _of_plugin(name: str, provider: object) -> Provider:
-    """A plug-in's provider as a `Provider`. provider: a `Provider` or a mapping of its facts. Raises `UsageError`."""
-    if not isinstance(provider, Provider | Mapping):
-        raise plugins.wrong_kind_error("provider", name, provider)
-    if isinstance(provider, Provider):
-        return provider
-    return validated(Provider, {"name": name, **provider}, f"the provider {visible(name, 60)!r} of a plug-in")
 
 
 def recognise(url: str) -> Provider:

@@ -151,7 +151,7 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
 def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> dict[str, Any]:
     """The instance-level record of one sample."""
     question, sample, grade = row.question, row.sample, row.grade
-    text = without_lone_surrogates(question.messages[-1].content if question.messages else question.prompt)
+    text = without_lone_surrogates(question.last_turn)
     references = [without_lone_surrogates(reference) for reference in question.references]
     model = benchmark.manifest.model
     right = grade is not None and grade.verdict == "correct"

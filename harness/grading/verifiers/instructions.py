@@ -70,7 +70,7 @@ def _is_followed(name: str, arguments: dict[str, Any], readings: list[str], ques
     check.build_description(**arguments)
     if "prompt" in (check.get_instruction_args() or ()):
         # Such a check compares the reply with the prompt itself.
-        prompt = question.messages[-1].content if question.messages else question.prompt
+        prompt = question.last_turn
         check.build_description(prompt=prompt)
     return any(bool(reading.strip() and check.check_following(reading)) for reading in readings)
 
