@@ -48,11 +48,11 @@ def key_arguments(program: Program) -> tuple[str, ...]:
 def install_hint(requirement: str, *others: str) -> str:
     """The sentence that says how to install an engine into its own environment.
 
-    requirement: what pip is asked for. others: options that get the engine in another way, such as "--docker IMAGE".
+    requirement: what pip is asked for. others: options that get the engine in another way, such as "IMAGE as `docker`".
     """
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
-    return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"
+    return f"install it into an environment of its own: {environment}, then name ENV/bin/python as `python`{ways}"
 
 
 def of_version(program: Program, tested: str, version: str | None) -> Program:

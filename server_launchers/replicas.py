@@ -37,7 +37,7 @@ def following_ports(first: int, count: int) -> range:
     last = first + count - 1
     if last > MAX_PORT:
         raise LaunchError(
-            f"--port {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
+            f"`port` {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
             f"{MAX_PORT - count + 1}"
         )
     return range(first, last + 1)
@@ -51,7 +51,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
-            "or use --dp-mode engine"
+            "or use `dp_mode=engine`"
         )
     routed = engine.routed(spec)
     count = _engine_processes(spec)

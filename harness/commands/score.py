@@ -170,8 +170,8 @@ def score(
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
                 f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                f"grades without the judge. Its replies are kept, and --judge MODEL with its "
-                "prompt or rubric brings its grades back"
+                "grades without the judge. Its replies are kept, and `judge` with its prompt or rubric brings its "
+                "grades back"
             )
         return Scored(folder=folder, scores=_with_drops(folder, graded))
     judged = score_with_judge(

@@ -112,7 +112,7 @@ def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
             yield (
                 f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
-                f"can decide these replies, if you name it when you run or score (--judge MODEL)"
+                "can decide these replies, if you name it when you run or score (`judge`)"
             )
 
 

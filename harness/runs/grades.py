@@ -103,7 +103,7 @@ class PartialGrades:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
             name = visible(self._folder.name, MAX_NAME_CHARS)
-            how = "without --fresh continues" if self._fresh else "continues"
+            how = "without `fresh` continues" if self._fresh else "continues"
             if self._fresh and not self._n_stored:
                 how = "begins anew"
             n_stored = f"{count_noun(self._n_stored, 'grade')} {are(self._n_stored)} stored"

@@ -49,7 +49,7 @@ class AnyProgram(Engine):
         values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, self.client_name(spec)), strict=True))
         if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
             raise LaunchError(
-                "several replicas (--dp) need `{port}` in the command line, so that each listens on a port of its own"
+                "several replicas (`dp`) need `{port}` in the command line, so that each listens on a port of its own"
             )
         words = []
         for word in spec.extra_flags:

@@ -50,7 +50,7 @@ class Router(msgspec.Struct, frozen=True):
         return (
             "install the router into an environment of its own: uv venv ENV && "
             f"uv pip install --python ENV/bin/python {self.module.replace('_', '-')}=={self.version}, "
-            "then --router-python ENV/bin/python"
+            "then name ENV/bin/python as `router_python`"
         )
 
     @property

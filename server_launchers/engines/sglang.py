@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TESTED_VERSION = "0.5.23"
 """The newest version that was tried."""
-INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
+INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"lmsysorg/sglang:v{TESTED_VERSION} as `docker`")
 NEUTRAL_SINCE = DETERMINISTIC_SINCE = (0, 5, 6)
 """The first version with --sampling-defaults, and with --enable-deterministic-inference."""
 GRAPH_BACKENDS_SINCE = (0, 5, 23)
@@ -118,17 +118,17 @@ def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
 CAUSES = (
     (
         r"context_length \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
-        "the context of {} tokens is more than the model's {}: lower --max-model-len",
+        "the context of {} tokens is more than the model's {}: lower `context`",
     ),
     (
         r"(?:Loaded weights leave no GPU memory for the KV cache|"
         r"Not enough memory\. Please try to increase --mem-fraction-static)",
-        "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --max-model-len",
+        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
     ),
     (
         r"SGLANG_CPU_OMP_THREADS_BIND is not set.* ranks \(.*= (\d+)\) should be smaller",
-        "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
-        "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
+        "{} workers are more than the processor's memory nodes: lower `tp` and `dp`, or bind the workers to cores "
+        "with the variable SGLANG_CPU_OMP_THREADS_BIND='0|1' in `environment`",
     ),
 )
 """Pattern of a line of SGLang's log → why a start failed."""

@@ -156,7 +156,7 @@ def check_flags(spec: ServerSpec, version: str) -> None:
     if unknown := [flag for flag in flags if flag[2:].replace("_", "-") in names]:
         raise LaunchError(
             f"{spec.engine} {version} has no {', '.join(unknown)}: leave it out, or name the version that is started "
-            "with --engine-version"
+            "with `engine_version`"
         )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TESTED_VERSION = "0.33.0"
 """The newest version that was tried."""
-INSTALL = install_hint(f"vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}")
+INSTALL = install_hint(f"vllm=={TESTED_VERSION}", f"vllm/vllm-openai:v{TESTED_VERSION} as `docker`")
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
 """How vLLM is called."""
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
@@ -121,11 +121,11 @@ def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
     if spec.deterministic:
         if spec.device == "cpu":
             # vLLM 0.32 starts, reports itself healthy, and dies at the first request.
-            raise LaunchError("vLLM's deterministic kernels need a GPU: leave out --deterministic on a CPU")
+            raise LaunchError("vLLM's deterministic kernels need a GPU: leave out `deterministic` on a CPU")
         if not since(version, BATCH_INVARIANT_SINCE):
             raise LaunchError(
-                f"vLLM {version} has no batch-invariant kernels and would ignore --deterministic: use 0.11.1 or "
-                "a newer one, or leave out --deterministic"
+                f"vLLM {version} has no batch-invariant kernels and would ignore `deterministic`: use 0.11.1 or "
+                "a newer one, or leave out `deterministic`"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
     if spec.node_address is not None:
@@ -140,14 +140,14 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     engine_dp = spec.dp > 1 and spec.dp_mode == "engine"
     if engine_dp:
         if not since(version, DATA_PARALLEL_SINCE):
-            raise LaunchError(f"vLLM {version} has no data parallelism: leave out --dp-mode engine")
+            raise LaunchError(f"vLLM {version} has no data parallelism: leave out `dp_mode=engine`")
         words += ["--data-parallel-size", str(spec.dp)]
     if spec.nodes == 1:
         return words
     if engine_dp:
         # Each node runs an equal part of the replicas.
         if spec.dp % spec.nodes:
-            raise LaunchError(f"--dp {spec.dp} cannot be spread evenly over --nodes {spec.nodes}")
+            raise LaunchError(f"`dp` {spec.dp} cannot be spread evenly over `nodes` {spec.nodes}")
         local = spec.dp // spec.nodes
         words += ["--data-parallel-size-local", str(local)]
         words += ["--data-parallel-address", str(spec.head_address), "--data-parallel-rpc-port", str(spec.head_port)]
@@ -157,10 +157,10 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
         if not since(version, NODES_SINCE):
             raise LaunchError(
                 f"vLLM {version} spreads one model over nodes only through Ray: start a Ray cluster, give "
-                "`-- --distributed-executor-backend ray` and leave out --nodes; from vLLM 0.15 on --nodes works"
+                "`-- --distributed-executor-backend ray` and leave out `nodes`; from vLLM 0.15 on `nodes` works"
             )
         if spec.tp * spec.pp % spec.nodes:
-            raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over --nodes {spec.nodes}")
+            raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over `nodes` {spec.nodes}")
         words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
         words += ["--master-addr", str(spec.head_address), "--master-port", str(spec.head_port)]
     # Only node 0 listens for requests.
@@ -180,29 +180,29 @@ CAUSES = (
     ),
     (
         r"max_model_len \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
-        "the context of {} tokens is more than the model's {}: lower --max-model-len",
+        "the context of {} tokens is more than the model's {}: lower `context`",
     ),
     (
         r"(?:No available memory for the cache blocks|larger than the available KV cache memory)",
-        "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --max-model-len",
+        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
     ),
     (
         r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
         "the machine has {} GiB of memory left for the cache, but {} are needed: lower VLLM_CPU_KVCACHE_SPACE "
-        "(with --env)",
+        "(with `environment`)",
     ),
     (
         r"Free memory on device .*?less than desired GPU memory utilization",
-        "other programs hold the devices' memory (see nvidia-smi): stop them or lower --memory-fraction",
+        "other programs hold the devices' memory (see nvidia-smi): stop them or lower `memory_fraction`",
     ),
     (
         r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
-        "the model's {} attention heads cannot be spread over --tp {}: choose a divisor",
+        "the model's {} attention heads cannot be spread over `tp` {}: choose a divisor",
     ),
     (
         r"Not enough allowed NUMA nodes to bind threads of (\d+) local CPUWorkers",
-        "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
-        "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
+        "{} workers are more than the processor's memory nodes: lower `tp` and `dp`, or bind the workers to cores "
+        "with the variable VLLM_CPU_OMP_THREADS_BIND='0|1' in `environment`",
     ),
 )
 """Pattern of a line of vLLM's log → why a start failed."""

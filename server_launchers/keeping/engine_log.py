@@ -20,7 +20,7 @@ _PORT_IN_USE = r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADD
 _FATAL = re.compile(_PORT_IN_USE)
 """Lines that mean a failed start for every engine, though some engines hang instead of ending."""
 
-_MEMORY = "lower --memory-fraction, --max-model-len or --max-sequences, or raise --tp"
+_MEMORY = "lower `memory_fraction`, `context` or `max_sequences`, or raise `tp`"
 """Advice where the devices have too little memory."""
 _OPTION_CAUSES = (
     (r"unrecognized arguments?: (.+)", "the engine does not know the option {}"),
@@ -55,11 +55,11 @@ _SHARED_CAUSES = (
     ),
     (
         r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
-        "the model brings its own code: read it, then give --trust-remote-code",
+        "the model brings its own code: read it, then give `trust_remote_code`",
     ),
     (
         r"[Ww]orld size \((\d+)\).*?(?:number of available|available GPUs)|invalid device ordinal",
-        "the machine has fewer devices than requested: lower --tp, --pp or --dp",
+        "the machine has fewer devices than requested: lower `tp`, `pp` or `dp`",
     ),
     (
         r"NVIDIA driver on your system is too old|driver version is insufficient for CUDA runtime",
@@ -81,7 +81,7 @@ _SHARED_CAUSES = (
     (r"ModuleNotFoundError: No module named '([^']+)'", "the engine's environment lacks the Python module {}"),
     (
         _PORT_IN_USE,
-        "a port is in use: choose another --port, or stop the program that holds it",
+        "a port is in use: choose another `port`, or stop the program that holds it",
     ),
     (r"unable to (?:open|write to) (?:file|shared memory)|[Bb]us error", "shared memory ran out: enlarge /dev/shm"),
     (r"^\[harness\] cannot run (.+)", "{}: the program cannot be run"),

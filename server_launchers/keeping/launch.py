@@ -378,7 +378,7 @@ def _model_at(url: str, spec: ServerSpec, deployment: Deployment, guard_pid: int
             raise LaunchError(
                 f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
             ) from None
-        raise LaunchError(f"another server answers at {url}: {error}; choose another --port") from None
+        raise LaunchError(f"another server answers at {url}: {error}; choose another `port`") from None
     return served
 
 
@@ -481,7 +481,7 @@ def choose_ports(spec: ServerSpec, count: int) -> list[int]:
                 # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
                 probe.bind((spec.host, 0))
             except OSError as error:
-                raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None
+                raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct `host`") from None
             ports.append(int(probe.getsockname()[1]))
     return ports
 
@@ -503,7 +503,7 @@ def refuse_taken_port(host: str, port: int) -> None:
             holder = f", held by {owners}" if owners else ""
             raise LaunchError(
                 f"cannot listen on {host} port {port}: {error.strerror}{holder}; stop that program or choose another "
-                "--port"
+                "`port`"
             ) from None
 
 

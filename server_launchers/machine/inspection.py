@@ -62,6 +62,6 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
         return facts
     if spec.engine_version is None:
         if not version_key(installed):
-            raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
+            raise LaunchError(f"cannot read the version of {package}: {installed!r}; give `engine_version`")
         facts = replace(facts, version=installed)
     return replace(facts, versions={**versions, package: installed})

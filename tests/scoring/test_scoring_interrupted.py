@@ -124,7 +124,7 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
     (note,) = interrupted(run, 25, GradingOptions(workers=1, fresh=True))
     n_stored = len(place.fresh_grades.read_bytes().splitlines())
     assert n_stored >= 25
-    assert note == f"made up: {n_stored} grades are stored; the same command without --fresh continues"
+    assert note == f"made up: {n_stored} grades are stored; the same command without `fresh` continues"
     (note,) = interrupted(run, 5, GradingOptions(workers=1))
     assert len(place.fresh_grades.read_bytes().splitlines()) >= n_stored + 5
     assert place.grades.read_bytes() == stored, "replaced only at the end"

@@ -47,7 +47,7 @@ WORDED = {
 LOGS = Path(__file__).with_name("logs")
 RECORDED = {
     "sglang-0.5.23-bad-parser": "refuses an option: argument --reasoning-parser: invalid choice: 'nonsense'",
-    "sglang-0.5.23-context": "the context of 50000 tokens is more than the model's 8192: lower --max-model-len",
+    "sglang-0.5.23-context": "the context of 50000 tokens is more than the model's 8192: lower `context`",
     "sglang-0.5.23-custom": "the model brings its own code",
     "sglang-0.5.23-heads": "3 workers are more than the processor's memory nodes",
     "sglang-0.5.23-no-module": "the engine's environment lacks the Python module torchvision",
@@ -57,12 +57,12 @@ RECORDED = {
     "torchaudio-2.11.0-no-library": "the shared library libc10_cuda.so is missing",
     "vllm-0.32.0-arch": "does not know the model's architecture NobodyForCausalLM",
     "vllm-0.32.0-bad-parser": "the engine has no reasoning parser nonsense; it has cohere_command3",
-    "vllm-0.32.0-context": "the context of 50000 tokens is more than the model's 8192: lower --max-model-len",
+    "vllm-0.32.0-context": "the context of 50000 tokens is more than the model's 8192: lower `context`",
     "vllm-0.32.0-custom": "the model brings its own code",
     "vllm-0.32.0-cut": "not fully covered): wait until it is written, or fetch it again",
     "vllm-0.32.0-dtype": "refuses an option: argument --dtype: invalid choice: 'nonsense'",
     "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",
-    "vllm-0.32.0-heads": "the model's 4 attention heads cannot be spread over --tp 3",
+    "vllm-0.32.0-heads": "the model's 4 attention heads cannot be spread over `tp` 3",
     "vllm-0.32.0-kvcache": "16.34 GiB of memory left for the cache, but 4000.0 are needed",
     "vllm-0.32.0-missing-folder": "its log says: Repo id must be in the form",
     "vllm-0.32.0-no-kv": "the weights leave too little memory for the cache",

@@ -71,10 +71,10 @@ def test_a_spec_becomes_these_words(engine: str, fields: dict[str, Any], words: 
     [
         ("vllm", {"dp": 4, "dp_mode": "engine", "engine_version": "0.7.3"}, r"vLLM 0\.7\.3 has no data parallelism"),
         *(
-            (name, {"tp": 2, "dp": 2, **NODES}, r"separate servers: start one on each node .*--dp-mode engine")
+            (name, {"tp": 2, "dp": 2, **NODES}, r"separate servers: start one on each node .*`dp_mode=engine`")
             for name in engines_with("nodes")
         ),
-        ("vllm", {"deterministic": True, "device": "cpu"}, "need a GPU: leave out --deterministic on a CPU"),
+        ("vllm", {"deterministic": True, "device": "cpu"}, "need a GPU: leave out `deterministic` on a CPU"),
         ("vllm", {"deterministic": True, "engine_version": "0.11.0"}, r"0\.11\.0 has no batch-invariant kernels"),
         ("sglang", {"deterministic": True, "engine_version": "0.4.9"}, r"0\.4\.9 has no deterministic inference"),
         ("command", {"dp": 2, "extra_flags": ("./server",)}, r"need `\{port\}` in the command line"),
@@ -308,5 +308,5 @@ def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_f
 
 def test_ports_that_cannot_be_are_one_sentence() -> None:
     for begin in (replicas.dry_run, launch.launch):
-        with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
+        with pytest.raises(LaunchError, match="`port` 65535: 2 ports are needed, up to 65536"):
             begin(spec("command", port=65535, dp=2, extra_flags=("true", "{port}")))
