@@ -32,7 +32,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -155,9 +155,10 @@ class _EndedSession(msgspec.Struct, frozen=True):
     notes: dict[str, int] = {}
 
 
-def reply_doubts(folder: RunFolder) -> list[str]:
+def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
     """What the server's numbers contradict, in a sentence; then one for each kind of doubt, the most frequent first.
 
+    told: kinds of contradictions that another sentence is about, which are left out.
     After these, a sentence for each log that cannot be read, such as a link. The log does not tell one benchmark of a
     run from another. A session that was killed has left no counts.
     """
@@ -170,7 +171,7 @@ def reply_doubts(folder: RunFolder) -> list[str]:
         counts.update(session.notes)
         n_replies += session.finished
     doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
-    numbers = contradictions.sentence(counts, n_replies)
+    numbers = contradictions.sentence({note: n for note, n in counts.items() if note not in told}, n_replies)
     return (
         [*filter(None, [numbers])]
         + [f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]]

@@ -18,7 +18,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import StoreError
+from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
 from harness.grading.processes import pool
@@ -66,8 +68,8 @@ class GradedBenchmark:
     journal. observed, rows: facts of the samples, and the row of each grade. counted_rows: the rows of the planned
     samples that the score counts. failed: failed requests by endpoint; None if there is one endpoint only.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
-    given. judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided
-    in its place: rule → number of samples.
+    given. early_cut, hidden_limit, judge_errors, judging: as in `Score`. judged_failures: what the verifier did on
+    samples that a judge decided in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -80,6 +82,8 @@ class GradedBenchmark:
     rows: Rows
     counted_rows: Rows
     failed: Mapping[str, int] | None = None
+    early_cut: EarlyCut | None = None
+    hidden_limit: HiddenLimit | None = None
     from_reasoning: Sequence[Grade] | None = None
     judge_errors: JudgeErrors | None = None
     judging: Judging | None = None
@@ -148,6 +152,10 @@ def _grade_benchmark(
     planned_rows = journal.rows if within.all() else journal.rows[within]
     counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]
+    early_cut = journal.observed.early_cut(counted, partial(max_tokens_sent, record))
+    limit = hidden_limit(journal.observed, counted)
+    # These have sentences of their own.
+    told = [kind for kind, shown in ((CUT_EARLY, early_cut), (ENDS_AT_LIMIT, limit)) if shown is not None]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     endpoints = journal.observed.endpoints
     return GradedBenchmark(
@@ -161,7 +169,7 @@ def _grade_benchmark(
             *warned("continued", salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged)),
             *warned("continued", () if record.imported else takeover_warnings(journal.observed, planned_rows)),
             *warned("answerers", answerer_warnings(journal.observed, counted)),
-            *warned("replies", reply_doubts(folder)),
+            *warned("replies", reply_doubts(folder, told)),
             *warned("card", [by_card]),
             *warned("file", record.reading_warnings),
             *warned("regraded", journal.changes),
@@ -171,6 +179,8 @@ def _grade_benchmark(
         # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
         failed=by_endpoint.failed_requests(folder, name) if len(endpoints) > 1 and not record.imported else None,
         counted_rows=counted,
+        early_cut=early_cut,
+        hidden_limit=limit,
         from_reasoning=from_reasoning,
     )
 
@@ -219,13 +229,13 @@ def score_of(graded: GradedBenchmark) -> Score:
     grading, observed = graded.grading, graded.observed
     counted = graded.counted(graded.grades)
     rows = graded.rows if grading.salvaged else graded.rows[graded.counted_positions]
-    thought, limit = observed.reasoning_tokens, hidden_limit(observed, graded.counted_rows)
+    thought, limit = observed.reasoning_tokens, graded.hidden_limit
     score = score_benchmark(
         graded.questions,
         counted,
         graded.record.planned,
         ks=grading.k,
-        early_cut=observed.early_cut(graded.counted_rows, partial(max_tokens_sent, graded.record)),
+        early_cut=graded.early_cut,
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )

@@ -380,7 +380,7 @@ def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: int | None)
         how = "the run's command asks for the rest, longest questions first; with a budget, it asks round by round"
         yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}")
     yield from warned("verifier", score.verifier_errors)
-    yield from warned("undecided", _undecided_warnings(score, kinds))
+    yield from _undecided_warnings(score, kinds)
     for near, count in score.near_misses.items():
         answers = "answer is a near miss" if count == 1 else "answers are near misses"
         yield ScoreWarning("near misses", f"{count} wrong {answers}: {NEAR_MISSES[near]}")
@@ -409,28 +409,29 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
     return {"n_undecided": n_undecided, "undecided_share": n_undecided / n_samples, "undecided_bounds": bounds}
 
 
-def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
-    """Warnings about undecided samples, by cause, with the bounds of the accuracy.
+def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> Iterator[ScoreWarning]:
+    """A warning about undecided samples, with the causes and the bounds of the accuracy; none without any.
 
-    kinds: number of samples by verdict and rule. Samples on which a verifier failed are left out: `_verifier_errors`.
+    kinds: number of samples by verdict and rule.
     """
-    undecided = {kind: n for kind, n in kinds.items() if kind.verdict == "undecided" and failure(kind.rule) is None}
-    n_exhausted = sum(n for kind, n in undecided.items() if kind.rule in EXHAUSTED)
-    n_by_rules = sum(undecided.values()) - n_exhausted
-    causes = ((n_exhausted, "the grader ran out of time or memory"), (n_by_rules, "no rule could decide"))
-    sentences = [
-        f"{count_noun(count, 'sample')} {are(count)} undecided ({cause}) and {'counts' if count == 1 else 'count'} "
-        "as wrong"
-        for count, cause in causes
-        if count
-    ]
-    if score.undecided_bounds is not None:
-        low, high = in_percent(score.undecided_bounds.low), in_percent(score.undecided_bounds.high)
-        sentences.append(
-            f"{score.undecided_share:.1%} of the samples are undecided: the accuracy is {low} % if all of them are "
-            f"wrong, {high} % if all are right"
-        )
-    return sentences
+    if (bounds := score.undecided_bounds) is None:
+        return
+    causes = Counter[str]()
+    for kind, count in kinds.items():
+        if kind.verdict == "undecided":
+            causes[_why_undecided(kind.rule)] += count
+    n, low, high = score.n_undecided, in_percent(bounds.low), in_percent(bounds.high)
+    why = "; ".join(cause if count == n else f"{cause}: {count:,}" for cause, count in causes.most_common())
+    samples, counts = f"{count_noun(n, 'sample')} ({score.undecided_share:.1%})", "counts" if n == 1 else "count"
+    allowed = f"the accuracy is {low} % if all are wrong, {high} % if all are right"
+    yield ScoreWarning("undecided", f"{samples} {are(n)} undecided ({why}) and {counts} as wrong: {allowed}")
+
+
+def _why_undecided(rule: str) -> str:
+    """Why a grade by this rule is undecided, in words."""
+    if failure(rule) is not None:
+        return "the verifier failed"
+    return "the grader ran out of time or memory" if rule in EXHAUSTED else "no rule could decide"
 
 
 def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from harness.core import codec
+from harness.core.contradictions import CUT_EARLY, TOO_FEW_STATED
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Grade, Sample, Usage
 from harness.core.reply_notes import AFTER_LEFTOVER, LATE_TEXT, UNREAD_TEXT
@@ -132,6 +133,14 @@ def test_a_log_without_doubts_or_that_is_damaged_says_nothing(tmp_path: Path) ->
     assert reply_doubts(folder_with(tmp_path, {"event": "session_ended", "notes": {"no [DONE]": 3}})) == []
     (tmp_path / "log.jsonl").write_bytes(b'{"event": "session_ended", "notes": {"' + b"\xff" * 99 + b"\n[]\n")
     assert reply_doubts(RunFolder(tmp_path)) == []
+
+
+def test_what_another_sentence_tells_is_not_told_twice(tmp_path: Path) -> None:
+    folder = folder_with(
+        tmp_path, {"event": "session_ended", "finished": 9, "notes": {CUT_EARLY: 5, TOO_FEW_STATED: 2}}
+    )
+    (both,), (other,) = reply_doubts(folder), reply_doubts(folder, [CUT_EARLY])
+    assert (CUT_EARLY in both, CUT_EARLY in other, TOO_FEW_STATED in other) == (True, False, True)
 
 
 def test_the_words_of_a_server_in_a_note_are_harmless(tmp_path: Path) -> None:
