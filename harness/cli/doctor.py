@@ -15,7 +15,7 @@ from harness.cli import terminal
 from harness.core import plugins
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.options.reading import DoctorCommand
 
@@ -162,7 +162,8 @@ def _test_card(card: Card) -> CardTest:
 def _damaged(path: Path) -> bool:
     """Read every record of a run and report damage. Returns whether anything is damaged."""
     from harness.preparing.outputs import open_scored
-    from harness.runs import JournalReport, Manifest, questions, read_samples
+    from harness.runs import JournalReport, Manifest, grades, questions, read_samples
+    from harness.scoring.journal_grades import n_gone
 
     folder = open_scored(path)
     damaged = False
@@ -184,5 +185,11 @@ def _damaged(path: Path) -> bool:
             click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` cuts it off")
         for warning in report.warnings:
             click.echo(f"  {warning}")
-        damaged = damaged or bool(report.damaged)
+        spoilt = list[str]()
+        n_grades = sum(1 for _ in grades.read_stored(folder.benchmark(name), spoilt))
+        if lost := n_gone(folder.benchmark(name), n_grades + len(spoilt)):
+            spoilt.append(f"{count_noun(lost, 'grade')} of the score {are(lost)} gone")
+        for what in spoilt:
+            click.echo(f"  grades.jsonl: {what}; `harness score` makes it good")
+        damaged = damaged or bool(report.damaged or spoilt)
     return damaged

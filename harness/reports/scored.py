@@ -237,7 +237,10 @@ def _benchmark(
     n_ungraded = n_unjoined
     if tallied is not None and tallied.missing and not record.imported:
         n_ungraded += _n_ungraded(folder, record, questions, grades)
-    if n_ungraded:
+    if n_gone := max(0, score.n_samples - len(grades)):
+        gone = f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} gone from grades.jsonl: score the run again"
+        score = msgspec.structs.replace(score, warnings=(*warned("journal", [gone]), *score.warnings))
+    elif n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
+from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample
 from harness.grading import verifier
@@ -33,6 +34,7 @@ from harness.grading.second.judge_messages import without_judge
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.observed import Observed, Rows
+from harness.scoring.score import Score
 
 _INDEX_BITS = 32
 """Bits of the mark that hold the sample index.
@@ -129,7 +131,9 @@ class _Former:
         marks, checksums = array("q"), array("q")
         changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → marks of the samples
         self._damaged: list[str] = []
+        n_read = 0
         for grade in grades.read_stored(folder, self._damaged):
+            n_read += 1
             number = by_id.numbers.get(grade.question_id)
             if number is None:
                 continue
@@ -143,6 +147,7 @@ class _Former:
                 marks.append(mark)
                 checksums.append(grade.reply_checksum)
                 self.grades.append(grade)
+        self._n_gone = 0 if folder.fresh_grades.exists() else n_gone(folder, n_read + len(self._damaged))
         # Stable, so that of several grades of a sample the last stays last.
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
@@ -153,8 +158,11 @@ class _Former:
 
     @property
     def changes(self) -> list[str]:
-        """A sentence on altered grades; one for each grader that changed, with the number of samples graded before."""
+        """Sentences on altered and lost grades, and on each grader that changed, with the samples it graded before."""
         altered = [f"grades damaged or altered, and made anew: {first_few(self._damaged)}"] if self._damaged else []
+        if self._n_gone:
+            gone = f"{count_noun(self._n_gone, 'grade')} of the former score {are(self._n_gone)} gone"
+            altered.append(f"{gone} from grades.jsonl, and made anew")
         return altered + [
             f"{count_noun(n, 'sample')} graded anew, since the grader changed from {visible(before, 100)} to "
             f"{visible(now, 100)}"
@@ -178,6 +186,14 @@ class _Former:
             return None
         position = self._positions[i]
         return position if self._checksums[position] == checksum else None
+
+
+def n_gone(folder: BenchmarkFolder, n_grades: int) -> int:
+    """The number of samples in the stored score beyond these grades of its benchmark; 0 without a score to read."""
+    with contextlib.suppress(StoreError):
+        score = Score.load(folder)
+        return 0 if score is None else max(0, score.n_samples - n_grades)
+    return 0
 
 
 def _mark(question_number: int, sample_index: int) -> int:

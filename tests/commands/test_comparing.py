@@ -55,7 +55,10 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert (done.code, words in done.err) == (3, True), (command, done.err)
-    assert "7 samples stored since the last scoring are not in this score" in harness(tmp_path, "report", "tuned").out
+    gone = "7 grades of this score are gone from grades.jsonl: score the run again"
+    assert gone in harness(tmp_path, "report", "tuned").out
+    doctor = harness(tmp_path, "doctor", "base", "tuned")
+    assert (doctor.code, "7 grades of the score are gone" in doctor.out) == (3, True), doctor.out
 
 
 def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Path) -> None:

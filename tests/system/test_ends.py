@@ -75,7 +75,7 @@ ROWS = {
     ),
     "plan": Row("plan r --detect 5", refuses="MQSVGD", stops="scores.json"),
     "verify": Row("verify r --published published.yaml", refuses="MQVGD", stops="published.yaml"),
-    "doctor": Row("doctor r", refuses="MQS"),
+    "doctor": Row("doctor r", refuses="MQSGD"),
 }
 """All commands."""
 
