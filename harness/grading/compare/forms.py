@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from itertools import takewhile
 from math import gcd, prod
-from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
 from harness.grading.bounds import MAX_TRIAL_DIVISOR
-
-FORMS: tuple[Form, ...] = get_args(Form)
 
 _ADDITIVE = ("add", "pm", "mp")
 """Kinds of nodes that are a sum."""

@@ -151,8 +151,6 @@ CORRECT or WRONG""",
     whole_reply=True,
 )
 
-DEFAULT = VERDICT.name
-
 PROMPTS = {prompt.name: prompt for prompt in (VERDICT, LIMO)}
 
 
