@@ -1,4 +1,4 @@
-"""Prompt templates, and the prompts that papers and tools use, by name.
+"""Prompt templates, and the prompts that papers and tools use, by name (`prompts.yaml`).
 
 A template has the fields `{question}` and `{choices}`. Braces of LaTeX are text; any other placeholder is refused as a
 misspelt field. The text of a question cannot act as a template, since substituted text is never searched for fields
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from harness.benchmarks.placeholders import placeholders
-from harness.core import plugins
+from harness.core import plugins, yaml_file
 from harness.core.choices import Api
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
@@ -122,119 +123,17 @@ BOXED = r"Please reason step by step, and put your final answer within \boxed{}.
 BOXED_ZH = r"请逐步推理，并将最终答案放在 \boxed{} 中。"
 """The same in Chinese."""
 
-SYSTEM_PROMPTS: dict[str, str | None] = {
-    "none": None,
-    "default": "You are a helpful assistant.",
-    "qwen_boxed": BOXED,
-    "deepseek_r1": (
-        "A conversation between User and Assistant. The User asks a question, and the Assistant solves it. The "
-        "Assistant first thinks about the reasoning process in the mind and then provides the User with the answer. "
-        "The reasoning process is enclosed within <think> </think> and the answer is enclosed within "
-        "<answer> </answer>."
-    ),
-    "open_r1": (
-        "You are a helpful AI Assistant that provides well-reasoned and detailed responses. You first think about "
-        "the reasoning process as an internal monologue and then provide the user with the answer. Respond in the "
-        "following format: <think>\n...\n</think>\n<answer>\n...\n</answer>"
-    ),
-    "am_thinking": (
-        "You are a helpful assistant. To answer the user's question, you first think about the reasoning process and "
-        "then provide the user with the answer. The reasoning process and answer are enclosed within "
-        "<think> </think> and <answer> </answer> tags, respectively, i.e., <think> reasoning process here </think> "
-        "<answer> answer here </answer>."
-    ),
-}
-"""System prompts by name; None sends none. deepseek_r1, open_r1, am_thinking: as LLMEval sends them. qwen_boxed: of
-Qwen2.5-Math and LIMO.
-"""
 
-_GPQA = (
-    "Answer the following multiple choice question. The last line of your response should be of the following "
-    "format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. Think step by step before answering.\n\n"
-    "{question}\n\n{choices}"
-)
-"""The template for GPQA."""
+def _shipped() -> tuple[dict[str, str | None], dict[str, Prompt]]:
+    """The system prompts and the prompts of `prompts.yaml`, by name. A system prompt that is None sends none."""
+    content = yaml_file.read_mapping(Path(__file__).with_suffix(".yaml"), "prompts")
+    systems: dict[str, str | None] = content["systems"]
+    shipped = [Prompt(**{**fields, "system": systems.get(fields.get("system", ""))}) for fields in content["prompts"]]
+    return systems, {prompt.name: prompt for prompt in shipped}
 
-PROMPTS: dict[str, Prompt] = {
-    prompt.name: prompt
-    for prompt in (
-        Prompt(
-            name="boxed",
-            template="{question}\n" + BOXED,
-            used_by="DeepSeek-R1, Qwen3, SGLang's reasoning benchmark, LLMEval, SeerAttention",
-        ),
-        Prompt(name="boxed_prefix", template=BOXED + " Question: {question}", used_by="efficient-reasoning"),
-        Prompt(name="none", used_by="data that carry their own instruction"),
-        Prompt(name="qwen_boxed", system=BOXED, used_by="Qwen2.5-Math, LIMO"),
-        Prompt(name="deepseek_r1", system=SYSTEM_PROMPTS["deepseek_r1"], used_by="DeepSeek-R1-Zero, LLMEval"),
-        Prompt(name="open_r1", system=SYSTEM_PROMPTS["open_r1"], used_by="Open-R1, LLMEval"),
-        Prompt(name="am_thinking", system=SYSTEM_PROMPTS["am_thinking"], used_by="AM-Thinking, LLMEval"),
-        Prompt(
-            name="boxed_letter",
-            template="{question}\n\n{choices}\n\nPlease reason step by step, and put the letter of the right choice, "
-            r"and nothing else, within \boxed{}.",
-            used_by="multiple choice with a boxed letter",
-        ),
-        Prompt(
-            name="boxed_letter_zh",
-            template="{question}\n\n{choices}\n\n" + r"请逐步推理，并将正确选项的字母（只写字母）放在 \boxed{} 中。",
-            used_by="Chinese multiple choice with a boxed letter",
-        ),
-        Prompt(name="gpqa", template=_GPQA, used_by="OpenAI simple-evals"),
-        Prompt(name="boxed_zh", template="{question}\n" + BOXED_ZH, used_by="Chinese sets"),
-        Prompt(
-            name="answer_line",
-            template="Solve the following math problem step by step. The last line of your response should be of the "
-            "form Answer: $ANSWER (without quotes) where $ANSWER is the answer to the problem.\n\n{question}\n\n"
-            'Remember to put your answer on its own line after "Answer:".',
-            used_by="OpenAI simple-evals, DAPO",
-        ),
-        Prompt(
-            name="few_shot",
-            template="Problem:\n{question}\n\nSolution:",
-            examples=(
-                Example(
-                    question="A shop sells pens at 3 dollars each. How much do 14 pens cost?",
-                    answer=r"Each pen costs 3 dollars, so 14 pens cost $14 \cdot 3 = 42$ dollars. The final answer is "
-                    r"$\boxed{42}$.",
-                ),
-                Example(
-                    question=r"Simplify $\frac{18}{24}$.",
-                    answer=r"The greatest common divisor of 18 and 24 is 6, so $\frac{18}{24} = \frac{3}{4}$. "
-                    r"The final answer is $\boxed{\frac{3}{4}}$.",
-                ),
-                Example(
-                    question="Solve $2x + 7 = 31$ for $x$.",
-                    answer=r"Subtracting 7 gives $2x = 24$, and halving gives $x = 12$. The final answer is "
-                    r"$\boxed{12}$.",
-                ),
-                Example(
-                    question=r"Which integers $n$ satisfy $n^2 = 49$?",
-                    answer=r"$n^2 = 49$ holds for $n = 7$ and $n = -7$. The final answer is $\boxed{-7, 7}$.",
-                ),
-            ),
-            used_by="base models, in the layout of Minerva's four examples",
-        ),
-        Prompt(
-            name="long_thought",
-            template="{question}\n" + BOXED,
-            examples=(
-                Example(
-                    question="How many positive divisors does 360 have?",
-                    answer="<think>\nI need the number of positive divisors of 360. Let me factor it: 360 = 36 * 10, "
-                    "and 36 = 2^2 * 3^2, 10 = 2 * 5, so 360 = 2^3 * 3^2 * 5. Every divisor picks an exponent of 2 "
-                    "from 0 to 3, of 3 from 0 to 2, of 5 from 0 to 1. That gives 4 * 3 * 2 = 24.\n\nWait, let me "
-                    "check the factorization: 8 * 9 = 72 and 72 * 5 = 360. Yes. And a smaller case as a check of the "
-                    "rule: 12 = 2^2 * 3 should have 3 * 2 = 6 divisors: 1, 2, 3, 4, 6, 12. Right.\n\nSo 24.\n"
-                    "</think>\n\nSince $360 = 2^3 \\cdot 3^2 \\cdot 5$, a divisor is given by exponents "
-                    r"$0$ to $3$, $0$ to $2$ and $0$ to $1$: $4 \cdot 3 \cdot 2 = 24$ divisors. $\boxed{24}$",
-                ),
-            ),
-            used_by="one-shot long chain of thought, for base models",
-        ),
-    )
-}
-"""The shipped prompts by name; a card may add its own."""
+
+SYSTEM_PROMPTS, PROMPTS = _shipped()
+"""The shipped system prompts and prompts by name; a card may add prompts of its own."""
 
 MIN_INSTRUCTION_CHARS = 20
 """Shortest text around a question that counts as an instruction; a shorter one ("Problem:") is layout."""
