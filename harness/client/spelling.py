@@ -99,15 +99,6 @@ class Spelling:
         fields.update(reveal_secrets(self.extra_body))
         return fields
 
-    def varying(self, max_tokens: int | None, seed: int | None) -> dict[str, Any]:
-        """The fields that may differ between requests: seed and bound on new tokens, under the server's names."""
-        fields: dict[str, Any] = {}
-        if max_tokens is not None and self.max_tokens_field not in self.extra_body:
-            fields[self.max_tokens_field] = max_tokens
-        if seed is not None:
-            fields[self.seed_field] = seed
-        return fields
-
 
 @dataclass(frozen=True, kw_only=True)
 class RequestTemplate:
@@ -143,7 +134,14 @@ class RequestTemplate:
         return self._head + codec.encode({**varying, **prompt})[1:]
 
     def _varying(self, seed: int | None, max_tokens: int | None = None) -> dict[str, Any]:
-        return self.spelling.varying(self.max_tokens if max_tokens is None else max_tokens, seed)
+        """The fields that may differ between requests: seed and bound on new tokens, under the server's names."""
+        bound, spelling = self.max_tokens if max_tokens is None else max_tokens, self.spelling
+        fields: dict[str, Any] = {}
+        if bound is not None and spelling.max_tokens_field not in spelling.extra_body:
+            fields[spelling.max_tokens_field] = bound
+        if seed is not None:
+            fields[spelling.seed_field] = seed
+        return fields
 
     @cached_property
     def _head(self) -> bytes:

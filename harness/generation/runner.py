@@ -182,31 +182,21 @@ def generate(
             return replace(outcome, caught=signals.caught)
 
 
+@dataclass
 class Runner:
     """Carries out a session after its plan: `look_first`, `concurrency`, `network` and `ask`, called in this order."""
 
-    def __init__(
-        self,
-        settings: RunSettings,
-        servers: ServerSide,
-        listener: Listener,
-        folder: RunFolder,
-        log: RunLog,
-        session: SamplingSession,
-        account: Account,
-        opener: Callable[[], Transport],
-    ) -> None:
-        self._settings = settings
-        self._servers = servers
-        self._listener = listener
-        self._folder = folder
-        self._log = log
-        self._session = session
-        self._account = account
-        self._opener = opener
-        self._status_sentences: SimpleQueue[str] = SimpleQueue()
-        self._lost: str | None = None
-        self._network: Network | BatchLoop | None = None
+    settings: RunSettings
+    servers: ServerSide
+    listener: Listener
+    folder: RunFolder
+    log: RunLog
+    session: SamplingSession
+    account: Account
+    opener: Callable[[], Transport]
+    _status_sentences: SimpleQueue[str] = field(init=False, default_factory=SimpleQueue)
+    _lost: str | None = field(init=False, default=None)
+    _network: Network | BatchLoop | None = field(init=False, default=None)
 
     # ---- before the first sample
 
@@ -217,19 +207,19 @@ class Runner:
         beginnings of a server differ from those of the run. If fewer differ, but more than batching explains, the
         session warns.
         """
-        endpoints = self._settings.endpoints
+        endpoints = self.settings.endpoints
         # A later stage asks the servers that the first one has just compared.
-        if self._takes_fingerprints and not self._settings.stage:
-            neutral = self._session.fingerprint_neutral
+        if self._takes_fingerprints and not self.settings.stage:
+            neutral = self.session.fingerprint_neutral
             # What the session logs if a signal ends it meanwhile.
-            self._session.spent_on_fingerprints = fingerprint.most(self._settings.asker, neutral, len(endpoints))
-            taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener)
-            self._session.spent_on_fingerprints = taken.cost
-            described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
+            self.session.spent_on_fingerprints = fingerprint.most(self.settings.asker, neutral, len(endpoints))
+            taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener)
+            self.session.spent_on_fingerprints = taken.cost
+            described = [endpoint for endpoint in endpoints if endpoint.base_url in self.servers.facts]
             given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
-            self._session.check_fingerprints(given, described, taken.failures, resuming=True)
-        elif self._settings.fingerprint and not self._settings.stage:
-            self._session.warn(
+            self.session.check_fingerprints(given, described, taken.failures, resuming=True)
+        elif self.settings.fingerprint and not self.settings.stage:
+            self.session.warn(
                 "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "
                 "changed."
             )
@@ -237,7 +227,7 @@ class Runner:
     @property
     def _takes_fingerprints(self) -> bool:
         """Whether servers are asked for their fingerprints: not under a budget, which is for samples alone."""
-        settings = self._settings
+        settings = self.settings
         return settings.fingerprint and settings.budget_tokens is None and settings.budget_usd is None
 
     def concurrency(self) -> int:
@@ -245,9 +235,9 @@ class Runner:
 
         Raises `UsageError` if the limit of open files is too low for any run.
         """
-        n = self._settings.concurrency
-        if self._settings.batching is None and (n := limit_concurrency(n)) < self._settings.concurrency:
-            self._session.warn(f"the limit of open files (ulimit -n) lowers `concurrency` to {n}.")
+        n = self.settings.concurrency
+        if self.settings.batching is None and (n := limit_concurrency(n)) < self.settings.concurrency:
+            self.session.warn(f"the limit of open files (ulimit -n) lowers `concurrency` to {n}.")
         return n
 
     def network(
@@ -261,7 +251,7 @@ class Runner:
 
         loop_factory, clock: the event loop and the time, which tests replace.
         """
-        settings, session, on_event = self._settings, self._session, self._log.write
+        settings, session, on_event = self.settings, self.session, self.log.write
         if session.spent_on_fingerprints != Spent():
             dispatcher.bill(session.spent_on_fingerprints)
         requests = Requests(settings, session.questions, clock)
@@ -269,14 +259,14 @@ class Runner:
             from harness.generation.batching.loop import BatchLoop  # few runs need it
 
             return BatchLoop(
-                settings, self._folder, dispatcher, requests,
+                settings, self.folder, dispatcher, requests,
                 on_event=on_event, on_status=self._status_sentences.put,
             )  # fmt: skip
         keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
         return Network(
             dispatcher,
             sampler=OneByOne(
-                settings=settings, requests=requests, transport=self._opener(), keeper=keeper, on_event=on_event
+                settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
             ),
             loop_factory=loop_factory,
             on_event=on_event,
@@ -287,21 +277,21 @@ class Runner:
 
     def _admission(self) -> Admission:
         """Return the object that follows the file of endpoints and checks those that join later."""
-        servers, endpoints = self._servers, self._settings.endpoints
+        servers, endpoints = self.servers, self.settings.endpoints
         check = None if servers.describe is None else partial(self._refusal, servers.describe)
-        return Admission(check, endpoints, servers.ready(endpoints), self._log.write, servers.endpoints_file)
+        return Admission(check, endpoints, servers.ready(endpoints), self.log.write, servers.endpoints_file)
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
         """Return why an endpoint may not join the session; None if it may. The checks are those of the start."""
         facts = describe(endpoint)
-        settings = self._settings
-        neutral = self._session.fingerprint_neutral
+        settings = self.settings
+        neutral = self.session.fingerprint_neutral
         taken = fingerprint.Fingerprints()
         if self._takes_fingerprints:
-            taken = fingerprint.ask(settings, neutral, [endpoint], self._opener)
+            taken = fingerprint.ask(settings, neutral, [endpoint], self.opener)
             if isinstance(self._network, Network):
                 self._network.bill(taken.cost)
-        return self._session.join(endpoint, facts, taken.beginnings)
+        return self.session.join(endpoint, facts, taken.beginnings)
 
     # ---- while samples are asked
 
@@ -314,15 +304,15 @@ class Runner:
         self._network = network
         network.start()
         ended = False
-        on_progress = self._listener.on_progress
+        on_progress = self.listener.on_progress
         try:
             while not ended:
                 desk.show(network.progress)
-                ended = network.join(self._listener.interval)
+                ended = network.join(self.listener.interval)
                 if (orders := desk.new_orders()) is not None:
                     network.obey(orders)
-                self._session.remember_model(network.server_model)
-                self._session.note_joined()
+                self.session.remember_model(network.server_model)
+                self.session.note_joined()
                 try:
                     self._look_around(network)
                     if on_progress is not None:
@@ -342,8 +332,8 @@ class Runner:
     def _look_around(self, network: Network | BatchLoop) -> None:
         """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
         while not self._status_sentences.empty():
-            self._listener.on_status(self._status_sentences.get())
-        if self._lost is None and (why := self._servers.lost()):
+            self.listener.on_status(self._status_sentences.get())
+        if self._lost is None and (why := self.servers.lost()):
             self._lost = why
             network.stop(why)
 
@@ -354,7 +344,7 @@ class Runner:
         session.
         """
         why = f"stopped by {signal.Signals(signum).name}"
-        patience = self._settings.patience
+        patience = self.settings.patience
         if nth == 1 and waits and isinstance(network, Network):
             network.drain(patience.grace if signum == signal.SIGINT else patience.term_grace, why)
         else:
@@ -367,7 +357,7 @@ class Runner:
         in_all = self._of_all(outcome.spent, outcome.spent_before)
         spent = self._of_session(outcome.spent) + in_all
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
-        where, resume = self._folder.path, "" if ending.repeats else self._listener.resume
+        where, resume = self.folder.path, "" if ending.repeats else self.listener.resume
         # The session's own error first: a signal or a full disk may have followed from it.
         if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:
             return ServerError(f"{ending.error.sentence.rstrip('.')}. {state} in {where}.{spent}{resume}")
@@ -381,10 +371,10 @@ class Runner:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
             # A budget in USD has stated the amount, so only its tokens follow.
-            states_usd = self._settings.budget_usd is not None and self._settings.budget_tokens is None
-            cost = self._cost(self._account.spent)
-            detail = self._account.spent.in_tokens if cost and states_usd else cost
-            if outcome.spent.plus(outcome.spent_before) == self._account.spent:
+            states_usd = self.settings.budget_usd is not None and self.settings.budget_tokens is None
+            cost = self._cost(self.account.spent)
+            detail = self.account.spent.in_tokens if cost and states_usd else cost
+            if outcome.spent.plus(outcome.spent_before) == self.account.spent:
                 in_all = ""  # All sessions of the run are of this command, and the budget's amount holds them.
             why = f"{ending.rule} ({detail})" if detail else ending.rule
             return StoppedByRule(f"{why}. {state} in {where}.{in_all}{resume}")
@@ -392,7 +382,7 @@ class Runner:
 
     def _cost(self, spent: Spent) -> str:
         """What `spent` costs, in words; empty without prices, and if nothing was spent."""
-        prices = self._settings.prices
+        prices = self.settings.prices
         return spent.sentence(prices) if prices and spent != Spent() else ""
 
     def _of_session(self, spent: Spent) -> str:
