@@ -122,9 +122,7 @@ class Refused(ServerError):
         by: the name of the server that refused, for `whose`.
         """
         super().__init__(f"HTTP {status}: {words or 'no explanation'}" if status else words)
-        self.status = status
-        self.words = words
-        self.by = by
+        self.status, self.words, self.by = status, words, by
 
     @property
     def whose(self) -> str:

@@ -172,9 +172,8 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> Reference | None:
 
 def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:
     """Whether both are the same model at the same address."""
-    if not isinstance(theirs, ProbedEndpoint) or ours.asker.model != theirs.asker.model:
-        return False
-    return ours.endpoint.base_url == theirs.endpoint.base_url
+    same_model = ours.asker.model == theirs.asker.model
+    return same_model and isinstance(theirs, ProbedEndpoint) and ours.endpoint.base_url == theirs.endpoint.base_url
 
 
 # ---- what a server answers

@@ -66,8 +66,7 @@ class Completion:
     )  # fmt: skip
 
     def __init__(self, started: float, started_utc: float, written: WrittenTokens | None = None) -> None:
-        self.started, self._started_utc = started, started_utc
-        self.written = written
+        self.started, self._started_utc, self.written = started, started_utc, written
         self.stamps = array("d")
         self.finish_reason: str | None = None
         self.may_hold_halves = False

@@ -6,12 +6,7 @@ from harness.client.wires.choices import OWNED, READER
 from harness.client.wires.wire import Wire
 
 COMPLETIONS = Wire(
-    api="completions",
-    path="/completions",
-    owned=OWNED,
+    api="completions", path="/completions", owned=OWNED, bound="max_tokens", templated=False, reader=lambda: READER,
     prompt=lambda _messages, text: {"prompt": text},
-    bound="max_tokens",
-    templated=False,
     likeliest=lambda n: {"logprobs": n},
-    reader=lambda: READER,
-)
+)  # fmt: skip

@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeVar
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
-from harness.client.wires.wire import Wire
 from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -47,24 +46,19 @@ class EndedBatch(NamedTuple):
 class ServiceBatches:
     """Batches at a provider.
 
-    facts: of the provider. wire: of the requests. patience: seconds for which a step is tried again. on_status: gets
-    sentences for a person. sleep: waits for so many seconds; returns True at once if the session is to end. Each call
-    may raise `RequestFailed`, `ServerError` or `StoreError`.
+    facts: of the provider. path: of a request, as lines and batches name it. patience: seconds for which a step is
+    tried again. on_status: gets sentences for a person. sleep: waits for so many seconds; returns True at once if the
+    session is to end. Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
 
     service: BatchService
     ledger: BatchLedger
     facts: Batches
-    wire: Wire
+    path: str
     patience: float
     on_event: Callable[..., None]
     on_status: Callable[[str], None]
     sleep: Callable[[float], bool]
-
-    @property
-    def _path(self) -> str:
-        """The path of a request, as lines and batches name it."""
-        return self.facts.prefix + self.wire.path
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
         """Request id → name of the batch that asks it already; ids that no batch asks are left out.
@@ -102,7 +96,7 @@ class ServiceBatches:
         self.ledger.planned(name, self.service.endpoint.base_url, asks)
         with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
             for ask, body in asks.items():
-                file.write(request_line(ask, self._path, body))
+                file.write(request_line(ask, self.path, body))
             self.on_status(f"handing in {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
             file_id = self._tried("the upload", lambda: self.service.upload(f"{name}.jsonl", file))
         self.ledger.sent(name, self._begin(name, file_id).id)
@@ -149,7 +143,7 @@ class ServiceBatches:
         def begin() -> Batch:
             if next(tries) and (batch := self.service.find(name)) is not None:
                 return batch
-            return self.service.create(name, file_id, self._path, self.facts.window)
+            return self.service.create(name, file_id, self.path, self.facts.window)
 
         return self._tried("beginning the batch", begin)
 

@@ -101,7 +101,7 @@ class BatchLoop(AskingThread):
                 service=BatchService(settings.endpoints[0], secrets=settings.spelling.secrets, sleep=self._wait),
                 ledger=BatchLedger(self._folder),
                 facts=batching,
-                wire=settings.spelling.wire,
+                path=batching.prefix + settings.spelling.wire.path,
                 patience=settings.patience.outage,
                 on_event=self._on_event,
                 on_status=self._on_status,
