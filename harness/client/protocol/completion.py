@@ -140,7 +140,7 @@ class Completion:
         if self.is_cumulative:
             self.note(CUMULATIVE)
         stamps = self.stamps
-        gaps = sorted(map(sub, stamps[1:], stamps))
+        gaps = sorted(map(sub, stamps[1:], stamps))  # each stamp minus the one before it; `map` ends with the shorter
         return Reply(
             text=text,
             reasoning=reasoning,
@@ -204,6 +204,7 @@ class Completion:
         if (before := self._latest[which]) is not None:
             repeats = piece.startswith(before)
             self._latest[which] = piece if repeats else None
+            # The first piece has none before it, and an equal piece may be a token that comes twice: neither has grown.
             self._n_grown[which] += repeats and 0 < len(before) < n_chars
         pieces = self._pieces[which]
         pieces.append(piece)

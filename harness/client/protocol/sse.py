@@ -11,13 +11,13 @@ outcome.
     events     server-sent events                     `[DONE]` → done; unreadable bytes → failed; the body ends
     json       pieces of one JSON value               the body ends
     done       ignored (noted if not blank)           the body ends
-    failed     refused with the same failure          never
+    failed     refused with the same failure          never, but for a fault in the rest that a cut left unfinished
 
 The way of a byte through the state `events`, with the buffers:
 
-    read ──▶ _partial        ──▶ line ──▶ _data           ──▶ event ──▶ Completion
-             unfinished line              data lines of the             checks the event and adds it
-             (json: the body)             unfinished event              to the reply, or fails the reply
+    read ──▶ _partial        ──▶ line ──▶ _data             ──▶ event ──▶ reader     ──▶ Completion
+             unfinished line              data lines of the               of the wire:   checks the event and adds it
+             (json: the body)             unfinished event                an `Event`     to the reply, or fails the reply
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
 any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
@@ -432,6 +432,7 @@ class ReplyParser:
         rest = bytes(self._partial)
         self._partial.clear()
         try:
+            # A field without effect, if its line had ended; unfinished, it may begin one that counts (`dat`, `event`).
             if rest != b"data" and _OTHER_FIELD.match(rest):
                 raise self._fail("malformed", f"not an event stream: {self._quote(rest)}")
             if rest:
