@@ -15,9 +15,9 @@ outcome.
 
 The way of a byte through the state `events`, with the buffers:
 
-    read ──▶ _partial        ──▶ line ──▶ _data             ──▶ event ──▶ reader     ──▶ Completion
-             unfinished line              data lines of the               of the wire:   checks the event and adds it
-             (json: the body)             unfinished event                an `Event`     to the reply, or fails the reply
+    read ──▶ _partial        ──▶ line ──▶ _data             ──▶ event ──▶ reader    ──▶ Completion
+             unfinished line              data lines of the               of the wire:  checks the event and adds it
+             (json: the body)             unfinished event                an `Event`    to the reply, or fails the reply
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
 any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
