@@ -416,6 +416,12 @@ class Transport:
         except OSError as error:
             secrets = secrets_of(server.endpoint, self._secrets)
             raise failure_to_connect(error, server.address, secrets) from None
+        except asyncio.CancelledError:
+            # A connection that was made in this very turn of the loop has no owner; left open, it keeps uvloop's loop
+            # from closing, and the run from ending.
+            if opening.done() and not opening.cancelled() and opening.exception() is None:
+                opening.result().transport.abort()
+            raise
         finally:
             opening.cancel()
 
@@ -507,7 +513,12 @@ class _Tunnel(asyncio.Protocol):
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]
         self.transport.write("\r\n".join([*lines, "", ""]).encode())
-        if not (answer := await self._answer).startswith("HTTP 2"):
+        try:
+            answer = await self._answer
+        except asyncio.CancelledError:
+            self.transport.abort()
+            raise
+        if not answer.startswith("HTTP 2"):
             self.transport.close()
             raise RequestFailed("refused", f"the proxy answered {answer}")
 

@@ -512,6 +512,36 @@ def test_cancelling_closes_the_connection(make: Maker) -> None:
         run(make, main())
 
 
+@pytest.mark.parametrize("through_a_tunnel", [False, True])
+def test_cancelling_while_a_connection_is_opened_leaves_none_open(
+    through_a_tunnel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An open connection without an owner keeps uvloop's loop from closing, and so the run from ending."""
+    made: list[http_transport.Connection] = []
+
+    class Cancelled(HttpTransport):
+        async def _connect(self, server: http_transport.Server) -> http_transport.Connection:
+            made.append(await super()._connect(server))
+            asked.cancel()  # in the very turn of the loop in which the connection is made
+            return made[0]
+
+    async def main() -> None:
+        nonlocal asked
+        asked = asyncio.create_task(outcome_of(Cancelled(), "https://h.example" if through_a_tunnel else url))
+        await asyncio.to_thread(server.wait_for, lambda: bool(made or server.requests))
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        assert all(connection.transport.is_closing() for connection in made)
+        assert await asyncio.to_thread(server.wait_for, lambda: server.aborted == int(through_a_tunnel))
+
+    asked: asyncio.Task[Outcome]
+    with FakeServer(steps(STALL)) as server:
+        url = server.base_url
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{server.port}")
+        run(MAKERS["http"], main())
+
+
 # -- long streams and prompts ----------------------------------------------------------------------------------------
 
 TOKENS = ["∑", "🌱", '"', "\\", "\n", " data: {", "[DONE]", "a", " the", '"}}]}', "\u2028", "x" * 40]
