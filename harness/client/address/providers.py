@@ -129,7 +129,7 @@ class Ignored(ForModels):
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
 
-class Refused(Ignored):
+class RefusedField(Ignored):
     """Fields of a request that the server refuses. beside: only if one of these is sent, too."""
 
     beside: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class Provider(Part):
     thinking_tokens: tuple[ThinkingBudget, ...] = ()
     models_list: Literal["all", "partly"]
     ignored: tuple[Ignored, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedField, ...] = ()
     batches: Batches | None = None
 
     @property

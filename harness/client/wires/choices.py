@@ -177,4 +177,4 @@ class ChoicesReader:
 
 
 READER = ChoicesReader()
-"""It serves all replies."""
+"""The one reader of choices, which serves all replies."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.parts import Parts, TextName, object_of, objects_of, string_of
+from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, string_of
 from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Wire, is_error, unread
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT
@@ -24,7 +24,7 @@ _SILENT = frozenset({"signature_delta", "input_json_delta", "citations_delta"})
 """Types of deltas that hold no part of the answer."""
 
 
-class _Text(msgspec.Struct, gc=False, tag_field="type", tag="text_delta"):
+class _TextBlock(msgspec.Struct, gc=False, tag_field="type", tag="text_delta"):
     text: str
 
 
@@ -34,13 +34,13 @@ class _Thinking(msgspec.Struct, gc=False, tag_field="type", tag="thinking_delta"
 
 class _BlockDelta(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
-    delta: _Text | _Thinking
+    delta: _TextBlock | _Thinking
 
 
 _decode = msgspec.json.Decoder(_BlockDelta).decode
 
 
-class _Reader(Parts):
+class _MessagesReader(ReplyParts):
     """Reads one reply."""
 
     place = "index"
@@ -56,7 +56,7 @@ class _Reader(Parts):
             raise msgspec.DecodeError
         value = _decode(data)
         delta = value.delta
-        if isinstance(delta, _Text):
+        if isinstance(delta, _TextBlock):
             return self._piece("text", delta.text, value.index)
         return self._piece("thinking", delta.thinking, value.index)
 
@@ -188,7 +188,7 @@ MESSAGES = Wire(
     prompt=_prompt,
     bound="max_tokens",
     templated=True,
-    reader=_Reader,
+    reader=_MessagesReader,
     takes=_takes,
     rename={"stop": "stop_sequences"},
     thinking=_thinking,

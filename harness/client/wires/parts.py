@@ -9,7 +9,7 @@ from harness.client.wires.wire import BadEvent, Choice, Delta, Event
 TextName = Literal["content", "reasoning"]
 
 
-class Parts:
+class ReplyParts:
     """The texts of one reply, and the ids that its events do not repeat.
 
     id, model: of the reply, once they have come. over: whether the reply's last event has come.

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.wires.parts import Parts, TextName, object_of, objects_of, string_of
+from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, string_of
 from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Wire, is_error, unread
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT
@@ -60,7 +60,7 @@ class _Length:
         return self.units - self.lead - self.blank - _units(self.last) + _units(self.last.rstrip())
 
 
-class _Reader(Parts):
+class _ResponsesReader(ReplyParts):
     """Reads one reply."""
 
     place = "output_index"
@@ -243,7 +243,7 @@ RESPONSES = Wire(
     prompt=_prompt,
     bound="max_output_tokens",
     templated=True,
-    reader=_Reader,
+    reader=_ResponsesReader,
     takes=_takes,
     fixed={"store": False},
     thinking=_thinking,
