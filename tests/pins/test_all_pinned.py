@@ -129,7 +129,9 @@ def headings(tree: ast.AST) -> Iterator[str]:
             case ast.Call(ast.Name("Table" | "_by_score"), [_, heads, *_]) | ast.Assign(
                 [ast.Name("heads" | "columns")], heads
             ):
-                yield from (word.value for word in ast.walk(heads) if isinstance(getattr(word, "value", 0), str))
+                for word in ast.walk(heads):
+                    if isinstance(word, ast.Constant) and isinstance(word.value, str):
+                        yield word.value
 
 
 def test_every_number_of_a_score_and_every_column_of_a_report_is_in_a_pin() -> None:

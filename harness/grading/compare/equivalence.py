@@ -176,7 +176,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
         if (result := _without_trees(reference, answer, kind, rules)) is not None:
             return result
-    reference, answer = without_boxes(reference), _without_remark(without_boxes(answer))
+    reference, stated = without_boxes(reference), without_boxes(answer)
+    answer = _without_remark(stated)
     if kind != "choice":
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
@@ -198,9 +199,13 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         return Comparison(reference_letters == answer_letters, "choices")
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
-    signs = without_layout(answer)
+    signs = without_layout(reference)
     # `nan` is no value, so that two of these texts are not equal.
-    if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
+    if (
+        signs
+        and signs in (without_layout(answer), without_layout(stated))
+        and signs.lower() not in ("nan", "\\text{nan}")
+    ):
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
