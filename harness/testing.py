@@ -300,47 +300,43 @@ _delta_of = lru_cache(maxsize=1000)(delta)
 
 def response(text: str = "42", status: str = "completed", model: str = "test-model") -> dict[str, Any]:
     """A whole reply of the Responses API."""
-    part = {"type": "output_text", "text": text, "annotations": []}
-    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": [part]}
+    content = [{"type": "output_text", "text": text}]
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": content}
     usage = {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
-    output = [item] if status == "completed" else []
-    return {"id": "resp_1", "object": "response", "status": status, "model": model, "output": output, "usage": usage}
+    named = {"id": "resp_1", "object": "response", "status": status, "model": model}
+    return {**named, "output": [item] if status == "completed" else [], "usage": usage}
 
 
-def response_events(text: str = "42") -> Iterator[bytes]:
+def response_events(text: str = "42", model: str = "test-model") -> Iterator[bytes]:
     """The events of that reply, a letter a piece."""
-    begin, end = response(text, "in_progress"), response(text)
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    yield _named("response.created", response=begin)
-    yield _named("response.output_item.added", output_index=0, item=end["output"][0] | {"content": []})
-    yield from (_named("response.output_text.delta", **place, delta=letter) for letter in text)
-    yield _named("response.output_text.done", **place, text=text)
-    yield _named("response.output_item.done", output_index=0, item=end["output"][0])
-    yield _named("response.completed", response=end)
+    place, end = {"output_index": 0, "content_index": 0}, response(text, model=model)
+    yield named("response.created", response=response(text, "in_progress", model))
+    yield named("response.output_item.added", output_index=0, item={"type": "message", "content": []})
+    yield from (named("response.output_text.delta", **place, delta=letter) for letter in text)
+    yield named("response.output_text.done", **place, text=text)
+    yield named("response.output_item.done", output_index=0, item=end["output"][0])
+    yield named("response.completed", response=end)
 
 
 def message(text: str = "42", model: str = "test-model") -> dict[str, Any]:
     """A whole reply of the Messages API."""
-    usage, content = {"input_tokens": 9, "output_tokens": 3}, [{"type": "text", "text": text}]
-    named = {"id": "msg_1", "type": "message", "role": "assistant", "model": model}
-    return named | {"content": content, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
+    of_text = {"content": [{"type": "text", "text": text}], "usage": {"input_tokens": 9, "output_tokens": 3}}
+    return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "stop_reason": "end_turn", **of_text}
 
 
-def message_events(text: str = "42") -> Iterator[bytes]:
+def message_events(text: str = "42", model: str = "test-model") -> Iterator[bytes]:
     """The events of that reply, a letter a piece."""
-    whole = message(text)
-    yield _named("message_start", message=whole | {"content": [], "stop_reason": None})
-    yield _named("ping")
-    yield _named("content_block_start", index=0, content_block={"type": "text", "text": ""})
-    for letter in text:
-        yield _named("content_block_delta", index=0, delta={"type": "text_delta", "text": letter})
-    yield _named("content_block_stop", index=0)
-    yield _named("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3})
-    yield _named("message_stop")
+    yield named("message_start", message=message(text, model) | {"content": [], "stop_reason": None})
+    yield named("ping")
+    yield named("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    yield from (named("content_block_delta", index=0, delta={"type": "text_delta", "text": part}) for part in text)
+    yield named("content_block_stop", index=0)
+    yield named("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3})
+    yield named("message_stop")
 
 
-def _named(kind: str, **fields: Any) -> bytes:
-    """One event with its name."""
+def named(kind: str, **fields: Any) -> bytes:
+    """One event that states its type twice, as both APIs do."""
     return f"event: {kind}\n".encode() + event({"type": kind, **fields})
 
 
@@ -384,10 +380,12 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
         streamed = request.json.get("stream")
         if request.path.endswith("/responses"):
             return (
-                event_stream(*response_events(text), end=()) if streamed else [http(200, response(text, model=model))]
+                event_stream(*response_events(text, model), end=())
+                if streamed
+                else [http(200, response(text, model=model))]
             )
         if request.path.endswith("/messages"):
-            return event_stream(*message_events(text), end=()) if streamed else [http(200, message(text, model))]
+            return event_stream(*message_events(text, model), end=()) if streamed else [http(200, message(text, model))]
         if streamed:
             return completion(text)
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}

@@ -139,6 +139,7 @@ def build(
     """
     chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.find_prompt(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
+    form = api if api == "completions" else "chat"  # all other APIs ask by the same messages
     blank = QuestionSet(
         name=card.name,
         samples=card.samples,
@@ -154,7 +155,7 @@ def build(
         prompt=chosen_prompt.name,
         system_prompt=(chosen_prompt.system if system is None else system) or None,
         template_digest=digest(
-            [chosen_prompt.template_digest, chosen_prompt.system if system is None else system, api]
+            [chosen_prompt.template_digest, chosen_prompt.system if system is None else system, form]
         ),
         origin="",
     )

@@ -30,6 +30,9 @@ from harness.scoring.uncertainty import unequal_clusters
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
+_OF_AN_API = {"api", "api_headers", "seed"}
+"""Fields of an identity that another API changes, and that change no prompt and no sampling."""
+
 
 def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
     """The warnings of a comparison. ours: the run. baseline: what it is compared with. paired: their comparison."""
@@ -65,6 +68,14 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
 
 def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
     """A warning for each setting that determines the prompts and differs, in words instead of digests."""
+    one, other = baseline.record.identity, ours.record.identity
+    differing = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+    if "api" in differing and differing <= _OF_AN_API:
+        yield (
+            f"the runs differ by their API alone: the difference, with its intervals, is what api={other['api']} costs "
+            f"beside api={one['api']}"
+        )
+        return
     same = {name for name in _SAME_QUESTIONS if baseline.record.identity.get(name) == ours.record.identity.get(name)}
     determining = {*_SAME_QUESTIONS, *(name for digest, name in NAMED_BY.items() if digest not in same)}
     for difference in setting_differences(baseline.record, ours.record):

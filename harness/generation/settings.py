@@ -207,17 +207,11 @@ class RunSettings:
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
         """Return `settings_record`, where its sampling values come from, and those left to the server."""
+        own = self.benchmarks[benchmark]
         return {
             **self.settings_record(),
-            "sampling_from": dict(self.benchmarks[benchmark].origins),
-            "filled_by_server": list(
-                dict.fromkeys(
-                    [
-                        *unset_fields(self.template(benchmark).names(seed=False)),
-                        *self.benchmarks[benchmark].untaken,
-                    ]
-                )
-            ),
+            "sampling_from": dict(own.origins),
+            "filled_by_server": [*unset_fields(self.template(benchmark).names(seed=False)), *own.untaken],
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,7 @@ from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks
 from harness.preparing.servers import ReachedServers
 from harness.preparing.watching import Watcher
-from harness.presets.sampling import sampling_fields
+from harness.presets.sampling import SERVER_FILLED, sampling_fields
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
 
@@ -60,16 +59,21 @@ def settings_of(
     assert folder is not None
     salvage = Salvage(mode="exact" if wire.states_ids else "off", engine=looks.engine or "")
     untaken = _untaken(spelling, looks)
-    benchmarks, refused = _taken(chosen, reached.provider, looks, wire, untaken, watcher)
+    left_out = _left_out(chosen, reached.provider, looks, wire, untaken)
+    benchmarks = {name: _without(each, left_out) for name, each in chosen.benchmarks.items()}
     _refuse_unsayable(chosen, spelling, untaken)
     deadlines = Deadlines(idle=wire.idle)
     asker = Asker(
         model=looks.model,
         engine=looks.engine,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
-        left_out=frozenset(options.drop) | untaken | refused,
+        left_out=frozenset({*options.drop, *left_out}),
         deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
+    fingerprinted = _fingerprinted(chosen, reached, looks)
+    if fingerprinted and "temperature" in left_out:
+        watcher.advise(f"no fingerprint is taken: {visible(looks.model, 80)} takes no temperature to reply greedily")
+        fingerprinted = False
     settings = RunSettings(
         asker=asker,
         endpoints=reached.endpoints,
@@ -83,7 +87,7 @@ def settings_of(
         fit_context=options.fit_context,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
-        fingerprint=_fingerprinted(chosen, reached, looks, watcher, greedy="temperature" not in refused),
+        fingerprint=fingerprinted,
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
         prices=prices_in(options.prices) if options.prices else None,
@@ -102,33 +106,33 @@ def _untaken(spelling: Spelling, looks: Looks) -> frozenset[str]:
     return frozenset().union(*(own - taken for taken in takes if taken is not None))
 
 
-def _taken(
-    chosen: ChosenQuestions, provider: Provider, looks: Looks, wire: Wire, untaken: frozenset[str], watcher: Watcher
-) -> tuple[dict[str, BenchmarkSettings], frozenset[str]]:
-    """(the benchmarks' settings with what the API and the model take, the fields that the model refuses).
+def _left_out(
+    chosen: ChosenQuestions, provider: Provider, looks: Looks, wire: Wire, untaken: frozenset[str]
+) -> set[str]:
+    """The fields that the API, or the model behind it, does not take. Raises `UsageError` for one that the user gave.
 
-    A default, or a card's value, that they do not take is left out. Raises `UsageError` for a value that the user gave.
+    untaken: those that the API does not take.
     """
-    options, benchmarks, all_refused = chosen.options, dict[str, BenchmarkSettings](), frozenset[str]()
-    for name, each in chosen.benchmarks.items():
-        given = {field: each.origins[field] not in ("default", "card") for field in each.sampling.sent()}
-        refused = provider.refuses(looks.model, wire.api, options.thinking, given)
-        out = [field for field in given if field in untaken | refused]
-        all_refused |= refused
-        for field in filter(given.get, out):
+    options = chosen.options
+    origins = {field: origin for each in chosen.benchmarks.values() for field, origin in each.origins.items()}
+    given = {field: origin not in ("default", "card") for field, origin in origins.items()}
+    refused = provider.refuses(looks.model, wire.api, options.thinking, given)
+    for field in sorted(untaken | refused):
+        if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
             who = visible(looks.model, 80) if field in refused else f"api={wire.api} of this server"
-            cure = f"leave it out, with `drop` ({field}) if a preset sends it"
-            raise UsageError(f"{who} does not take it: {cure}", field=field, value=getattr(each.sampling, field))
-        if out:
-            watcher.advise(f"{name}: {', '.join(out)} left to the server, which takes no value of it by api={wire.api}")
-        sampling = each.sampling.but(**dict.fromkeys(out))
-        origins = {field: origin for field, origin in each.origins.items() if field not in out}
-        benchmarks[name] = replace(each, sampling=sampling, origins=origins, untaken=tuple(out))
-        if wire.bound_required and sampling.max_tokens is None:
-            raise UsageError(f"api={wire.api} needs it: do not drop it", field="max_tokens")
-    if "seed" in untaken and options.given.get("seed") is not None:
-        raise UsageError(f"api={wire.api} of this server takes no seed: leave it out", field="seed", value=options.seed)
-    return benchmarks, all_refused
+            raise UsageError(f"{who} does not take it: leave it out; `drop` leaves out a preset's", field=field)
+    if wire.bound_required and "max_tokens" in options.drop:
+        raise UsageError(f"api={wire.api} needs max_tokens: do not drop it", field="drop")
+    return {*untaken, *refused}
+
+
+def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSettings:
+    """The settings without these sampling fields, of which the record says that the server fills them in."""
+    sent = benchmark.sampling.sent()
+    untaken = [field for field in sent if field in left_out]
+    origins = {field: origin for field, origin in benchmark.origins.items() if field not in untaken}
+    sampling, named = benchmark.sampling.but(**dict.fromkeys(untaken)), {*untaken} - {*SERVER_FILLED}
+    return replace(benchmark, sampling=sampling, origins=origins, untaken=tuple(sorted(named)))
 
 
 def _refuse_unsayable(chosen: ChosenQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
@@ -144,23 +148,12 @@ def _refuse_unsayable(chosen: ChosenQuestions, spelling: Spelling, untaken: froz
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
 
 
-def _fingerprinted(
-    chosen: ChosenQuestions, reached: ReachedServers, looks: Looks, watcher: Watcher, *, greedy: bool
-) -> bool:
+def _fingerprinted(chosen: ChosenQuestions, reached: ReachedServers, looks: Looks) -> bool:
     """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
     engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
-
-    greedy: whether the model takes a temperature. Raises `UsageError` for a fingerprint of one that takes none.
     """
-    asked_for = chosen.options.fingerprint
-    if not greedy and asked_for is not False:
-        why = f"{visible(looks.model, 80)} takes no temperature, so it gives no greedy replies to take a fingerprint of"
-        if asked_for:
-            raise UsageError(f"{why}: leave it out", field="fingerprint")
-        watcher.advise(why)
-        return False
-    if asked_for is not None:
-        return asked_for
+    if chosen.options.fingerprint is not None:
+        return chosen.options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
     all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
     if all_known and not reached.provider.hosted:
@@ -198,15 +191,9 @@ def _set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[s
 
 
 def _api_headers(options: RunOptions) -> dict[str, str]:
-    """The headers that the API needs, by the user's own values where they give one. Raises `UsageError`."""
+    """The headers that the API needs, by the user's own values where they give one; a version is no secret."""
     given = {name.lower(): value.reveal() for name, value in options.header}
-    headers = {name: given.get(name, value) for name, value in wire_of(options.api).headers.items()}
-    for name, value in headers.items():
-        if not re.fullmatch(r"[\w.-]{1,32}", value):
-            raise UsageError(
-                f"{name}: expected a version, such as {wire_of(options.api).headers[name]}", field="header"
-            )
-    return headers
+    return {name: given.get(name, value) for name, value in wire_of(options.api).headers.items()}
 
 
 def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:

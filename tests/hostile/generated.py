@@ -6,11 +6,25 @@ the rule refuses (tests/client/test_believed.py says which) may come to a failur
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from harness.testing import CLOSE, END, RESET, STALL, Pause, Step, chunk
+from harness.testing import (
+    CLOSE,
+    END,
+    RESET,
+    STALL,
+    Pause,
+    Step,
+    chunk,
+    event,
+    message_events,
+    named,
+    response_events,
+)
 from tests.client.test_believed import BENDS, Lines, right, wire
 
 MODEL = "test-model"
@@ -146,6 +160,46 @@ def mode(number: int) -> Mode:
         refused=refused,
         sound=frame in SOUND_FRAMES and head in SOUND_HEADS and end in ("nothing", "silence"),
     )
+
+
+PARTS = {"responses": response_events, "messages": message_events}
+"""The APIs whose replies are made of parts, and the events of a sound one."""
+BREAKS = ("nothing", "a value of another type", "an early end", "an error inside", "another reply behind")
+
+
+def mode_of_parts(number: int, api: str) -> Mode:
+    """The hostile reply of this number by such an API; each break comes in turn."""
+    chance, name = random.Random(f"{api} {number}"), BREAKS[number % len(BREAKS)]
+    text = "".join(chance.choices(["4", "2", " so", "\n", "é", "😀", "\\boxed{", "}"], k=chance.randint(3, 30)))
+    pieces = list(PARTS[api](text))
+    place = chance.randrange(1, len(pieces) - 2)
+    match name:
+        case "a value of another type":
+            kind, _, data = pieces[place].partition(b"\n")
+            pieces[place] = kind + b"\n" + event(_retyped(json.loads(data[6:]), chance))
+        case "an early end":
+            pieces = pieces[:place]
+        case "an error inside":
+            pieces.insert(
+                place, named("error", error={"type": "overloaded_error", "message": ESCAPES.decode("latin-1")})
+            )
+        case "another reply behind":
+            pieces += PARTS[api](text[::-1])
+    header, parts = FRAMES[frame := chance.choice(SOUND_FRAMES)](pieces, chance)
+    steps = (*_paced([b"HTTP/1.1 200 OK\r\n" + header + b"\r\n", *parts], chance), CLOSE)
+    refused = name in ("an early end", "an error inside")
+    return Mode(f"{api} {number}: {name}, {frame}", steps, (text, ""), refused, sound=name == "nothing")
+
+
+def _retyped(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """The event with a value in it, at any depth, that is no string and no number any more."""
+    inner = value
+    while True:
+        key = chance.choice(sorted(inner))
+        if not isinstance(inner[key], dict) or not inner[key] or chance.random() < 0.3:
+            inner[key] = chance.choice([None, [], {}, True, [[7]]])
+            return value
+        inner = inner[key]
 
 
 def _bent(name: str, lines: Lines, chance: random.Random) -> tuple[Lines, bool]:

@@ -20,9 +20,12 @@ from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
 from harness.client.wires.chat import CHAT
+from harness.client.wires.table import wire_of
+from harness.client.wires.wire import Wire
+from harness.core.reply_notes import UNREAD_TEXT
 from harness.testing import FakeServer, Request, Step
 from tests.client.test_believed import BENDS
-from tests.hostile.generated import ENDS, FRAMES, HEADS, Mode, mode
+from tests.hostile.generated import ENDS, FRAMES, HEADS, PARTS, Mode, mode, mode_of_parts
 
 MODES = 300
 STEP = 1 if os.environ.get("HARNESS_HOSTILE") else 15
@@ -30,7 +33,7 @@ MAX_GROWTH_KB = 200_000
 DEADLINES = Deadlines(first_token=20.0, idle=5.0)
 
 
-def outcome(make: Callable[[], Transport], hostile: Mode) -> Reply | RequestFailed:
+def outcome(make: Callable[[], Transport], hostile: Mode, wire: Wire = CHAT) -> Reply | RequestFailed:
     """What a request to this server comes to."""
 
     def answer(_request: Request) -> list[Step]:
@@ -40,7 +43,7 @@ def outcome(make: Callable[[], Transport], hostile: Mode) -> Reply | RequestFail
         transport = make()
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True}).encode()
         try:
-            return await transport.complete(Post(Endpoint.parse(url), CHAT, body, DEADLINES, 1 << 20))
+            return await transport.complete(Post(Endpoint.parse(url), wire, body, DEADLINES, 1 << 20))
         except RequestFailed as failure:
             return failure
         finally:
@@ -73,6 +76,20 @@ def test_a_hostile_reply_is_a_failure_or_what_was_said(make: Callable[[], Transp
     assert believed[True], "some are as sound as they look"
     assert believed[False]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MAX_GROWTH_KB
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("api", PARTS)
+def test_a_hostile_reply_of_parts_is_a_failure_or_what_was_said(api: str) -> None:
+    believed = Counter[bool]()
+    for number in range(0, MODES, max(1, STEP // 2)):
+        hostile = mode_of_parts(number, api)
+        got = outcome(HttpTransport, hostile, wire_of(api))
+        lost = isinstance(got, Reply) and any(note.startswith(UNREAD_TEXT) for note in got.notes)
+        assert lost or wrong(hostile, got) == "", hostile.name
+        believed[isinstance(got, Reply)] += 1
+    assert believed[True]
+    assert believed[False]
 
 
 def test_the_modes_hold_every_bend_frame_head_and_end() -> None:

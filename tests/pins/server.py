@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.testing import Answer, Request, Step, delta, event_stream, http
+from harness.testing import Answer, Request, Step, delta, event_stream, http, message_events, response_events
 from tests.commands.toy_model import CONTEXT, Fault, Toy, answering
 
 ENGINES: Mapping[str, Mapping[str, Any]] = {
@@ -59,6 +59,9 @@ def page(engine: str, request: Request) -> bytes:
     return http(404, {"error": {"message": "not here"}}) if stated is None else http(200, stated)
 
 
+PARTS = {"/v1/responses": response_events, "/v1/messages": message_events}
+
+
 def solving(percent: int, engine: str = "plain", kinds: bool = False) -> Answer:
     """A model that solves this percentage of sums, by seed and question.
 
@@ -70,8 +73,12 @@ def solving(percent: int, engine: str = "plain", kinds: bool = False) -> Answer:
             yield page(engine, request)
             return
         body = request.json
-        prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+        turns = body.get("messages") or body.get("input")
+        prompt = turns[-1]["content"] if turns else body["prompt"]
         number = draw(body.get("seed"), prompt, body.get("temperature"), percent)
+        if events := PARTS.get(request.path):
+            yield from event_stream(*events(_solution(prompt, number, percent, kinds)[0], body["model"]), end=())
+            return
         yield from _reply(body, *_solution(str(prompt), number, percent, kinds))
 
     return answer

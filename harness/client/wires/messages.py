@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, string_of
+from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, prompt_of, string_of, whole
 from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Wire, is_error, unread
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT
@@ -28,13 +28,13 @@ class _TextBlock(msgspec.Struct, gc=False, tag_field="type", tag="text_delta"):
     text: str
 
 
-class _Thinking(msgspec.Struct, gc=False, tag_field="type", tag="thinking_delta"):
+class _ThinkingBlock(msgspec.Struct, gc=False, tag_field="type", tag="thinking_delta"):
     thinking: str
 
 
 class _BlockDelta(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
-    delta: _TextBlock | _Thinking
+    delta: _TextBlock | _ThinkingBlock
 
 
 _decode = msgspec.json.Decoder(_BlockDelta).decode
@@ -43,92 +43,77 @@ _decode = msgspec.json.Decoder(_BlockDelta).decode
 class _MessagesReader(ReplyParts):
     """Reads one reply."""
 
-    place = "index"
+    place: str | None = "index"
 
     def __init__(self) -> None:
         super().__init__()
-        self._open: dict[int, str] = {}  # index of a block that has begun and not ended → its type
+        self._open: dict[object, str] = {}  # index of a block that has begun and not ended → its type
         self._usage: dict[str, Any] = {}
 
     def decode(self, data: bytes) -> Event:
         """The event of a piece of text. Raises `msgspec.DecodeError`, also after the end; and `BadEvent`."""
         if self.over:
             raise msgspec.DecodeError
-        value = _decode(data)
-        delta = value.delta
-        if isinstance(delta, _TextBlock):
-            return self._piece("text", delta.text, value.index)
-        return self._piece("thinking", delta.thinking, value.index)
+        return self._piece(_decode(data))
 
-    def _piece(self, kind: str, text: str, index: int) -> Event:
-        if self._open.get(index) != kind:
+    def _piece(self, value: _BlockDelta) -> Event:
+        delta = value.delta
+        kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
+        if self._open.get(value.index) != kind:
             raise BadEvent(f"a piece of {kind} for a block that is not open")
-        return self.added(_NAMES[kind], text, index)
+        return self.added(_NAMES[kind], text, value.index)
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
-        index = value.get("index")
-        if type(index) is not int:
-            index = -1
         match value.get("type"):
             case "message":
-                return self._body(value)
+                self.named(value.get("id"), value.get("model"))
+                blocks = objects_of(value.get("content"))
+                texts = (_text_of(block) for block in blocks if str(block.get("type")) in _NAMES)
+                event = self._end(value, value.get("usage"), whole(texts))
+                return event, [note for block in blocks for note in _notes_of(block)]
             case "message_start":
                 message = object_of(value.get("message"))
                 self.named(message.get("id"), message.get("model"))
-                self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # those of the end count
-                return self.plain(), []
+                self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the count of the end counts
             case "content_block_start":
-                block = object_of(value.get("content_block"))
-                kind = str(block.get("type"))
-                if index < 0 or index in self._open:
+                block, index = object_of(value.get("content_block")), value.get("index")
+                if type(index) is not int or index in self._open:
                     raise BadEvent("a block begins without an index of its own")
-                self._open[index] = kind
-                return (self._piece(kind, string_of(block.get(kind), kind), index), []) if kind in _NAMES else (
-                    self.plain(), _notes_of(kind)
-                )  # fmt: skip
+                self._open[index] = str(block.get("type"))
+                text = _text_of(block) if str(block.get("type")) in _NAMES else None
+                return self.added(*text, index) if text else self.plain(), _notes_of(block)
             case "content_block_delta":
-                delta = object_of(value.get("delta"))
-                kind = str(delta.get("type")).removesuffix("_delta")
-                if kind in _NAMES and self.over:
+                kind = str(object_of(value.get("delta")).get("type"))
+                if kind not in ("text_delta", "thinking_delta"):
+                    return self.plain(), [] if kind in _SILENT else [unread(kind)]
+                if self.over:
                     return self.plain(), [LATE_TEXT]
-                if kind in _NAMES:
-                    return self._piece(kind, string_of(delta.get(kind), kind), index), []
-                return self.plain(), [] if delta.get("type") in _SILENT else [unread(str(delta.get("type")))]
-            case "content_block_stop":
-                self._open.pop(index, None)
+                try:
+                    return self._piece(msgspec.convert(value, _BlockDelta)), []
+                except msgspec.ValidationError as error:
+                    raise BadEvent(f"a piece of its text has another form ({error})") from error
+            case "content_block_stop" if type(value.get("index")) is int:
+                self._open.pop(value["index"], None)
             case "message_delta":
-                reason = string_of(object_of(value.get("delta")).get("stop_reason"), "stop_reason")
-                return self._end(reason, value.get("usage"), Delta())
+                return self._end(object_of(value.get("delta")), value.get("usage"), Delta()), []
             case "message_stop":
                 self.over = True
+            case kind if "delta" in value:
+                return self.plain(), [unread(str(kind))]
         return self.plain(), []
 
-    def _body(self, message: Mapping[str, Any]) -> tuple[Event, list[str]]:
-        """The event of a whole message."""
-        self.named(message.get("id"), message.get("model"))
-        blocks = objects_of(message.get("content"))
-        texts = {
-            name: [string_of(block.get(kind), kind) for block in blocks if block.get("type") == kind]
-            for kind, name in _NAMES.items()
-        }
-        content, reasoning = ("\n\n".join(texts[name]) if texts[name] else None for name in ("content", "reasoning"))
-        reason = string_of(message.get("stop_reason"), "stop_reason")
-        event, _ = self._end(reason, message.get("usage"), Delta(content=content, reasoning=reasoning))
-        notes = [note for block in blocks if block.get("type") not in _NAMES for note in _notes_of(block.get("type"))]
-        return event, notes
-
-    def _end(self, reason: str, usage: object, delta: Delta) -> tuple[Event, list[str]]:
+    def _end(self, end: Mapping[str, Any], usage: object, delta: Delta) -> Event:
         self._usage |= {name: count for name, count in object_of(usage).items() if count is not None}
-        stated, prompt = self._usage, ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        counts = [stated[name] for name in prompt if type(stated.get(name)) is int]
-        details = object_of(stated.get("output_tokens_details"))
-        return self.plain(Choice(delta=delta, finish_reason=reason or None), {
+        prompt = (self._usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_"))
+        counts = [count for count in prompt if type(count) is int]
+        thinking = object_of(self._usage.get("output_tokens_details")).get("thinking_tokens")
+        return self.plain(Choice(delta=delta, finish_reason=string_of(end.get("stop_reason"), "stop_reason") or None), {
             "prompt_tokens": sum(counts) if counts else None,
-            "completion_tokens": stated.get("output_tokens"),
-            "prompt_tokens_details": {"cached_tokens": stated.get("cache_read_input_tokens")},
-            "completion_tokens_details": {"reasoning_tokens": details.get("thinking_tokens")},
-        }), []  # fmt: skip
+            "completion_tokens": self._usage.get("output_tokens"),
+            "reasoning_tokens": thinking,
+            "prompt_tokens_details": {"cached_tokens": self._usage.get("cache_read_input_tokens")},
+        })  # fmt: skip
 
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply."""
@@ -139,9 +124,17 @@ class _MessagesReader(ReplyParts):
         return value.get("type") == "message" or self.error(value) is not None
 
 
-def _notes_of(kind: object) -> list[str]:
+def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
+    """(which text it is a part of, its text) of a block. Raises `BadEvent`."""
+    kind = str(block.get("type"))
+    return _NAMES[kind], string_of(block.get(kind), kind)
+
+
+def _notes_of(block: Mapping[str, Any]) -> list[str]:
     """Notes on a block that is no text: a call, or what is not known; thinking that is kept secret needs none."""
-    return {"tool_use": ["tool call"], "redacted_thinking": []}.get(str(kind), [unread(str(kind))])
+    kind = str(block.get("type"))
+    known = {"text": [], "thinking": [], "redacted_thinking": [], "tool_use": ["tool call"]}
+    return known.get(kind, [unread(kind)])
 
 
 # ---- requests
@@ -152,15 +145,12 @@ def _takes(_engine: str | None, _version: str) -> frozenset[str]:
     return frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"})
 
 
-def _prompt(messages: Sequence[Message], text: str) -> dict[str, Any]:
-    """The system message as `system`. Raises `ValueError` for a prompt that this API cannot carry."""
-    if not messages:
-        return {"messages": [{"role": "user", "content": text}]}
-    system = {"system": messages[0].content} if messages[0].role == "system" else {}
-    rest = messages[len(system) :]
-    if odd := next((each.role for each in rest if each.role not in ("user", "assistant")), None):
-        raise ValueError(f"has a message of the role {odd} that is not the first, which api=messages cannot carry")
-    return {**system, "messages": [{"role": each.role, "content": each.content} for each in rest]}
+def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
+    """Raises `ValueError` for a prompt that this API cannot carry."""
+    prompt = prompt_of("system", "messages", messages)
+    if odd := {each["role"] for each in prompt["messages"]} - {"user", "assistant"}:
+        raise ValueError(f"has a message of the role {min(odd)} that is not the first, which api=messages cannot carry")
+    return prompt
 
 
 def _thinking(fields: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from harness.client.wires.wire import BadEvent, Choice, Delta, Event
+from harness.core.records import Message
 
 TextName = Literal["content", "reasoning"]
 
@@ -49,6 +51,21 @@ class ReplyParts:
     def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
         """An event of its own. choice: what it holds of the texts; None: nothing."""
         return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
+
+
+def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
+    """The texts of a reply that came in one piece, joined as its pieces would be. texts: (name, text) of each part."""
+    parts = dict[TextName, list[str]]()
+    for name, text in texts:
+        parts.setdefault(name, []).append(text)
+    joined = {name: "\n\n".join(each) for name, each in parts.items()}
+    return Delta(content=joined.get("content"), reasoning=joined.get("reasoning"))
+
+
+def prompt_of(system: str, turns: str, messages: Sequence[Message]) -> dict[str, Any]:
+    """The fields of a prompt: the first message, if it is the system's, as `system`, and all others as `turns`."""
+    first = {system: messages[0].content} if messages[0].role == "system" else {}
+    return {**first, turns: [{"role": each.role, "content": each.content} for each in messages[len(first) :]]}
 
 
 def string_of(value: object, name: str) -> str:

@@ -8,14 +8,13 @@ and once more in the last one: the deltas are the text, and the whole is held ag
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, string_of
-from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Wire, is_error, unread
-from harness.core.records import Message
+from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, prompt_of, string_of, whole
+from harness.client.wires.wire import BadEvent, Choice, Event, Wire, is_error, unread
 from harness.core.reply_notes import LATE_TEXT
 
 _TEXT = "response.output_text.delta"
@@ -25,7 +24,7 @@ _NAMES: dict[str, TextName] = {_TEXT: "content", _REASONING: "reasoning", _SUMMA
 _OF_PARTS = {"output_text": _TEXT, "reasoning_text": _REASONING, "summary_text": _SUMMARY}
 """Type of a part → the type of the events that bring it in pieces."""
 
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
 class _TextDelta(msgspec.Struct, gc=False):
@@ -41,33 +40,14 @@ class _TextDelta(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_TextDelta).decode
 
 
-class _Length:
-    """How much of a text has come. Blanks at its ends do not count: vLLM's parsers leave some out of the whole.
-
-    units: all. lead: of the blanks before its first other character. blank: of the blank pieces after `last`, the
-    latest piece with another character.
-    """
-
-    __slots__ = ("blank", "last", "lead", "units")
-
-    def __init__(self) -> None:
-        self.units = self.lead = self.blank = 0
-        self.last = ""
-
-    @property
-    def stripped(self) -> int:
-        """Length without the blanks at both ends."""
-        return self.units - self.lead - self.blank - _units(self.last) + _units(self.last.rstrip())
-
-
 class _ResponsesReader(ReplyParts):
     """Reads one reply."""
 
-    place = "output_index"
+    place: str | None = "output_index"
 
     def __init__(self) -> None:
         super().__init__()
-        self._lengths = {kind: _Length() for kind in _NAMES}  # type of a text's events → what has come of it
+        self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length until now
         self._whole = dict[str, list[str]]()  # the same → the whole texts of its parts, as their own events state them
 
     def decode(self, data: bytes) -> Event:
@@ -77,21 +57,15 @@ class _ResponsesReader(ReplyParts):
         return self._piece(_decode(data))
 
     def _piece(self, piece: _TextDelta) -> Event:
-        kind, text = piece.type, piece.delta
-        if kind != _TEXT and self._lengths[_SUMMARY if kind == _REASONING else _REASONING].units:
+        kind = piece.type
+        if kind != _TEXT and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
             return self.plain()  # a summary beside the reasoning itself
-        length, units = self._lengths[kind], len(text) if text.isascii() else _units(text)
-        length.units += units
-        if text.isspace():
-            length.blank += units
-        elif text:
-            length.lead = length.blank + units - _units(text.lstrip()) if not length.last else length.lead
-            length.last, length.blank = text, 0
-        return self.added(_NAMES[kind], text, (piece.output_index, piece.content_index, piece.summary_index))
+        self._lengths[kind] += _length(piece.delta)
+        return self.added(_NAMES[kind], piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
-        kind = str(value.get("type"))
+        kind, item = str(value.get("type")), object_of(value.get("item"))
         if kind in _NAMES:
             if self.over:
                 return self.plain(), [LATE_TEXT]
@@ -99,50 +73,43 @@ class _ResponsesReader(ReplyParts):
                 return self._piece(msgspec.convert(value, _TextDelta)), []
             except msgspec.ValidationError as error:
                 raise BadEvent(f"a piece of its text has another form ({error})") from error
-        response = value if _is_body(value) else object_of(value.get("response"))
-        if response:
+        if response := value if _is_body(value) else object_of(value.get("response")):
             self.named(response.get("id"), response.get("model"))
-        if kind in _ENDS or _is_body(value):
+        if _ended(value):
             return self._end(response)
-        item, name = object_of(value.get("item")), kind.removeprefix("response.").split(".")[0]
-        for of_part, text in _texts_of(item) if kind == "response.output_item.done" else ():
-            self._whole.setdefault(of_part, []).append(text)
-        if kind == "response.refusal.delta":
-            return self.plain(), ["refusal"]
-        is_lost = kind.endswith(".delta") and isinstance(value.get("delta"), str) and "_call" not in name
-        return self.plain(), [*_notes_of(item), *([unread(name)] if is_lost else [])]
+        if kind == "response.output_item.done":
+            for of_part, text in _texts_of(item):
+                self._whole.setdefault(of_part, []).append(text)
+        name = kind.removeprefix("response.").split(".")[0]
+        is_lost = isinstance(value.get("delta"), str) and "_call" not in name
+        return self.plain(), [*_notes_of(item), *([name if name == "refusal" else unread(name)] if is_lost else [])]
 
     def _end(self, response: Mapping[str, Any]) -> tuple[Event, list[str]]:
         """The event with the finish reason, and with the texts that no delta brought. Raises `BadEvent`."""
-        items, whole = objects_of(response.get("output")), dict[str, list[str]]()
-        for item in items:
-            for kind, text in _texts_of(item):
-                whole.setdefault(kind, []).append(text)
-        delta = Delta()
-        has_reasoning = self._lengths[_REASONING].units or self._lengths[_SUMMARY].units
-        for kind, texts in (self._whole | whole).items():
-            came, units = self._lengths[kind], _units("".join(texts).strip())
-            if came.last and units != came.stripped:
-                raise BadEvent(f"its pieces add up to {came.stripped} characters of {kind}, its whole has {units}")
-            if kind == _TEXT:
-                delta.content = None if came.units else "\n\n".join(texts)
-            elif not has_reasoning and (kind == _REASONING or delta.reasoning is None):
-                delta.reasoning = "\n\n".join(texts)
-        reason = object_of(response.get("incomplete_details")).get("reason")
-        finish = string_of(reason, "reason") or str(response.get("status"))
+        items, stated = objects_of(response.get("output")), dict[str, list[str]]()
+        for kind, text in (pair for item in items for pair in _texts_of(item)):
+            stated.setdefault(kind, []).append(text)
+        stated = self._whole | stated
+        for kind, texts in stated.items():
+            if (came := self._lengths[kind]) and came != (length := sum(map(_length, texts))):
+                raise BadEvent(f"the pieces of its {_NAMES[kind]} have {came} characters, the whole has {length}")
+        if _REASONING in stated:
+            stated.pop(_SUMMARY, None)
+        came_whole = {_NAMES[kind] for kind, length in self._lengths.items() if length}
+        pairs = ((_NAMES[kind], text) for kind, texts in stated.items() for text in texts)
+        delta = whole(pair for pair in pairs if pair[0] not in came_whole)
+        reason = string_of(object_of(response.get("incomplete_details")).get("reason"), "reason")
         self.over = True
-        notes = [note for item in items for note in _notes_of(item)]
-        return self.plain(Choice(delta=delta, finish_reason=finish), _usage(response.get("usage"))), notes
+        choice = Choice(delta=delta, finish_reason=reason or str(response.get("status")))
+        return self.plain(choice, _usage(response.get("usage"))), [note for item in items for note in _notes_of(item)]
 
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply: also the end of a reply whose status is no end of a model's."""
         if value.get("error") or value.get("type") == "error" or is_error(value):
             return value
-        response = object_of(value.get("response")) if value.get("type") in _ENDS else value
-        if not response or not (_is_body(value) or value.get("type") in _ENDS):
-            return None
+        response = _ended(value)
         status, reason = response.get("status"), object_of(response.get("incomplete_details")).get("reason")
-        if status == "completed" or (status == "incomplete" and reason):
+        if not response or status == "completed" or (status == "incomplete" and reason):
             return None
         said = f"the response ended with the status {status}" + (" and no reason" if status == "incomplete" else "")
         return response.get("error") or {"message": said, "code": "server_error"}
@@ -154,6 +121,13 @@ class _ResponsesReader(ReplyParts):
 
 def _is_body(value: Mapping[str, Any]) -> bool:
     return value.get("object") == "response"
+
+
+def _ended(value: dict[str, Any]) -> dict[str, Any]:
+    """The response that an event ends, or that a whole body is; empty for other events."""
+    if _is_body(value):
+        return value
+    return object_of(value.get("response")) if value.get("type") in _ENDS else {}
 
 
 def _texts_of(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -174,20 +148,22 @@ def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
         yield "refusal"
 
 
-def _units(text: str) -> int:
-    """Length in units of UTF-16: a pair that came in two deltas counts two there, and in the whole, too."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+def _length(text: str) -> int:
+    """Characters but blanks, which vLLM's parsers leave out at the ends of a whole text; in units of UTF-16, since a
+    pair that came in two deltas counts two.
+    """
+    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return units - text.count(" ") - text.count("\n")
 
 
 def _usage(usage: object) -> dict[str, Any] | None:
-    """The counts in the names of the chat API; None without any."""
-    return None if not isinstance(usage, dict) else {
-        "prompt_tokens": usage.get("input_tokens"),
-        "completion_tokens": usage.get("output_tokens"),
-        "total_tokens": usage.get("total_tokens"),
-        "prompt_tokens_details": usage.get("input_tokens_details"),
-        "completion_tokens_details": usage.get("output_tokens_details"),
-    }  # fmt: skip
+    """The counts in names that are read of the chat API; None without any."""
+    if not isinstance(usage, dict):
+        return None
+    read, written = object_of(usage.get("input_tokens_details")), object_of(usage.get("output_tokens_details"))
+    counts = {"prompt_tokens": usage.get("input_tokens"), "completion_tokens": usage.get("output_tokens")}
+    details = {"prompt_tokens_details": read, "completion_tokens_details": written}
+    return {**counts, **details, "total_tokens": usage.get("total_tokens")}
 
 
 # ---- requests
@@ -212,15 +188,6 @@ def _takes(engine: str | None, version: str) -> frozenset[str]:
     return frozenset({"temperature", "top_p", "max_tokens", *more})
 
 
-def _prompt(messages: Sequence[Message], text: str) -> dict[str, Any]:
-    """The first system message as instructions, all others as items; a status of one would make vLLM go on with it."""
-    if not messages:
-        return {"input": text}
-    system = {"instructions": messages[0].content} if messages[0].role == "system" else {}
-    rest = messages[len(system) :]
-    return {**system, "input": [{"role": each.role, "content": each.content} for each in rest]}
-
-
 def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     """`reasoning_effort` as `reasoning.effort`; a switch of DeepSeek's as an effort."""
     fields = dict(fields)
@@ -240,7 +207,8 @@ RESPONSES = Wire(
         **dict.fromkeys(("input", "instructions", "prompt", "messages"), "the benchmark's card makes the prompt"),
         **dict.fromkeys(("background", "previous_response_id", "conversation"), "each request stands alone"),
     },
-    prompt=_prompt,
+    # No item has a status: vLLM would go on writing one.
+    prompt=lambda messages, _text: prompt_of("instructions", "input", messages),
     bound="max_output_tokens",
     templated=True,
     reader=_ResponsesReader,

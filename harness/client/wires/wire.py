@@ -87,11 +87,8 @@ class Reader(Protocol):
     works, and moves the idle deadline. over: whether the event that ends the reply has come, as `[DONE]` does.
     """
 
-    @property
-    def place(self) -> str | None: ...
-
-    @property
-    def over(self) -> bool: ...
+    place: str | None
+    over: bool
 
     def decode(self, data: bytes, /) -> Event:
         """The event of JSON that has the usual form, as nearly all have.
@@ -134,18 +131,6 @@ def unread(name: str) -> str:
 _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
 
 
-def _all_fields(_engine: str | None, _version: str) -> None:
-    return None
-
-
-def _no_fields(_n: int) -> dict[str, Any]:
-    return {}
-
-
-def _as_it_is(fields: dict[str, Any]) -> dict[str, Any]:
-    return fields
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """One API's shape.
@@ -173,11 +158,11 @@ class Wire:
     bound: str | None
     templated: bool
     reader: Callable[[], Reader]
-    likeliest: Callable[[int], dict[str, Any]] = _no_fields
-    takes: Callable[[str | None, str], frozenset[str] | None] = _all_fields
+    likeliest: Callable[[int], dict[str, Any]] = lambda _n: {}
+    takes: Callable[[str | None, str], frozenset[str] | None] = lambda _engine, _version: None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
-    thinking: Callable[[dict[str, Any]], dict[str, Any]] = _as_it_is
+    thinking: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
     states_ids: bool = True
     stream_usage: bool = True
     bound_required: bool = False

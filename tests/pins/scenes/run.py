@@ -76,6 +76,19 @@ def completions(stage: Stage) -> None:
     both_doors(stage, "demo", limit=2, api="completions", preset="greedy", drop=["stream"], seed=None)
 
 
+def other_apis(stage: Stage) -> None:
+    """Responses and Messages: what each sends on an engine, with values of its own, and where a value is refused."""
+    write_sums(stage.folder, 2)
+    values = {"responses": ["--top-k", "20"], "messages": ["--top-k", "20", "--stop", "END"]}
+    for api, own in values.items():
+        server = stage.server("server", solving(60, "vllm"))
+        words = ["run", *SUMS, "--base-url", server.base_url, "--api", api, "--system-prompt", "Be brief.", "--json"]
+        for n, more in enumerate(([], own, ["--min-p", "2", "--frequency-penalty", "1"])):
+            stage.command(*words, *more, "--out", f"{api}{n}", read=reading.ran)
+            stage.requests(server)
+        files(stage, f"{api}0")
+
+
 def presets(stage: Stage) -> None:
     """The body of every preset."""
     each(stage, "--preset", [])
@@ -193,6 +206,6 @@ def refusals(stage: Stage) -> None:
 
 
 SCENES: tuple[Scene, ...] = (
-    defaults, a_card, every_sampling_value, sglang, llama_cpp, a_preset, completions, presets, providers, transports,
-    from_the_environment, other_ways, resumed, fingerprints, dry, refusals,
+    defaults, a_card, every_sampling_value, sglang, llama_cpp, a_preset, completions, other_apis, presets, providers,
+    transports, from_the_environment, other_ways, resumed, fingerprints, dry, refusals,
 )  # fmt: skip
