@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from harness.client.address.providers import Provider
     from harness.client.wires.wire import Wire
     from harness.core.choices import Thinking
+    from harness.runs import RunFolder
 
 
 FINGERPRINTED_SAMPLES = 16
@@ -58,7 +59,7 @@ def settings_of(
     wire, folder = spelling.wire, options.folder(looks.model)
     assert folder is not None
     salvage = Salvage(mode="exact" if wire.states_ids else "off", engine=looks.engine or "")
-    untaken = _untaken(spelling, looks)
+    untaken = _untaken(wire, looks, folder)
     left_out = _left_out(chosen, reached.provider, looks, wire, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in chosen.benchmarks.items()}
     _refuse_unsayable(chosen, spelling, untaken)
@@ -98,10 +99,14 @@ def settings_of(
     return _by_batch(settings, options, reached.provider) if options.batch else settings
 
 
-def _untaken(spelling: Spelling, looks: Looks) -> frozenset[str]:
-    """The fields that the API does not take from these servers, which may drop them without a word."""
-    versions = {str(facts.host.get("version", "")) for facts in looks.facts.values()} or {""}
-    takes = [spelling.wire.takes(looks.engine, version) for version in versions]
+def _untaken(wire: Wire, looks: Looks, folder: RunFolder) -> frozenset[str]:
+    """The fields that the API does not take from these servers, which may drop them without a word; if none answers,
+    from those that the run knows.
+    """
+    hosts = [facts.host for facts in looks.facts.values()]
+    if not hosts and (manifest := Manifest.find(folder)) is not None:
+        hosts = [facts.host for facts in manifest.provenance.servers.values()]
+    takes = [wire.takes(host.get("engine"), str(host.get("version", ""))) for host in hosts or [{}]]
     own = {*sampling_fields(), "seed", "chat_template_kwargs"}
     return frozenset().union(*(own - taken for taken in takes if taken is not None))
 

@@ -11,6 +11,7 @@ import pytest
 import harness
 from harness.core.errors import UsageError
 from harness.testing import FakeServer, Request, scripted
+from tests.pins.server import solving
 
 ANSWER = r"\boxed{4}"
 KEY = {"api_key_env": "KEY_OF_A_TEST"}
@@ -133,3 +134,11 @@ def test_two_runs_that_differ_by_their_api_alone_are_compared_as_such(tmp_path: 
         "the runs differ by their API alone: the difference, with its intervals, is what api=messages costs beside "
         "api=chat"
     ]
+
+
+def test_a_finished_run_needs_no_server_to_know_what_its_servers_take(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"api": "responses", "out": tmp_path / "run", "model": "pinned", "canary": False}
+    with FakeServer(solving(60, "vllm")) as server:
+        harness.run("demo:1", limit=1, base_url=server.base_url, **options)
+        assert "seed" in server.requests[-1].json
+    harness.run("demo:1", limit=1, base_url=server.base_url, **options)
