@@ -375,7 +375,7 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
 
     >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
     >>> [finding.check for finding in probed.findings if finding.outcome == "spoils"]
-    ['length', 'stop texts']
+    ['stop texts']
     """
     return probe_server(ProbeOptions.of(base_url=base_url, **options))
 

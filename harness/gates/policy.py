@@ -118,7 +118,7 @@ class Policy(Part):
             why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
             raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
         run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
-        if wire_of(self.run.get("api", "chat")).takes(None, "") is not None and "seed" not in self.run:
+        if wire_of(self.run.get("api", "chat")).takes is not None and "seed" not in self.run:
             del run["seed"]  # such an API takes none
         if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()

@@ -15,7 +15,7 @@ from harness.client.wires.table import wire_of
 from harness.core.errors import UsageError, as_keyword
 from harness.core.inert import visible
 from harness.core.money import prices_in
-from harness.core.secret import without_secrets
+from harness.core.secret import reveal_secrets, without_secrets
 from harness.generation.settings import (
     BEFORE_SERVERS,
     DEFAULT_CONCURRENCY,
@@ -103,12 +103,14 @@ def _untaken(wire: Wire, looks: Looks, folder: RunFolder) -> frozenset[str]:
     """The fields that the API does not take from these servers, which may drop them without a word; if none answers,
     from those that the run knows.
     """
+    if wire.takes is None:
+        return frozenset()
     hosts = [facts.host for facts in looks.facts.values()]
     if not hosts and (manifest := Manifest.find(folder)) is not None:
         hosts = [facts.host for facts in manifest.provenance.servers.values()]
-    takes = [wire.takes(host.get("engine"), str(host.get("version", ""))) for host in hosts or [{}]]
-    own = {*sampling_fields(), "seed", "chat_template_kwargs"}
-    return frozenset().union(*(own - taken for taken in takes if taken is not None))
+    stated = ((engines.dialect(host.get("engine")), str(host.get("version", ""))) for host in hosts or [{}])
+    own = {*sampling_fields(), "seed", "chat_template_kwargs"} - wire.takes
+    return frozenset().union(*(own - dialect.obeyed(wire.api, version) for dialect, version in stated))
 
 
 def _left_out(
@@ -145,7 +147,7 @@ def _refuse_unsayable(chosen: ChosenQuestions, spelling: Spelling, untaken: froz
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
         why = f"api={spelling.api} of this server takes no arguments of a chat template: use api=chat"
         raise UsageError(why, field="thinking" if chosen.options.thinking else "extra_body")
-    for each in chosen.sets if spelling.wire.takes(None, "") is not None else ():
+    for each in chosen.sets if spelling.wire.takes is not None else ():
         for question in each.questions:
             try:
                 spelling.wire.prompt(question.messages, question.prompt)
@@ -197,8 +199,9 @@ def _set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[s
 
 def _api_headers(options: RunOptions) -> dict[str, str]:
     """The headers that the API needs, by the user's own values where they give one; a version is no secret."""
-    given = {name.lower(): value.reveal() for name, value in options.header}
-    return {name: given.get(name, value) for name, value in wire_of(options.api).headers.items()}
+    given = {name.lower(): value for name, value in options.header}
+    headers = {name: given.get(name, value) for name, value in wire_of(options.api).headers.items()}
+    return {name: reveal_secrets(value) for name, value in headers.items()}
 
 
 def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
@@ -232,7 +235,7 @@ def refuse_other_settings(chosen: ChosenQuestions) -> None:
             # The identity that the session will compare: what a server decides stays as it was, the rest is new.
             now = settings.identity(question_set)
             # Of some APIs the server decides which of the sampling fields it takes.
-            decided = ("sampling", "seed") if settings.spelling.wire.takes(None, "") is not None else ()
+            decided = ("sampling", "seed") if settings.spelling.wire.takes is not None else ()
             known = [field for field in BEFORE_SERVERS if field not in decided]
             identity = without_secrets(former.identity) | {field: now.get(field) for field in known}
             with_record(manifest, question_set, msgspec.structs.replace(former, identity=identity))

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from server_launchers.program import since
+
 MODELS = "/models"
 """Path of the model list. It is the only page below the base URL; all others stand at the server's root."""
 
@@ -114,10 +116,18 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The protocols ("chat", "completions") whose streams state token ids when asked (`return_token_ids`)."""
     goes_on: Mapping[str, Any] = {}
     """Fields that keep a reply going past the model's own end, up to max_tokens."""
+    obeys: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
+    """API → sampling field beyond those of the API → the version from which the servers obey it; before, they drop it
+    without a word. Read in the request classes of their packages.
+    """
     too_long: tuple[str, ...] = ()
     """Patterns of the error text for a prompt that is longer than the context."""
     thinking_budget: tuple[str, ...] = ()
     """The field that bounds the tokens of thinking."""
+
+    def obeyed(self, api: str, version: str) -> frozenset[str]:
+        """The sampling fields of `obeys` that servers of this version obey."""
+        return frozenset(field for field, first in self.obeys.get(api, {}).items() if since(version, first))
 
     @property
     def pages(self) -> tuple[str, ...]:

@@ -169,6 +169,10 @@ DIALECT = Dialect(
     tokens=TokenPages(),
     states_ids=frozenset({"completions"}),
     goes_on={"ignore_eos": True},
+    obeys={"responses": {
+        "top_k": (0,), "min_p": (0,), "stop": (0,), "repetition_penalty": (0,), "presence_penalty": (0,),
+        "frequency_penalty": (0,), "chat_template_kwargs": (0, 5, 20),
+    }},
     too_long=(r"longer than the model's context length", r"requested token count exceeds"),
     # Obeyed where the server was started with --enable-strict-thinking.
     # https://docs.sglang.io/docs/advanced_features/thinking_budget

@@ -240,6 +240,9 @@ DIALECT = Dialect(
     tokens=TokenPages(),
     states_ids=frozenset({"chat", "completions"}),
     goes_on={"ignore_eos": True},
+    obeys={"responses": {
+        "top_k": (0, 14), "seed": (0, 17), "stop": (0, 17), "chat_template_kwargs": (0, 24), "min_p": (0, 33),
+    }},
     too_long=(r"maximum context length", r"max_model_len"),
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
     thinking_budget=("thinking_token_budget",),

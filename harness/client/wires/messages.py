@@ -140,11 +140,6 @@ def _notes_of(block: Mapping[str, Any]) -> list[str]:
 # ---- requests
 
 
-def _takes(_engine: str | None, _version: str) -> frozenset[str]:
-    """No server of this API obeys more, and vLLM and SGLang drop what they do not know without a word."""
-    return frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"})
-
-
 def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
     """Raises `ValueError` for a prompt that this API cannot carry."""
     prompt = prompt_of("system", "messages", messages)
@@ -179,7 +174,8 @@ MESSAGES = Wire(
     bound="max_tokens",
     templated=True,
     reader=_MessagesReader,
-    takes=_takes,
+    # vLLM and SGLang obey no more, and drop what they do not know without a word.
+    takes=frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"}),
     rename={"stop": "stop_sequences"},
     thinking=_thinking,
     states_ids=False,

@@ -7,7 +7,6 @@ and once more in the last one: the deltas are the text, and the whole is held ag
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -168,25 +167,6 @@ def _usage(usage: object) -> dict[str, Any] | None:
 
 # ---- requests
 
-_PENALTIES = ("repetition_penalty", "presence_penalty", "frequency_penalty")
-_SINCE: dict[str, dict[str, tuple[int, ...]]] = {
-    "vllm": {"top_k": (0, 14), "seed": (0, 17), "stop": (0, 17), "chat_template_kwargs": (0, 24), "min_p": (0, 33)},
-    "sglang": {
-        **dict.fromkeys((*_PENALTIES, "top_k", "min_p", "stop"), (0,)),
-        "chat_template_kwargs": (0, 5, 20),
-    },
-}
-"""Engine → field → the version from which its servers obey the field; before, they drop it without a word. Read in the
-request classes of their packages.
-"""
-
-
-def _takes(engine: str | None, version: str) -> frozenset[str]:
-    """A version that is not stated counts as the newest."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3]) or (99,)
-    more = {name for name, since in _SINCE.get(engine or "", {}).items() if numbers >= since}
-    return frozenset({"temperature", "top_p", "max_tokens", *more})
-
 
 def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     """`reasoning_effort` as `reasoning.effort`; a switch of DeepSeek's as an effort."""
@@ -212,7 +192,7 @@ RESPONSES = Wire(
     bound="max_output_tokens",
     templated=True,
     reader=_ResponsesReader,
-    takes=_takes,
+    takes=frozenset({"temperature", "top_p", "max_tokens"}),
     fixed={"store": False},
     thinking=_thinking,
     states_ids=False,

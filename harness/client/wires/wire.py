@@ -141,14 +141,14 @@ class Wire:
     puts the prompt into its chat template; without one, a request has no switch for thinking and no arguments for the
     template. reader: makes the reader of a reply. likeliest: the fields that ask for the n likeliest tokens.
 
-    takes: the sampling fields, `seed` and `chat_template_kwargs` among them, that servers of an engine (None: unknown)
-    and its version obey; None: all. fixed: fields of every request. rename: our name of a sampling field → this API's.
-    thinking: turns the fields by which a provider's chat switches thinking into this API's; raises `ValueError` with
-    the end of a sentence for what has no field. states_ids: whether a server may state token ids, so that replies can
-    be continued. stream_usage: whether a stream has to be asked to state its token counts. bound_required: whether a
-    request must bound its new tokens. headers: of every request, unless the user gives one of the same name; their
-    values are a part of the run's identity. in_batches: whether providers' batches take its requests. idle: seconds
-    from one sign of life to the next.
+    takes: the sampling fields, `seed` and `chat_template_kwargs` among them, that every server of the API obeys;
+    some engines obey more (`Dialect.obeys`); None: all. fixed: fields of every request. rename: our name of a
+    sampling field → this API's. thinking: turns the fields by which a provider's chat switches thinking into this
+    API's; raises `ValueError` with the end of a sentence for what has no field. states_ids: whether a server may
+    state token ids, so that replies can be continued. stream_usage: whether a stream has to be asked to state its
+    token counts. bound_required: whether a request must bound its new tokens. headers: of every request, unless the
+    user gives one of the same name; their values are a part of the run's identity. in_batches: whether providers'
+    batches take its requests. idle: seconds from one sign of life to the next.
     """
 
     api: Api
@@ -159,7 +159,7 @@ class Wire:
     templated: bool
     reader: Callable[[], Reader]
     likeliest: Callable[[int], dict[str, Any]] = lambda _n: {}
-    takes: Callable[[str | None, str], frozenset[str] | None] = lambda _engine, _version: None
+    takes: frozenset[str] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     thinking: Callable[[dict[str, Any]], dict[str, Any]] = lambda fields: fields
