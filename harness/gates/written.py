@@ -67,11 +67,12 @@ def write(policy: Policy, gated: Gated, folder: Path) -> None:
     """Write gate.md, gate.xml (JUnit) and gate.html to `folder`, one line to the policy's history, and gate.json, by
     which a gate is known to be decided.
     """
-    _append(policy, [gated])
+    entries = {entry.run: entry for entry in (*read_history(policy), gated)}
     decision, *pages = GATE_FILES
-    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, read_history(policy) or [gated])
+    shown = to_markdown([table(gated)]), junit(gated), page(policy, gated, [*entries.values()])
     for name, text in zip(pages, shown, strict=True):
         write_atomically(folder / name, text.encode())
+    _append(policy, [gated])
     write_atomically(folder / decision, codec.pretty(gated))
 
 

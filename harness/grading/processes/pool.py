@@ -24,7 +24,6 @@ import secrets
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -256,7 +255,7 @@ def _environment() -> dict[str, str]:
     """The variables of a process that imports verifiers."""
     # A fixed hash seed, since the order of a verifier's sets depends on hashes. matplotlib, which reasoning-gym
     # imports, wants a folder that it could write to, and a worker can make none in a fresh home.
-    own = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": tempfile.gettempdir()}
+    own = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - asked for, never written to
     return isolated.environment(verifier.TRUST_VARIABLE, **own)
 
 
