@@ -1,4 +1,4 @@
 """The commands that the command line and Python both call, one module or package each.
 
-A command prints nothing and names no flag.
+A command prints nothing, and names options by field.
 """
