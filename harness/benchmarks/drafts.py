@@ -24,6 +24,7 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
+from harness.benchmarks.pictures import refuse_picture
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
@@ -471,6 +472,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
     for number, item in enumerate(value, 1):
         role, content = (item.get("role"), item.get("content")) if isinstance(item, dict) else (None, None)
         if role not in _ROLES or not isinstance(content, str):
+            refuse_picture(row)
             raise UsageError(
                 f"{row.where}: message {number} of the column {column!r} must have a role ({', '.join(_ROLES)}) and a "
                 f"content that is a text, found {_show(item)}"

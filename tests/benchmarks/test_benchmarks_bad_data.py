@@ -275,6 +275,14 @@ def test_a_row_with_a_picture_is_refused_with_its_column_unless_it_is_left_out(
     assert (len(selected.questions), built(write_rows([{**plain, **twin}])).notes) == (1, ())
 
 
+def test_a_question_in_parts_with_a_picture_is_refused_as_one(write_rows: Write) -> None:
+    parts = [{"type": "text", "text": "Area?"}, {"type": "image_url", "image_url": {"url": URL}}]
+    with pytest.raises(UsageError, match=r"set\.jsonl:1: the column 'problem' holds a picture"):
+        built(write_rows([{"problem": parts, "answer": "1"}]))
+    with pytest.raises(UsageError, match="message 1 of the column 'problem' must have a role"):
+        built(write_rows([{"problem": parts[:1], "answer": "1"}]))
+
+
 def test_pictures_that_are_linked_are_told(write_rows: Write) -> None:
     linked = ["![](https://a.b/c.png) Area?", '<img src="c.png"/> Area?', "5![1](2"]
     notes = built(write_rows([{"problem": text, "answer": "1"} for text in linked])).notes

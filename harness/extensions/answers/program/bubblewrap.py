@@ -124,11 +124,17 @@ _EMPTY_MACHINE = [
 def start(channel: int, _memory: int) -> subprocess.Popen[bytes]:
     """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
     nobody: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
-    return subprocess.Popen(
-        # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
-        command(), stdin=channel, stdout=channel, stderr=subprocess.PIPE, env={}, cwd="/", start_new_session=True,
-        **nobody,
-    )  # fmt: skip
+    try:
+        return subprocess.Popen(
+            # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
+            command(), stdin=channel, stdout=channel, stderr=subprocess.PIPE, env={}, cwd="/", start_new_session=True,
+            **nobody,
+        )  # fmt: skip
+    except PermissionError as error:
+        raise UsageError(
+            "bubblewrap cannot be started as another user, since this root lacks the capabilities for it: run the "
+            "harness as an ordinary user, or choose another sandbox (docs/programs.md)"
+        ) from error
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
