@@ -32,7 +32,7 @@ _BUG = "log.jsonl in the run folder has the error, for a report"
 
 ADVICE: Mapping[str, tuple[str, str]] = {
     "connect": (_ONCE, _AGAIN),
-    "timeout": (_ONCE, f"{_AGAIN}, perhaps with a longer timeout"),
+    "timeout": (f"{_ONCE}, perhaps with a longer timeout", f"{_AGAIN}, perhaps with a longer timeout"),
     "cut": (_ONCE, _AGAIN),
     "malformed": (_ONCE, _AGAIN),
     "server": (_ONCE, _AGAIN),
