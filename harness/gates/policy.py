@@ -113,18 +113,23 @@ class Policy(Part):
         return max(1, sum(watched.tier == "critical" for watched in self.benchmarks.values()))
 
     def options(self, out: Path | None) -> RunOptions:
-        """The options of the run. out: its folder; each name of a folder draws anew. Raises `UsageError`."""
+        """The options of the run in the folder `out`. Raises `UsageError`."""
         if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
             why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
             raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
-        run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
-        if wire_of(self.run.get("api", "chat")).takes is not None and "seed" not in self.run:
-            del run["seed"]  # such an API takes none
+        # Of an API whose servers differ in what they take, the session sets the seed, if these take one.
+        drawn = {"seed": seed_of(out)} if wire_of(self.run.get("api", "chat")).takes is None else {}
+        run = drawn | self.run
         if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()
             return RunOptions.of(**run, samples=watched.max_samples, out=out)
         asked = tuple(f"{name}:{watched.max_samples}" for name, watched in self.benchmarks.items())
         return RunOptions.of(**run, benchmarks=asked, out=out)
+
+
+def seed_of(out: Path | None) -> int:
+    """The seed of a gate in the folder `out`, if its policy gives none: each name of a folder draws anew."""
+    return zlib.crc32(out.resolve().name.encode()) if out else 0
 
 
 def _with_published(policy: Policy, path: Path) -> Policy:

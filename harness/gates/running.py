@@ -37,7 +37,7 @@ from harness.gates.decide import (
     reference_of,
     rules_of,
 )
-from harness.gates.policy import Policy
+from harness.gates.policy import Policy, seed_of
 from harness.gates.written import read_history, written_in
 from harness.generation.forecast import Forecast
 from harness.options.probing import DROPPABLE, ProbeOptions
@@ -170,6 +170,8 @@ def with_watcher(watcher: Watcher | None) -> Opener:
     @contextmanager
     def opened(policy: Policy, out: Path, baselines: Mapping[str, ScoredRun]) -> Iterator[Session]:
         with prepare(policy.options(out), watcher, must_answer=True) as prepared:
+            if prepared.settings.seed is not None and "seed" not in policy.run:
+                prepared = replace(prepared, settings=replace(prepared.settings, seed=seed_of(out)))
             yield Session(policy, prepared, baselines, watcher)
 
     return opened

@@ -26,6 +26,7 @@ from harness.scoring import gate
 from harness.testing import STALL, FakeServer, Request, Step, completion
 from tests.faults.able import able, sums
 from tests.patience import until
+from tests.pins.server import solving
 from tests.system.command import harness, start
 
 
@@ -201,6 +202,24 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
     assert variances[1] > 6 * variances[0]
     foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run").out
     assert "(as in earlier runs, copies count as one sample)" in foretold, foretold
+
+
+@pytest.mark.parametrize(("api", "takes_seeds"), [("chat", True), ("responses", True), ("messages", False)])
+def test_each_folder_of_a_gate_draws_anew_by_any_api_whose_servers_take_seeds(
+    tmp_path: Path, api: str, takes_seeds: bool
+) -> None:
+    sums(tmp_path, 20)
+    with FakeServer(solving(90, "vllm")) as server:
+        policy(tmp_path, server.base_url)
+        text = (tmp_path / "gate.yaml").read_text()
+        (tmp_path / "gate.yaml").write_text(text.replace("canary: false", f"canary: false, api: {api}"))
+        drawn = []
+        for out in ("one", "two"):
+            assert harness(tmp_path, "gate", "gate.yaml", "--out", out).code in (0, 1)
+            bodies = [request.json for request in server.requests if request.method == "POST"]
+            drawn.append({body["seed"] for body in bodies if "seed" in body and body.get("temperature")})
+            server.requests.clear()
+    assert (not drawn[0] & drawn[1], {bool(seeds) for seeds in drawn}) == (True, {takes_seeds})
 
 
 def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path) -> None:
