@@ -91,6 +91,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "responses", "extra_body": {"store": True}}, "no reply is kept"),
     ({"api": "messages", "drop": "max_tokens"}, "api=messages needs max_tokens"),
     ({"api": "messages", "thinking": "off"}, "no arguments for a chat template"),
+    ({"api": "messages", "header": {"Anthropic-Version": "sk-ant-api03-AbCd0123456789xyz"}}, "looks like a key"),
     ({"api": "messages", "batch": True}, "batches of api=messages are not supported"),
     ({"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
      "claude-opus-5 does not take it"),
@@ -108,6 +109,14 @@ def test_what_the_user_gave_and_is_not_taken_is_refused_before_the_first_request
             harness.run("demo:1", limit=1, base_url=server.base_url, out=tmp_path / "run", **options)
         assert [each for each in server.requests if each.method == "POST"] == []
     assert words in str(refusal.value)
+    assert "AbCd0123" not in str(refusal.value)
+
+
+def test_another_version_of_messages_is_sent_and_recorded(tmp_path: Path) -> None:
+    version = {"anthropic-version": "2026-10-21"}
+    identity, _, request = asked(tmp_path, api="messages", header=version)
+    assert identity["api_headers"] == version
+    assert version.items() <= request.headers.items()
 
 
 def test_a_prompt_that_an_api_cannot_carry_is_refused(tmp_path: Path) -> None:
