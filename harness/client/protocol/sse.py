@@ -400,7 +400,7 @@ class ReplyParser:
             self._completion.add(event, self.last_byte_at)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
-        if self._reader.place in value:
+        if self._reader.index_field in value:
             self._sign_at = self.last_byte_at
         if self._reader.over and self._over_at is None:
             self._over_at = self.last_byte_at

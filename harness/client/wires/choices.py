@@ -164,7 +164,7 @@ def json_kind(value: object) -> str:
 class ChoicesReader:
     """The reader of every reply of both APIs: it keeps nothing from one event to the next."""
 
-    place: str | None = None
+    index_field: str | None = None
     over = False
     decode = staticmethod(msgspec.json.Decoder(Event).decode)
     event = staticmethod(event_of)

@@ -43,7 +43,7 @@ _decode = msgspec.json.Decoder(_BlockDelta).decode
 class _MessagesReader(ReplyParts):
     """Reads one reply."""
 
-    place: str | None = "index"
+    index_field: str | None = "index"
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,8 +133,8 @@ def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
 def _notes_of(block: Mapping[str, Any]) -> list[str]:
     """Notes on a block that is no text: a call, or what is not known; thinking that is kept secret needs none."""
     kind = str(block.get("type"))
-    known = {"text": [], "thinking": [], "redacted_thinking": [], "tool_use": ["tool call"]}
-    return known.get(kind, [unread(kind)])
+    notes = {"text": [], "thinking": [], "redacted_thinking": [], "tool_use": ["tool call"]}
+    return notes.get(kind, [unread(kind)])
 
 
 # ---- requests

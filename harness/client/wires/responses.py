@@ -42,7 +42,7 @@ _decode = msgspec.json.Decoder(_TextDelta).decode
 class _ResponsesReader(ReplyParts):
     """Reads one reply."""
 
-    place: str | None = "output_index"
+    index_field: str | None = "output_index"
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,8 +110,8 @@ class _ResponsesReader(ReplyParts):
         status, reason = response.get("status"), object_of(response.get("incomplete_details")).get("reason")
         if not response or status == "completed" or (status == "incomplete" and reason):
             return None
-        said = f"the response ended with the status {status}" + (" and no reason" if status == "incomplete" else "")
-        return response.get("error") or {"message": said, "code": "server_error"}
+        message = f"the response ended with the status {status}" + (" and no reason" if status == "incomplete" else "")
+        return response.get("error") or {"message": message, "code": "server_error"}
 
     def is_whole(self, value: dict[str, Any]) -> bool:
         """Whether an object is a response or an error."""

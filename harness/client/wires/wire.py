@@ -83,11 +83,12 @@ def checked_name(name: str, field: str) -> str:
 class Reader(Protocol):
     """Reads one reply: its events in their order, or its whole body. A reader of its own for each reply may keep state.
 
-    place: the field of an event that names a place in the reply; with it, an event without text shows that the model
-    works, and moves the idle deadline. over: whether the event that ends the reply has come, as `[DONE]` does.
+    index_field: the field by which an event says to which part of the reply it belongs; with it, an event without
+    text shows that the model works, and moves the idle deadline. over: whether the event that ends the reply has
+    come, as `[DONE]` does.
     """
 
-    place: str | None
+    index_field: str | None
     over: bool
 
     def decode(self, data: bytes, /) -> Event:
