@@ -21,9 +21,9 @@ from harness.judges.costs import most_requests
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.preparing.chosen_questions import questions_of
 from harness.preparing.doubts import doubts_without_a_judge
 from harness.preparing.prepare import prepare
+from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
 
 MAX_REFERENCE_CHARS = 200

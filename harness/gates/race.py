@@ -26,8 +26,8 @@ from harness.generation.spending import Account
 from harness.options.deciding import RaceRules
 from harness.options.run import RunOptions
 from harness.preparing import session
-from harness.preparing.chosen_questions import default_folder
 from harness.preparing.prepare import Prepared, prepare
+from harness.preparing.run_questions import default_folder
 from harness.preparing.watching import Watcher
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.scoring.race import RaceStanding, confirm, judge_planned, planned_looks

@@ -41,9 +41,9 @@ from harness.gates.policy import Policy, seed_of
 from harness.gates.written import read_history, written_in
 from harness.generation.forecast import Forecast
 from harness.options.probing import DROPPABLE, ProbeOptions
-from harness.preparing.chosen_questions import questions_of
 from harness.preparing.outputs import open_scored
 from harness.preparing.prepare import Prepared, prepare
+from harness.preparing.run_questions import questions_of
 from harness.preparing.session import sample_to
 from harness.preparing.watching import Watcher
 from harness.probes.probe import probe

@@ -16,9 +16,9 @@ from harness.generation.settings import RunSettings
 from harness.generation.spending import Account
 from harness.options.run import RunOptions
 from harness.preparing.advising import advise
-from harness.preparing.chosen_questions import questions_of
 from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks, facts_of_joining, looked_at
+from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import at_server, started_for
 from harness.preparing.servers import ReachedServers
@@ -96,12 +96,12 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = at_server(options, server)
-    chosen = questions_of(options, watcher)
-    with nullcontext(server) if options.serve is None else started_for(chosen, watcher) as running:
+    questions = questions_of(options, watcher)
+    with nullcontext(server) if options.serve is None else started_for(questions, watcher) as running:
         if running is not None:
             options = at_server(options, running)
         reached, looks = looked_at(options, watcher, must_answer=must_answer)
-        settings = settings_of(chosen, options, reached, looks, watcher)
-        sets = resumed(chosen.sets, RunFolder(settings.out), watcher.warn)
+        settings = settings_of(questions, options, reached, looks, watcher)
+        sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
         advise(settings, sets, options, looks, watcher)
         yield Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=running)

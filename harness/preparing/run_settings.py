@@ -29,9 +29,9 @@ from harness.generation.settings import (
 )
 from harness.options.run import RunOptions
 from harness.preparing import servers
-from harness.preparing.chosen_questions import ChosenQuestions
 from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks
+from harness.preparing.run_questions import RunQuestions
 from harness.preparing.servers import ReachedServers
 from harness.preparing.watching import Watcher
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
@@ -52,7 +52,7 @@ tokens. A smaller run is a trial, which is compared with no other run.
 
 
 def settings_of(
-    chosen: ChosenQuestions, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
+    questions: RunQuestions, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
@@ -60,9 +60,9 @@ def settings_of(
     assert folder is not None
     salvage = Salvage(mode="exact" if wire.states_ids else "off", engine=looks.engine or "")
     untaken = _untaken(wire, looks, folder)
-    left_out = _left_out(chosen, reached.provider, looks, wire, untaken)
-    benchmarks = {name: _without(each, left_out) for name, each in chosen.benchmarks.items()}
-    _refuse_unsayable(chosen, spelling, untaken)
+    left_out = _left_out(questions, reached.provider, looks, wire, untaken)
+    benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}
+    _refuse_unsayable(questions, spelling, untaken)
     deadlines = Deadlines(idle=wire.idle)
     asker = Asker(
         model=looks.model,
@@ -71,7 +71,7 @@ def settings_of(
         left_out=frozenset({*options.drop, *left_out}),
         deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
-    fingerprinted = _fingerprinted(chosen, reached, looks)
+    fingerprinted = _fingerprinted(questions, reached, looks)
     if fingerprinted and "temperature" in left_out:
         watcher.advise(f"no fingerprint is taken: {visible(looks.model, 80)} takes no temperature to reply greedily")
         fingerprinted = False
@@ -114,14 +114,14 @@ def _untaken(wire: Wire, looks: Looks, folder: RunFolder) -> frozenset[str]:
 
 
 def _left_out(
-    chosen: ChosenQuestions, provider: Provider, looks: Looks, wire: Wire, untaken: frozenset[str]
+    questions: RunQuestions, provider: Provider, looks: Looks, wire: Wire, untaken: frozenset[str]
 ) -> set[str]:
     """The fields that the API, or the model behind it, does not take. Raises `UsageError` for one that the user gave.
 
     untaken: those that the API does not take.
     """
-    options = chosen.options
-    origins = {field: origin for each in chosen.benchmarks.values() for field, origin in each.origins.items()}
+    options = questions.options
+    origins = {field: origin for each in questions.benchmarks.values() for field, origin in each.origins.items()}
     given = {field: origin not in ("default", "card") for field, origin in origins.items()}
     refused = provider.refuses(looks.model, wire.api, options.thinking, given)
     for field in sorted(untaken | refused):
@@ -142,12 +142,12 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
     return replace(benchmark, sampling=sampling, origins=origins, untaken=tuple(sorted(named)))
 
 
-def _refuse_unsayable(chosen: ChosenQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
+def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
     """Raise `UsageError` for a prompt, or arguments of a chat template, that the API cannot carry."""
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
         why = f"api={spelling.api} of this server takes no arguments of a chat template: use api=chat"
-        raise UsageError(why, field="thinking" if chosen.options.thinking else "extra_body")
-    for each in chosen.sets if spelling.wire.takes is not None else ():
+        raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
+    for each in questions.sets if spelling.wire.takes is not None else ():
         for question in each.questions:
             try:
                 spelling.wire.prompt(question.messages, question.prompt)
@@ -155,18 +155,18 @@ def _refuse_unsayable(chosen: ChosenQuestions, spelling: Spelling, untaken: froz
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
 
 
-def _fingerprinted(chosen: ChosenQuestions, reached: ReachedServers, looks: Looks) -> bool:
+def _fingerprinted(questions: RunQuestions, reached: ReachedServers, looks: Looks) -> bool:
     """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
     engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
     """
-    if chosen.options.fingerprint is not None:
-        return chosen.options.fingerprint
+    if questions.options.fingerprint is not None:
+        return questions.options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
     all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
     if all_known and not reached.provider.hosted:
         return True
-    benchmarks = chosen.benchmarks
-    n_samples = sum(len(each.questions) * benchmarks[each.name].samples for each in chosen.sets)
+    benchmarks = questions.benchmarks
+    n_samples = sum(len(each.questions) * benchmarks[each.name].samples for each in questions.sets)
     return n_samples >= FINGERPRINTED_SAMPLES
 
 
@@ -219,22 +219,22 @@ def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinki
         watcher.warn(warning)
 
 
-def refuse_other_settings(chosen: ChosenQuestions) -> None:
+def refuse_other_settings(questions: RunQuestions) -> None:
     """Raise `StoreError` if the run folder is damaged, or if its samples were made with other settings of those that no
     server decides. The session would refuse them with any server, so none has to be started.
     """
-    options, folder = chosen.options, chosen.options.folder(chosen.options.model)
+    options, folder = questions.options, questions.options.folder(questions.options.model)
     manifest = None if folder is None else Manifest.find(folder)
     if folder is None or manifest is None:
         return
     settings = RunSettings(
         asker=Asker(model=manifest.model, spelling=Spelling(api=options.api)),
         endpoints=(),
-        benchmarks=chosen.benchmarks,
+        benchmarks=questions.benchmarks,
         out=folder.path,
         seed=options.seed,
     )
-    for question_set in resumed(chosen.sets, folder):
+    for question_set in resumed(questions.sets, folder):
         former = manifest.benchmarks.get(question_set.name)
         if former is not None and folder.benchmark(question_set.name).has_samples():
             # The identity that the session will compare: what a server decides stays as it was, the rest is new.

@@ -15,7 +15,7 @@ from harness.core.options import options_of
 from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.network.control import Signals
 from harness.options.whom import WhichServer
-from harness.preparing.chosen_questions import ChosenQuestions
+from harness.preparing.run_questions import RunQuestions
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.watching import Watcher
 from server_launchers.engines import table as engines
@@ -31,25 +31,25 @@ EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be wa
 """Addresses that let a server listen on every network of its machine."""
 
 
-def started_for(chosen: ChosenQuestions, watcher: Watcher) -> RunningServer:
+def started_for(questions: RunQuestions, watcher: Watcher) -> RunningServer:
     """Start the server that the options of these questions describe.
 
     What can be refused is refused before: other settings than the stored samples', a prompt that does not fit, and a
     folder that cannot be written must not cost minutes of loading weights.
     """
-    refuse_other_settings(chosen)
-    spec = checked_spec(chosen, watcher)
-    if (folder := chosen.options.folder(chosen.options.model)) is not None:
+    refuse_other_settings(questions)
+    spec = checked_spec(questions, watcher)
+    if (folder := questions.options.folder(questions.options.model)) is not None:
         folder.create()
     return launched(spec, watcher)
 
 
-def checked_spec(chosen: ChosenQuestions, watcher: Watcher | None = None) -> ServerSpec:
+def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> ServerSpec:
     """The server to start, checked against the benchmarks before minutes go into its start.
 
     Raises `UsageError`, and `ServerError` if a prompt with its max_tokens does not fit the server's context.
     """
-    options, preset = chosen.options, chosen.preset
+    options, preset = questions.options, questions.preset
     assert options.serve is not None
     assert options.model is not None
     fields = dict(options.serve)
@@ -62,8 +62,8 @@ def checked_spec(chosen: ChosenQuestions, watcher: Watcher | None = None) -> Ser
             fields.setdefault("context", preset.context.tokens)
     spec = spec_of(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
     if spec.context is not None:
-        for question_set in chosen.sets:
-            benchmark = chosen.benchmarks[question_set.name]
+        for question_set in questions.sets:
+            benchmark = questions.benchmarks[question_set.name]
             # A max_tokens that nobody gave is lowered to the context, and is no error.
             fit = may_lower(benchmark.origins, fit_context=options.fit_context)
             bound = benchmark.sampling.max_tokens

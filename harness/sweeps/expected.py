@@ -12,7 +12,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.inert import visible
 from harness.generation.context import may_lower
 from harness.options.run import RunOptions
-from harness.preparing.chosen_questions import ChosenQuestions, questions_of, sampling_of
+from harness.preparing.run_questions import RunQuestions, questions_of, sampling_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec
 from harness.preparing.watching import Watcher
@@ -74,15 +74,15 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
     done = not running.is_owed(sweep, cell)
-    chosen: ChosenQuestions | None = None
+    questions: RunQuestions | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
         try:
-            chosen = questions_of(options, watcher)
+            questions = questions_of(options, watcher)
         except UsageError as error:
             raise at_line(cell.where, error) from error
-        (question_set,) = chosen.sets
-        settings = chosen.benchmarks[question_set.name]
+        (question_set,) = questions.sets
+        settings = questions.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, sampling, origins = settings.samples, settings.sampling, settings.origins
     else:
@@ -110,9 +110,9 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         most_tokens=most,
         settings=_settings(options, sampling, card),
         published=_published(cell.model, name, sweep, conditions),
-        absent=chosen is None,
+        absent=questions is None,
         done=done,
-        lost="" if done else _reason_lost(sweep, cell, chosen, samples, None if fits else max_tokens),
+        lost="" if done else _reason_lost(sweep, cell, questions, samples, None if fits else max_tokens),
     )
 
 
@@ -141,11 +141,11 @@ def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str
     return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
-def _reason_lost(sweep: Sweep, cell: Cell, chosen: ChosenQuestions | None, samples: int, max_tokens: int | None) -> str:
+def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: int, max_tokens: int | None) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
     The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
-    to start that cannot be described or whose context has no room for the prompts and replies. chosen: None if
+    to start that cannot be described or whose context has no room for the prompts and replies. questions: None if
     the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
     max_tokens: of a reply; None: unknown, or lowered to the context where needed.
     """
@@ -158,12 +158,12 @@ def _reason_lost(sweep: Sweep, cell: Cell, chosen: ChosenQuestions | None, sampl
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
             f"prompt: raise the context, lower max_tokens, or set fit_context"
         )
-    if chosen is None:
+    if questions is None:
         return ""
     try:
-        refuse_other_settings(chosen)
+        refuse_other_settings(questions)
         if cell.options.serve:
-            checked_spec(chosen)
+            checked_spec(questions)
     except HarnessError as error:
         return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     return ""

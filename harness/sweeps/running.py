@@ -22,8 +22,8 @@ from harness.generation.outcome import in_common
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
-from harness.preparing.chosen_questions import ChosenQuestions, questions_of
 from harness.preparing.prepare import prepare
+from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
 from harness.preparing.session import end_if_signalled
@@ -279,7 +279,7 @@ class _Cells:
         self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now))
 
 
-def _has_samples(sweep: Sweep, cell: Cell, questions: ChosenQuestions) -> bool:
+def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
     """Whether the cell's run plans the samples of these questions, and has all of them. Raises `StoreError`."""
     folder = RunFolder(sweep.folder(cell))
     manifest = Manifest.find(folder)

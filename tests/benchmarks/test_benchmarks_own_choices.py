@@ -12,7 +12,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.options.run import RunOptions
-from harness.preparing.chosen_questions import questions_of
+from harness.preparing.run_questions import questions_of
 from harness.preparing.watching import Watcher
 from tests.budget import examples
 

@@ -26,8 +26,8 @@ from harness.commands.run import sample
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Question
 from harness.options.run import RunOptions
-from harness.preparing.chosen_questions import questions_of
 from harness.preparing.prepare import prepare
+from harness.preparing.run_questions import questions_of
 from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples

@@ -1,6 +1,6 @@
 """The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
 
-For: harness.sweeps.results, harness.sweeps.table, harness.reports.series, harness.preparing.chosen_questions,
+For: harness.sweeps.results, harness.sweeps.table, harness.reports.series, harness.preparing.run_questions,
 harness.generation.settings, harness.sweeps.running, harness.sweeps.results, harness.reports.trainings,
 harness.runs.recorded_settings.
 """
@@ -21,7 +21,7 @@ from harness.cli import sweep_plan
 from harness.commands.report import report
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
-from harness.preparing.chosen_questions import questions_of
+from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.watching import Watcher
 from harness.reports.plots import draw

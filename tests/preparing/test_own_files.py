@@ -1,7 +1,7 @@
 """A file of questions in any of the main languages is asked as it stands; a card's own verifier is refused before
 anything is asked if it could not grade.
 
-For: harness.preparing.chosen_questions, harness.benchmarks.usual_columns.
+For: harness.preparing.run_questions, harness.benchmarks.usual_columns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.options.run import RunOptions
-from harness.preparing.chosen_questions import questions_of
+from harness.preparing.run_questions import questions_of
 from harness.progress.collecting import Collecting
 
 

@@ -27,7 +27,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts import page
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
-from harness.preparing.chosen_questions import questions_of
+from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
 from harness.presets import preset as presets
 from harness.testing import FakeServer, completion, models

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChosenQuestions:
+class RunQuestions:
     """The questions of a run, with their samples and sampling, before any server is contacted.
 
     benchmarks: settings by the name of the question set.
@@ -48,7 +48,7 @@ class ChosenQuestions:
     preset: Preset | None
 
 
-def questions_of(options: RunOptions, watcher: Watcher | None = None) -> ChosenQuestions:
+def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQuestions:
     """Read the data and fix the sampling. Raises `UsageError`."""
     watcher = watcher or Watcher()
     named = _cards(options)
@@ -71,7 +71,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> ChosenQ
     _check_verifiers(sets)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, watcher.warn)
-    return ChosenQuestions(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
+    return RunQuestions(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
 
 
 def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
