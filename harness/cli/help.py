@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.cli.other_words import ELSEWHERE
 from harness.cli.spelling import typed_in
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
@@ -249,8 +248,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     """The error for an unknown option: the flag or the argument that is meant, or near names."""
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
     dashed = name.replace("_", "-")
-    word = dashed.lstrip("-").lower()
-    if SERVE_OPTION in flags and word not in ELSEWHERE and (field := _server_flag(dashed)):
+    if SERVE_OPTION in flags and not _elsewhere(dashed, ctx) and (field := _server_flag(dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     meant = dashed.removeprefix("--").replace("-", "_")
@@ -267,6 +265,8 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
 
 def _elsewhere(flag: str, ctx: click.Context) -> str:
     """The meaning in `ELSEWHERE` of a word that the command does not take; empty if it has none."""
+    from harness.cli.other_words import ELSEWHERE  # only errors need the file
+
     word = flag.replace("_", "-").lstrip("-").lower()
     return ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word, ""))
 
