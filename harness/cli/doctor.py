@@ -128,11 +128,11 @@ def _test_card(card: Card) -> CardTest:
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test
-    from harness.preparing.doubts import doubts_of_sentences, is_sign
+    from harness.preparing.question_warnings import is_sign, sentence_warnings
 
     question_set = questions.build(card)
     card_questions = question_set.questions
-    warnings = [*question_set.notes, *doubts_of_sentences([question_set])]
+    warnings = [*question_set.notes, *sentence_warnings([question_set])]
     extensions = {question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader)}
     try:
         grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))

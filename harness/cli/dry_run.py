@@ -21,8 +21,8 @@ from harness.judges.costs import most_requests
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.preparing.doubts import doubts_without_a_judge
 from harness.preparing.prepare import prepare
+from harness.preparing.question_warnings import warnings_without_a_judge
 from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
 
@@ -58,8 +58,8 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
                 settings, sets = prepared.settings, prepared.sets
                 of_set = {each.name: _rows_of_request(settings, each, prepared.contexts) for each in sets}
                 _show(_rows_of_run(settings, prepared.contexts), sets, settings.benchmarks, of_set, judge)
-        for doubt in doubts_without_a_judge(sets) if judge is None else ():
-            watcher.warn(doubt)
+        for warning in warnings_without_a_judge(sets) if judge is None else ():
+            watcher.warn(warning)
 
 
 def _show(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.generation.outcome import Outcome
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.preparing.doubts import doubts
 from harness.preparing.prepare import Prepared, prepare
+from harness.preparing.question_warnings import question_warnings
 from harness.preparing.session import carry_out
 from harness.preparing.watching import Watcher
 
@@ -30,8 +30,8 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
     judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
     with prepare(options, watcher) as prepared:
-        for doubt in doubts(prepared.sets, prepared.folder, judged=judge is not None):
-            watcher.warn(doubt)
+        for warning in question_warnings(prepared.sets, prepared.folder, judged=judge is not None):
+            watcher.warn(warning)
         _try(judge, watcher)
         return sample(prepared, watcher)
 

@@ -21,7 +21,7 @@ from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.merging import join_shards
-from harness.scoring.pipeline import OnGraded, grade_run, score_run
+from harness.scoring.pipeline import OnGraded, check_run, grade_run, score_run
 from harness.scoring.score import Score
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
@@ -122,8 +122,8 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
     for source in sources:
         if are_outputs(source, options):
             check_file(source, options)
-            continue
-        grade_run(_run_at(source), options)  # grades nothing: its iterator is dropped
+        else:
+            check_run(_run_at(source), options)
 
 
 def _run_at(source: Path) -> RunFolder:
@@ -157,8 +157,7 @@ def score(
         settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
     folder = make_run(source, options) if are_outputs(source, options) else _run_at(source)
     if options.on is not None:
-        # Called for its checks alone, before the cluster is asked: its iterator would grade, and is dropped.
-        grade_run(folder, grading)
+        check_run(folder, grading)  # before the cluster is asked
         from harness.commands.elsewhere import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)

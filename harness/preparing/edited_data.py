@@ -66,17 +66,12 @@ def _resumed(
         return new
     if not isinstance(former, str) or record.identity.get("prompt_digest") != new.template_digest:
         return new  # another prompt: the session refuses it by its name
-    places = _places(new.questions, stored)
-    known = {place for place in places if place is not None}
+    was = _former_numbers(new.questions, stored)
+    known = {number for number in was if number is not None}
     planned = {*ids} if record.plan.question_ids is None else {*record.plan.question_ids}
-    gone = [at for at, name in enumerate(ids) if takes_all and at not in known and name in planned]
-    fresh = [at for at, place in enumerate(places) if place is None]
-    changes = [_in_words(at, new.questions[at], stored[old]) for at, old in _pairs(new, fresh, stored, gone)]
-    listed = "; ".join(changes[:MAX_NAMED]) + (f"; and {len(changes) - MAX_NAMED} more" * (len(changes) > MAX_NAMED))
-    listed = f". Changed: {listed}" if listed else ""
-    if any(", answer: " in change for change in changes):
-        source = new.given_data or new.card_file or new.name
-        listed += f". To grade the former replies by the new answers, {questions.grading_anew(files, source)}"
+    gone = [number for number, name in enumerate(ids) if takes_all and number not in known and name in planned]
+    fresh = [at for at, number in enumerate(was) if number is None]
+    listed = _listed_changes(new, fresh, stored, gone, files)
     begun = f"{visible(new.data_file or new.name)} has changed since this run began"
     taken = {*ids}.intersection(new.questions[at].question_id for at in fresh)
     if taken or not known:
@@ -88,14 +83,31 @@ def _resumed(
         counts = [
             f"{count_noun(len(known), 'question and answer', 'questions and answers')} {are(len(known))} as before"
         ]
-        counts += [f"{len(fresh)} new"] * bool(fresh)
-        counts += [f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted"] * bool(gone)
+        if fresh:
+            counts.append(f"{len(fresh)} new")
+        if gone:
+            counts.append(f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted")
         warn(f"{begun}: {', '.join(counts)}{listed}")
     with_ids = (
-        question if place is None else _known(question, stored[place])
-        for question, place in zip(new.questions, places, strict=True)
+        question if number is None else _known(question, stored[number])
+        for question, number in zip(new.questions, was, strict=True)
     )
     return replace(new, questions=Packed(Question, with_ids), resumes=former)
+
+
+def _listed_changes(
+    new: QuestionSet, fresh: Sequence[int], stored: Sequence[Question], gone: Sequence[int], files: BenchmarkFolder
+) -> str:
+    """The first changed questions as the end of a sentence, and how to grade by changed answers; empty if none is."""
+    changes = [_in_words(at, new.questions[at], stored[old]) for at, old in _pairs(new, fresh, stored, gone)]
+    if not changes:
+        return ""
+    more = f"; and {len(changes) - MAX_NAMED} more" if len(changes) > MAX_NAMED else ""
+    listed = f". Changed: {'; '.join(changes[:MAX_NAMED])}{more}"
+    if any(", answer: " in change for change in changes):
+        source = new.given_data or new.card_file or new.name
+        listed += f". To grade the former replies by the new answers, {questions.grading_anew(files, source)}"
+    return listed
 
 
 def _known(question: Question, stored: Question) -> Question:
@@ -103,7 +115,7 @@ def _known(question: Question, stored: Question) -> Question:
     return msgspec.structs.replace(question, question_id=stored.question_id, row_digest=stored.row_digest)
 
 
-def _places(new: Iterable[Question], stored: Iterable[Question]) -> list[int | None]:
+def _former_numbers(new: Iterable[Question], stored: Iterable[Question]) -> list[int | None]:
     """For each new question the number of the stored one that it is; None if it is none, each stored one once."""
     free: dict[bytes, deque[int]] = defaultdict(deque)
     for at, question in enumerate(stored):

@@ -15,13 +15,13 @@ from harness.core.inert import visible
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account
 from harness.options.run import RunOptions
-from harness.preparing.advising import advise
 from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks, facts_of_joining, looked_at
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import at_server, started_for
 from harness.preparing.servers import ReachedServers
+from harness.preparing.settings_warnings import warn_of_settings
 from harness.preparing.watching import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
@@ -103,5 +103,5 @@ def prepare(
         reached, looks = looked_at(options, watcher, must_answer=must_answer)
         settings = settings_of(questions, options, reached, looks, watcher)
         sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
-        advise(settings, sets, options, looks, watcher)
+        warn_of_settings(settings, sets, options, looks, watcher)
         yield Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=running)

@@ -140,6 +140,11 @@ def grade_run(
     return (_grade_benchmark(folder, name, records[name], *planned.pop(name), grading, on_graded) for name in records)
 
 
+def check_run(folder: RunFolder, grading: GradingOptions) -> None:
+    """Raise what `grade_run` raises. It checks all benchmarks before its iterator grades one, and that is dropped."""
+    grade_run(folder, grading)
+
+
 def _grade_benchmark(
     folder: RunFolder, name: str, record: BenchmarkRecord, planned: Sequence[Question], by_card: str | None,
     grading: GradingOptions, on_graded: OnGraded,

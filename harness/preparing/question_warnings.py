@@ -18,10 +18,10 @@ from harness.core.records import GradeRules, Question
 from harness.runs import Manifest, RunFolder, questions
 
 
-def doubts(sets: Sequence[QuestionSet], folder: RunFolder, *, judged: bool) -> Iterator[str]:
+def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged: bool) -> Iterator[str]:
     """Yield each warning about the questions of a run in `folder`. judged: whether a judge will score the run."""
     if not judged:
-        yield from doubts_without_a_judge(sets)
+        yield from warnings_without_a_judge(sets)
     yield from _ungradable(sets)
     yield from _held_by_another(sets, folder)
 
@@ -46,9 +46,9 @@ _WORDED = frozenset({"text", "expression", "multiple"})
 """Kinds of answers whose references may be sentences."""
 
 
-def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
+def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
-    yield from doubts_of_sentences(sets)
+    yield from sentence_warnings(sets)
     yield from _unread(sets)
 
 
@@ -95,7 +95,7 @@ def is_sign(reference: str) -> bool:
     return _SIGN.fullmatch(reference) is not None
 
 
-def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
+def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
         graded = [

@@ -23,7 +23,7 @@ USUAL = {"temperature": (0.0, 2.0), "top_p": (0.1, 1.0), "repetition_penalty": (
 """Sampling field → the range (low, high) outside which a value is more likely mistyped than meant."""
 
 
-def advise(
+def warn_of_settings(
     settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
 ) -> None:
     """Warn of the effects of the run's settings, and of settings that the model's card advises against."""
