@@ -33,7 +33,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "41"
+VERSION = "42"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
