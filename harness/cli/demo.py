@@ -75,7 +75,7 @@ def program() -> str:
 
 
 def next_lines(folder: Path) -> list[str]:
-    """Commands that can be pasted into any shell: a run of one's own questions, then the samples of this run."""
+    """Commands that can be pasted into any shell: a run of own questions, then the demo's samples, in `folder`."""
     from harness.benchmarks.catalogue import shipped_folder
 
     harness, run = program(), shlex.quote(str(folder.resolve()))

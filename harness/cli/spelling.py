@@ -60,6 +60,7 @@ def as_typed(sentence: str, field: str | None = None) -> str:
     if sentence.startswith("judge: "):  # behind it stand keys of the option's own value
         return f"--{sentence}" if "judge" in parameters else sentence
 
+    # A bare word, such as model, may be plain English: it is an option in backticks, with `_`, first, or in advice.
     def spelt(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
         # A word behind a flag is its value.
@@ -68,14 +69,14 @@ def as_typed(sentence: str, field: str | None = None) -> str:
         is_first = field == name and match.start() == 0
         advised = value is not None and sentence[: match.start()].endswith(_BEFORE_ADVICE)
         if name in parameters and (match["tick"] or "_" in name or is_first or advised):
-            return _spelt(parameters[name], value)
+            return _flag_or_argument(parameters[name], value)
         # An option of another command, which was typed here.
         return f"--{name.replace('_', '-')}" if is_first and value is None else match[0]
 
     return _TWICE.sub(r"\2", _OPTION.sub(spelt, sentence))
 
 
-def _spelt(parameter: click.Parameter, value: str | None) -> str:
+def _flag_or_argument(parameter: click.Parameter, value: str | None) -> str:
     """The parameter with its value, as it is typed."""
     text = None if value is None else shlex.quote(value.strip("[]'"))
     if isinstance(parameter, click.Argument):

@@ -15,13 +15,16 @@ import sys
 from collections import Counter
 from decimal import Decimal, localcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.benchmarks import catalogue
 from harness.core import codec
 from harness.core.errors import HarnessError, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
+
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Largest record that is read, in bytes; the longest lists in it are the ids of its questions."""
@@ -107,7 +110,8 @@ def _score(result: dict[str, Any]) -> _Score | None:
     metric = _metric(config)
     if metric is None or len(units) != 1:
         return None
-    scale = units.pop() or 1  # the score of a benchmark that is wholly right
+    (scale,) = units
+    assert scale is not None  # the score of a benchmark that is wholly right
     share = Decimal(repr(details["score"])) / scale
     if not 0 <= share <= 1:
         raise ValueError(f"the score {details['score']} is none from 0 to {scale}")
@@ -116,13 +120,11 @@ def _score(result: dict[str, Any]) -> _Score | None:
     card = next((card for card in catalogue.shipped_cards() if _is_named(card, names)), None)
     uncertainty = details.get("uncertainty") or {}
     n_samples, error = uncertainty.get("num_samples"), uncertainty.get("standard_error")
-    stated = data.get("samples_number") or (data.get("additional_details") or {}).get("samples_number")
-    n = int(str(stated)) if re.fullmatch("[1-9][0-9]{0,8}", str(stated)) else None
-    if n is None and card is not None and card.questions and n_samples and not n_samples % card.questions:
-        n = card.questions
+    n = _n_questions(data, card, n_samples)
     settings = (result.get("generation_config") or {}).get("generation_args") or {}
     row = {
         "benchmark": card.name if card else visible(name, 80), "metric": metric,
+        # Of a score in per cent the digits as they are stated.
         "percent": f"{(100 * share).normalize():f}" if scale == 1 else f"{Decimal(repr(details['score'])):f}",
         "settings": {key: settings[key] for key in _SETTINGS if settings.get(key) is not None},
         **({"samples": n_samples // n} if n and n_samples and not n_samples % n else {}),
@@ -131,7 +133,16 @@ def _score(result: dict[str, Any]) -> _Score | None:
     return _Score(_OVERALL.search(result["evaluation_name"]) is not None, row, n)
 
 
-def _is_named(card: Any, names: tuple[str, ...]) -> bool:
+def _n_questions(data: dict[str, Any], card: Card | None, n_samples: int | None) -> int | None:
+    """The number of questions: as the data state it, else the card's if the samples are a multiple; None if unknown."""
+    stated = data.get("samples_number") or (data.get("additional_details") or {}).get("samples_number")
+    if re.fullmatch("[1-9][0-9]{0,8}", str(stated)):
+        return int(str(stated))
+    fits = card is not None and card.questions and n_samples and not n_samples % card.questions
+    return card.questions if card is not None and fits else None
+
+
+def _is_named(card: Card, names: tuple[str, ...]) -> bool:
     """Whether the card, one of its aliases, or its data set on the hub has one of these names."""
     folded = {catalogue.fold_name(name) for name in (card.name, *card.aliases)}
     own = {getattr(card.source, "id", "").casefold()} - {""}

@@ -189,8 +189,8 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     n_missing = sum(map(len, missing.values()))
     causes = "; ".join(_cause(each, by_hand) for each in population.strata if missing[each.called_correct])
     return (
-        f"{NO_ESTIMATE}{causes} of the random order, before the first sample without one: some must be, and at least "
-        "half. If the samples or the grader changed since, a judge that decided among them, score with it again; else "
+        f"{NO_ESTIMATE}{causes}. At least {MIN_SHARE_COUNTED:.0%} of them must stand there, and at least one. If the "
+        "samples or the grader changed since, score again, with the judge that decided among them; else "
         f"go on with the audit: at least {n_missing:,} more verdict{'s are' if n_missing > 1 else ' is'} needed, on "
         "samples that `harness audit` asks about in this order (with a larger `samples` if it asks about none)"
     )
@@ -200,7 +200,10 @@ def _cause(stratum: Stratum, by_hand: Mapping[Key, Override]) -> str:
     """How many verdicts by hand there are on a stratum, and how many of them stand where they may count."""
     n_audited, n_beginning = len(stratum.weight_of.keys() & by_hand.keys()), len(stratum.beginning(by_hand))
     graded = "graded correct" if stratum.called_correct else "not graded correct"
-    return f"of {n_audited:,} verdicts by hand on samples that were {graded}, {n_beginning:,} are at the beginning"
+    return (
+        f"of {n_audited:,} verdicts by hand on samples that were {graded}, {n_beginning:,} stand at the beginning of "
+        "the random order, before the first sample without one"
+    )
 
 
 def _checksum(key: Key) -> str:

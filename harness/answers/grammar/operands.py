@@ -304,18 +304,22 @@ def _brackets(p: Parser) -> Node:
             return Node("tuple", (node,))
         if is_row and ends == "[]" and p.peek().kind in (",", "]"):
             return Node("bracket", (node,))  # a row with one entry: [[1], [2]]
-        return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node
+        return _entry(node)
     items = node.args
     if ends == "()":
         return Node("tuple", items)
     if ends == "[]":
         if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
             return Node("matrix", tuple(item.args for item in items))
-        # An item that `is_row` took for a row with one entry is that entry.
-        return Node("bracket", tuple(i.args[0] if i.op == "bracket" and len(i.args) == 1 else i for i in items))
+        return Node("bracket", tuple(map(_entry, items)))
     if len(items) == 2:
         return Node("interval", (*items, ends[0] == "[", ends[1] == "]"))
     raise Unreadable("brackets of two kinds")
+
+
+def _entry(node: Node) -> Node:
+    """The entry of what was taken for a row with one, where no matrix came of it: [[1]], [[1], 2]; else the node."""
+    return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node
 
 
 def _group(p: Parser) -> Node:

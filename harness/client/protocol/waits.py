@@ -103,6 +103,7 @@ def _moment(text: str) -> float:
     """The Unix time of an HTTP date, or of a time of RFC 3339; NaN for other texts."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
+            # "2026-11-28 10:00:00 UTC" in the words of an error.
             moment = read(text.replace(" UTC", "Z") if read is not parsedate_to_datetime else text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         except (ValueError, TypeError, IndexError, OverflowError):

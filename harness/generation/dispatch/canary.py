@@ -49,7 +49,7 @@ class Canary:
         self._truncated = CutLengths()
         self._empty = self._all_reasoning = 0
         self._unanswered = 0
-        self._first: tuple[str, str] | None = None
+        self._first: tuple[str, str] | None = None  # (text, reasoning) of the first reply
         self._all_same = True
         self._questions: set[tuple[str, str]] = set()
 

@@ -98,7 +98,7 @@ def same_number(left: Node, right: Node) -> bool | None:
     """Whether two closed forms are the same number; None if that cannot be decided by numbers."""
     budget = [MAX_EVALUATIONS]
     try:
-        for evaluation in evaluations((left, right), lambda digits: Point(digits, 0, budget)):
+        for evaluation in evaluations((left, right), lambda digits: Point(digits, index=0, budget=budget)):
             left_value, right_value = evaluation.values
             if differ(left_value, right_value, evaluation.tolerance):
                 return False
@@ -114,13 +114,15 @@ def number_of(node: Node, digits: int = 30) -> Any:
     if symbols(node):
         raise NotNumeric("variables")
     budget = [MAX_EVALUATIONS]
-    point = Point(digits + 2 * NOISE_DIGITS, 0, budget)
+    working = digits + 2 * NOISE_DIGITS
+    point = Point(working, index=0, budget=budget)
     value = evaluate_at(point, node)
-    if point.span > NOISE_DIGITS / 2:  # cancellation may have cost digits
+    # The relative error is 10^(2 · span + NOISE_DIGITS − working): below 10^−digits while 2 · span ≤ NOISE_DIGITS.
+    if 2 * point.span > NOISE_DIGITS:
         if 2 * point.span > MAX_DIGITS:
             raise NotNumeric("too many digits needed")
-        # A sum of terms as large as 10^span is chopped at 10^(2 · span) of their rounding errors.
-        value = evaluate_at(Point(digits + 2 * NOISE_DIGITS + ceil(3 * point.span), 0, budget), node)
+        # 2 · span more digits would do; one more span is room for terms that show with more digits only.
+        value = evaluate_at(Point(working + ceil(3 * point.span), index=0, budget=budget), node)
     return value
 
 

@@ -1,4 +1,5 @@
-"""Verdicts on many samples: this process finds the answers, and worker processes that can be killed decide them.
+"""Verdicts on many samples: this process finds the answers, and worker processes, which can be killed, decide them by
+`harness.grading.verdict.decide`.
 
     samples ─ search here ─► jobs (question, answer) ─ batches ─► workers ─ replies ─► decisions ─► verdicts, in order
 

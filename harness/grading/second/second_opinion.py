@@ -1,7 +1,8 @@
 """A second grader beside ours, such as Math-Verify: lists the samples on which two independent graders disagree.
 
 The second grader never changes a verdict. It runs in a process of its own, and if its packages do not fit ours, in a
-Python environment of its own. The disagreements that would move the score most come first.
+Python environment of its own. Disagreements on what ours left undecided come first, since a judge or a person may yet
+decide those; then the ones that would move the score most.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ def _may_read(path: str) -> bool:
     if os.geteuid() != 0:
         return os.access(path, os.R_OK)
     # As root `os.access` always agrees, but the sandbox runs as nobody: the permission bits for others decide.
-    real = Path(path)
+    file = Path(path)
     try:
-        return all(folder.stat().st_mode & 0o1 for folder in real.parents) and bool(real.stat().st_mode & 0o4)
+        return all(folder.stat().st_mode & 0o1 for folder in file.parents) and bool(file.stat().st_mode & 0o4)
     except OSError:
         return False
 
