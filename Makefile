@@ -109,7 +109,7 @@ test-%: $(VENV)/.installed-test
 
 ## docs: docs/ as a site in build/site; a link that leads nowhere is an error
 docs: $(VENV)-docs/.installed
-	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict
 	@echo "build/site/index.html"
 
 $(VENV)-docs/.installed: pyproject.toml tools/bootstrap.py

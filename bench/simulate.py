@@ -654,11 +654,7 @@ def _audited_once(
     called = np.where(by_judge, right ^ wrongly, right)
     corrected, raw = _audited(rng, right, called, by_judge, 100)
     truth = float(chances.mean())
-    return (
-        _holds(corrected.sampling, truth),
-        _holds(corrected.question, cell.accuracy),
-        _holds(raw.sampling, truth),
-    )
+    return (_holds(corrected.sampling, truth), _holds(corrected.question, cell.accuracy), _holds(raw.sampling, truth))
 
 
 def _audited(

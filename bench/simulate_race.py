@@ -125,12 +125,7 @@ def play(rng: np.random.Generator, cell: Cell) -> Result:
     runs = {"baseline": Run(rng, chances, cell.most), "candidate": Run(rng, moved, cell.most)}
     nothing = {name: run.right[:0] for name, run in runs.items()}
     standings, *_ = race(
-        nothing,
-        lambda name, n: runs[name].sample_to(n),
-        most=cell.most,
-        margin=MARGIN,
-        step=1,
-        on_look=lambda _: None,
+        nothing, lambda name, n: runs[name].sample_to(n), most=cell.most, margin=MARGIN, step=1, on_look=lambda _: None
     )
     standing = standings["candidate"]
     wrong = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from harness.cli.main import LazyGroup
 from harness.client.address import providers
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
-from harness.options.commands import COMMANDS
+from harness.options.commands import COMMANDS, GROUPS
 from harness.options.deciding import CompareOptions, PlanBasis, VerifyOptions
 from harness.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.options.judge import JudgeOptions
@@ -95,39 +96,44 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def commands() -> str:
-    """The page of all commands, each with every option that its help shows."""
+    """The page that lists all commands under their headings, each with a link to its own page."""
     text = "# Commands\n\n" + NOTE
-    top = LazyGroup("harness")
-    for name in COMMANDS:
-        entry = top.get_command(click.Context(top), name)
-        assert entry is not None
-        text += _command(name, entry)
-        below = sorted(entry.commands.items()) if isinstance(entry, click.Group) else []
-        inner = [(f"{name} {key}", command) for key, command in below if not command.hidden]
-        if inner:
-            rows = [(f"`harness {title}`", cell(command.get_short_help_str(200))) for title, command in inner]
-            text += table(("command", "what it does"), rows)
-        text += "".join(_command(title, command) for title, command in inner)
+    for heading, listed in GROUPS.items():
+        rows = [(f"[`harness {name}`](commands/{name}.md)", cell(command.line)) for name, command in listed.items()]
+        text += f"## {heading}\n\n" + table(("command", "what it does"), rows)
     return text
+
+
+def command_page(name: str) -> str:
+    """The page of one command, with every option that its help shows; of a group, those of its commands too."""
+    top = LazyGroup("harness")
+    entry = top.get_command(click.Context(top), name)
+    assert entry is not None
+    text = _command(name, entry).replace("\n\n", f"\n\n{NOTE}", 1)
+    below = sorted(entry.commands.items()) if isinstance(entry, click.Group) else []
+    inner = [(f"{name} {key}", command) for key, command in below if not command.hidden]
+    if inner:
+        rows = [(f"`harness {title}`", cell(command.get_short_help_str(200))) for title, command in inner]
+        text += table(("command", "what it does"), rows)
+    return text + "".join(_command(title, command) for title, command in inner)
 
 
 def _command(title: str, command: click.Command) -> str:
     """The section of a command: its help, and a table of its options."""
-    level = "###" if " " in title else "##"
+    level = "##" if " " in title else "#"
     context = click.Context(command, info_name=title)
     summary = inspect.cleandoc(command.help or "").split("\b")[0].strip()
-    rows = []
+    subjects: dict[str, list[tuple[str, ...]]] = {}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record is not None and "--help" not in parameter.opts:
-            rows.append((f"`{record[0].replace('|', chr(92) + '|')}`", cell(record[1]), heading_of(parameter)))
+            # The flag is a piece of its own, which a narrow page does not split.
+            flag = f"`{record[0].replace('|', chr(92) + '|')}`".replace(" ", "` `").replace(",` `", ", ")
+            subjects.setdefault(heading_of(parameter), []).append((flag, cell(record[1])))
     text = f"{level} harness {title}\n\n{summary.replace('<', '&lt;')}\n\n"
-    headed = {row[2] for row in rows}
-    if not rows:
-        return text
-    if len(headed) == 1:
-        return text + table(("option", "what it does"), [row[:2] for row in rows])
-    return text + table(("option", "what it does", "subject"), rows)
+    for subject, rows in subjects.items():
+        text += (f"{level}# {subject}\n\n" if len(subjects) > 1 else "") + table(("option", "what it does"), rows)
+    return text
 
 
 def run_folder() -> str:
@@ -175,18 +181,11 @@ def environment() -> str:
 def names() -> str:
     """The page of names: cards, suites and providers."""
     text = "# Cards, suites and providers\n\n" + NOTE + "## Cards\n\n"
-    cards = [
-        (
-            f"`{card.name}`",
-            cell(card.title),
-            str(card.questions or ""),
-            str(card.samples),
-            f"`{card.prompt}`",
-            cell(card.licence),
-        )
-        for card in catalogue.cards()
-    ]
-    text += table(("name", "title", "questions", "samples", "prompt", "licence"), cards)
+    rows: list[tuple[str, ...]] = []
+    for card in catalogue.cards():
+        counts = str(card.questions or ""), str(card.samples)
+        rows.append((f"`{card.name}`", cell(card.title), *counts, f"`{card.prompt}`", cell(card.licence)))
+    text += table(("name", "title", "questions", "samples", "prompt", "licence"), rows)
     suites = []
     for path in catalogue.suites():
         content = yaml.safe_load(path.read_text("utf-8"))
@@ -250,19 +249,15 @@ def json_output() -> str:
         text += f"## {name}\n\n{cell(record.get('description', ''))}\n\n"
         if "properties" in record:
             required = record["required"]
-            fields = [
-                (f"`{field}`{'' if field in required else '?'}", cell(_schema_type(value) + _or_null(value)))
-                for field, value in record["properties"].items()
+            fields = record["properties"].items()
+            kinds = [
+                (f"`{key}`{'' if key in required else '?'}", cell(_schema_type(value, null=True)))
+                for key, value in fields
             ]
-            text += table(("field", "value"), fields)
+            text += table(("field", "value"), kinds)
         else:
             text += f"A {_schema_type(record)}.\n\n"
     return text
-
-
-def _or_null(value: dict[str, Any]) -> str:
-    """The words for a value that may be null; else empty."""
-    return " or null" if {"type": "null"} in value.get("anyOf", ()) else ""
 
 
 def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
@@ -287,9 +282,9 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusi
 """Key of a JSON schema → the sign for the bound."""
 
 
-def _schema_type(value: dict[str, Any]) -> str:
-    """A JSON schema's type in a word or two, with its bounds and its default."""
-    kinds = [kind for kind in value.get("anyOf", [value]) if kind.get("type") != "null"]
+def _schema_type(value: dict[str, Any], *, null: bool = False) -> str:
+    """A JSON schema's type in a word or two, with its bounds and its default. null: say also whether it may be null."""
+    kinds = [kind for kind in value.get("anyOf", [value]) if null or kind.get("type") != "null"]
     words = " or ".join(dict.fromkeys(map(_kind, kinds)))
     default = value.get("default")
     return words if default in (None, [], {}, "") else f"{words}; default `{default}`"
@@ -434,6 +429,7 @@ MODULES = {"harness/options/keywords.pyi": keywords}
 
 PAGES = {
     "commands.md": commands,
+    **{f"commands/{name}.md": partial(command_page, name) for name in COMMANDS},
     "run-folder.md": run_folder,
     "json.md": json_output,
     "environment.md": environment,
@@ -445,8 +441,8 @@ PAGES = {
 
 def main(folder: Path) -> None:
     """Write all pages into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(page().rstrip("\n") + "\n", "utf-8")
 
 

@@ -87,9 +87,8 @@ def main(argv: list[str]) -> int:
         folder = Path(name)
         venv.create(folder / "env", with_pip=True)
         python = folder / "env" / "bin" / "python"
-        call(
-            python, "-m", "pip", "install", "--quiet", next(path for path in built if path.suffix == ".whl"), cwd=folder
-        )
+        wheel = next(path for path in built if path.suffix == ".whl")
+        call(python, "-m", "pip", "install", "--quiet", wheel, cwd=folder)
         n = smoke(python, folder)
         assert stated in call(python, "-m", "harness", "--version", cwd=folder)
     sys.stdout.write("".join(f"{path.relative_to(CHECKOUT)}: {path.stat().st_size / 1e6:.1f} MB\n" for path in built))

@@ -112,20 +112,19 @@ def picture(browser: Browser, path: Path, height: int | None = None) -> None:
     path.write_bytes(base64.b64decode(browser.driver.execute_cdp_cmd("Page.captureScreenshot", request)["data"]))
 
 
-SHOWN = {
+PAGES = {
     "view-runs": "/",
+    "view-run": "/run/thinking",
     "view-questions": "/run/thinking/demo?sort=fraction",
+    "view-question": "/run/thinking/demo/demo-01",
     "view-sample": "/run/thinking/demo/demo-01/s1",
     "view-compare": "/compare/plain/thinking/demo",
-}
-"""The viewer's pages that the documentation shows: name of the picture → address."""
-
-UNSHOWN = {
-    "view-run": "/run/thinking",
-    "view-question": "/run/thinking/demo/demo-01",
     "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
 }
-"""The viewer's other pages: name of the picture → address."""
+"""The viewer's pages: name of the picture → address."""
+
+SHOWN = ("terminal", "view-sample", "report")
+"""The pictures that the documentation shows."""
 
 
 def main() -> None:
@@ -136,8 +135,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--runs", type=Path, help="folder to keep the runs in; those that it holds are not made again")
-    shown = ("terminal", *SHOWN, "report")
-    names = (*shown, *UNSHOWN, "report-two")
+    names = ("terminal", *PAGES, *REPORTS)
     parser.add_argument("--only", action="append", choices=names, metavar="PAGE", help=f"only this: {', '.join(names)}")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -145,7 +143,7 @@ def main() -> None:
         folder.mkdir(exist_ok=True)
         make(folder, given.questions, given.samples)
         given.images.mkdir(exist_ok=True)
-        shoot(folder, Path(temporary), given.images, given.every, given.only or (names if given.every else shown))
+        shoot(folder, Path(temporary), given.images, given.every, given.only or (names if given.every else SHOWN))
 
 
 def say(step: str) -> None:
@@ -184,7 +182,7 @@ def shoot(folder: Path, temporary: Path, images: Path, every: Path | None, names
             into = every or images
             suffix = f"-{width}-{'dark' if dark else 'light'}" if every else ""
             into.mkdir(exist_ok=True)
-            for name, address in (SHOWN | UNSHOWN).items():
+            for name, address in PAGES.items():
                 if name not in names:
                     continue
                 browser.look(width=width, dark=dark)

@@ -100,7 +100,15 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> No
 @click.option("--version", "-V", is_flag=True, help="Show the version, and the commit where it is known.")
 @click.pass_context
 def cli(ctx: click.Context, version: bool) -> None:
-    """Benchmark harness for reasoning models: start a server, run the client, score, report."""
+    """Benchmark harness for reasoning models: start a server, run the client, score, report.
+
+    \b
+    harness doctor --demo                     try it: a small model on this CPU
+    harness run aime24:64 --base-url URL      64 answers to each question
+    harness score results/MODEL               grade them
+    harness report results/MODEL              a page with tables and pictures
+    harness compare results/A results/B       which is better, and how sure that is
+    """
     ctx.with_resource(channel.warnings_to(_warn, _note))
     if version:
         checkout = commit()

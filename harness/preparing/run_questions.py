@@ -80,7 +80,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
     Raises `UsageError`.
     """
     if not options.benchmarks and not options.data:
-        raise UsageError("give a benchmark (see `harness benchmarks`), or a file with `data`")
+        raise UsageError("give a benchmark, such as demo (see `harness benchmarks`), or a file with `data`")
     numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
         # Split at the last colon, since the path of a card's file may hold other colons.

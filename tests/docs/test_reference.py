@@ -9,6 +9,7 @@ import pytest
 from harness.scoring import stats
 from tests.docs.pages import DOCS, ROOT
 from tools.reference import MODULES, PAGES, VARIABLES
+from tools.site import OUTSIDE
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -35,13 +36,13 @@ def test_every_variable_of_ours_is_in_the_table() -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
-    assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} | {f"checkout/{p}" for p in OUTSIDE}
 
 
-def test_what_llms_txt_names_is_there() -> None:
-    named = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text("utf-8"))
-    assert len(named) > 10
-    assert [one for one in named if not (ROOT / one).is_file()] == []
+def test_llms_txt_names_every_page_but_those_of_single_commands() -> None:
+    named = re.findall(r"\]\((docs/[^)]+)\)", (ROOT / "llms.txt").read_text("utf-8"))
+    pages = {str(page.relative_to(ROOT)) for page in DOCS.rglob("*.md") if page.parent.name != "commands"}
+    assert sorted(named) == sorted(pages)
 
 
 def test_the_page_of_statistics_prints_the_table_of_intervals() -> None:
