@@ -30,8 +30,9 @@ from harness.scoring.uncertainty import unequal_clusters
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
-_OF_AN_API = {"api", "api_headers", "seed"}
-"""Fields of an identity that another API changes, and that change no prompt and no sampling."""
+_OF_AN_API = {"api", "api_headers", "neutral", "seed"}
+"""Fields of an identity that another API changes, and that change no prompt; of the sampling only what the server does
+where a field cannot be sent."""
 
 
 def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:

@@ -242,6 +242,13 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
         """
         return ending(self.finish_reason) == "cut"
 
+    @property
+    def hides_reasoning(self) -> bool:
+        """Whether the reasoning was not sent, or only a summary: its text has fewer bytes than the server counts
+        tokens, and no token is shorter than a byte.
+        """
+        return len((self.reasoning or "").encode("utf-8", "surrogatepass")) < (self.usage.reasoning_tokens or 0)
+
 
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     """The verdict on one sample: a line of `grades.jsonl`.

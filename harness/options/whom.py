@@ -105,6 +105,6 @@ class HowReached(Options):
     """How the servers of a run are reached: by which API, and by which transport."""
 
     api: Annotated[Api, Option(under=WHOM)] = "chat"
-    """Messages, or one plain prompt without a chat template."""
+    """chat, responses and messages take turns of a conversation; completions one plain prompt, without a template."""
     transport: Annotated[TransportName, Option(under=WHOM)] = "http"
     """Transport of requests. http: our own. openai: the openai package."""

@@ -106,7 +106,7 @@ def looked_at(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tu
     """
     reached = None
     try:
-        reached = servers.find(options)
+        reached = servers.find(options, api=options.api)
         return reached, look_at(reached, options, watcher)
     except ServerError as error:
         # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.interface import Deadlines
+from harness.client.interface import Deadlines, request_headers
 from harness.client.spelling import Spelling
 from harness.client.wires.table import wire_of
 from harness.core.errors import UsageError, as_keyword
 from harness.core.inert import visible
 from harness.core.money import prices_in
-from harness.core.secret import looks_like_a_key, reveal_secrets, without_secrets
+from harness.core.secret import looks_like_a_key, without_secrets
 from harness.generation.settings import (
     BEFORE_SERVERS,
     DEFAULT_CONCURRENCY,
@@ -198,12 +199,13 @@ def _set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[s
 
 
 def _api_headers(options: RunOptions) -> dict[str, str]:
-    """The headers that the API needs, by the user's own values where they give one.
+    """The headers that the API needs, as they will be sent.
 
     They are recorded: a version is no secret, and what looks like a key is refused with `UsageError`.
     """
-    given = {name.lower(): reveal_secrets(value) for name, value in options.header}
-    headers = {name: given.get(name, value) for name, value in wire_of(options.api).headers.items()}
+    wire = wire_of(options.api)
+    sent = request_headers(Endpoint("", headers=options.header), wire)
+    headers = {name.lower(): value for name, value in sent.items() if name.lower() in wire.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
         raise UsageError(f"{of_a_key[0]} states a version, and the value given looks like a key", field="header")
     return headers

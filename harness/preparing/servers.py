@@ -18,6 +18,7 @@ from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.core.about import state_folder
+from harness.core.choices import Api
 from harness.core.errors import UNSET, ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.records import NOTHING_TOLD, ServerFacts
@@ -57,10 +58,11 @@ class ReachedServers:
     file: EndpointsFile | None = None
 
 
-def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
+def find(who: WhichServer, *, shared_key: bool = True, api: Api = "chat") -> ReachedServers:
     """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
 
-    shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if `who` names no key.
+    shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if `who` names no key. api: by
+    which they are asked.
     """
     only = who.base_url[0] if len(who.base_url) == 1 else ""
     if (state := _started_here(only)) is not None:
@@ -83,7 +85,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
                 f"{visible(url, 200)} belongs to another provider than the run's, {provider.name}: a run speaks to one "
                 "of them"
             )
-        endpoint = provider.endpoint(url, key, who.header)
+        endpoint = provider.endpoint(url, key, who.header, api=api)
         if provider.hosted:
             _require_key(provider, endpoint, variable)
         return endpoint

@@ -142,9 +142,15 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 _milliseconds(speed.lag),
             )
 
+    def remarks_of(score: Score) -> Sequence[str]:
+        hidden = score.speed.hidden if score.speed is not None else None
+        return (
+            [f"visible tokens only: {percent(hidden)} % of the samples do not show their reasoning"] if hidden else []
+        )
+
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
     title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
-    return _if_any(_noted(_by_score(title, heads, scores, cells_of), "*", WITHHELD))
+    return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
 
 
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
@@ -275,7 +281,8 @@ def _by_score(
 
 def _noted(table: Table, mark: str, text: str) -> Table:
     """The table with a footnote, if a cell ends with the mark that it explains."""
-    return replace(table, notes=(text,)) if any(c.endswith(mark) for row in table.rows for c in row[2:]) else table
+    is_marked = any(cell.endswith(mark) for row in table.rows for cell in row[2:])
+    return replace(table, notes=(*table.notes, text)) if is_marked else table
 
 
 def _if_any(table: Table) -> Table | None:

@@ -3,7 +3,7 @@
 Numbers beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
 gives each sample the next row number; the columns are read by arrays of row numbers:
 
-    row     first_token   completion_tokens   …   bits (kernel clock, reasoning sent, salvaged …)
+    row     first_token   completion_tokens   …   bits (kernel clock, reasoning hidden, salvaged …)
     0       0.31          1204                    0 1 0
     1       0.28          NaN (not stated)        0 1 1
 
@@ -43,10 +43,10 @@ _SIGNS: tuple[Anomaly, ...] = get_args(Anomaly)
 _SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit & 1) for bits in range(1 << len(_SIGNS))]
 """The signs of a broken reply by bit mask: for each mask that a row can have, the signs whose bits are set."""
 
-Flag = Literal["kernel_stamps", "reasoned", "salvaged", "retokenised", "foreign", "stopped"]
-"""kernel_stamps: the kernel stamped the times of receipt. reasoned: the server sent reasoning. salvaged: the sample was
-continued after an interruption; retokenised: a continuation turned text into tokens again, which may have changed them.
-foreign: another tool made the sample. stopped: the finish reason is `stop`.
+Flag = Literal["kernel_stamps", "hidden", "summary", "salvaged", "retokenised", "foreign", "stopped"]
+"""kernel_stamps: the kernel stamped the times of receipt. hidden: the reasoning was not sent; summary: it was, but only
+in part. salvaged: the sample was continued after an interruption; retokenised: a continuation turned text into tokens
+again, which may have changed them. foreign: another tool made the sample. stopped: the finish reason is `stop`.
 """
 
 _FLAGS: tuple[Flag, ...] = get_args(Flag)
@@ -184,9 +184,10 @@ class Observed:
         by_kernel = timing.clock == "kernel"
         stopped = sample.finish_reason == "stop"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
-        self._flags.put(
-            (by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign, stopped)
-        )
+        summary = sample.hides_reasoning and bool(sample.reasoning)
+        hidden = sample.hides_reasoning and not summary
+        salvaged = bool(sample.salvaged_at)
+        self._flags.put((by_kernel, hidden, summary, salvaged, retokenised, sample.foreign, stopped))
         self.checksums.append(reply_checksum(sample.text or "", sample.reasoning or ""))
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])

@@ -86,7 +86,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     first_token_p50, first_token_p99: from the request to the first token. gap_p50, gap_p99: time between token events:
     of each sample the median (the 99th percentile), and of these the median over samples; None = too short compared
     with the client's lag, or the lag is unknown. tokens_per_s: of the median stream, after its first token; None if no
-    server stated tokens. Reasoning that was not sent does not count. lag: how long a received token waited until the
+    server stated tokens. hidden: fraction of the samples whose reasoning was not sent, or only as a summary: their
+    times and counts are those of visible tokens only; None = of none. lag: how long a received token waited until the
     client read it: of each sample the 99th percentile, and of these the median; None = unknown. kernel_stamps: fraction
     of the samples with times from the kernel.
     """
@@ -97,6 +98,7 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     gap_p50: float | None
     gap_p99: float | None
     tokens_per_s: float | None
+    hidden: float | None = None
     lag: float | None
     kernel_stamps: float
 
@@ -112,6 +114,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
     if not len(rows):
         return None
     first = observed.first_token.of(rows)
+    n_hidden = int((observed.flagged("hidden", rows) | observed.flagged("summary", rows)).sum())
     columns = (column.of(rows) for column in (observed.lag, observed.gap_p50, observed.gap_p99))
     lag, gap_p50, gap_p99 = (quantile(values[~np.isnan(values)], 0.5) for values in columns)
     if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
@@ -123,20 +126,22 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
         gap_p50=gap_p50,
         gap_p99=gap_p99,
         tokens_per_s=quantile(_rates(observed, rows, first), 0.5),
+        hidden=n_hidden / len(rows) if n_hidden else None,
         lag=lag,
         kernel_stamps=int(observed.flagged("kernel_stamps", rows).sum()) / len(rows),
     )
 
 
 def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
-    """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none.
+    """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none, nor has
+    one with a summary, between whose pieces the model thinks.
 
     first: when each sample's first token came.
     """
     tokens = observed.completion_tokens.of(rows)
     thought = np.nan_to_num(observed.reasoning_tokens.of(rows))
-    shown = observed.flagged("reasoned", rows)
-    tokens -= np.where(shown, 0.0, thought)  # Reasoning that was not streamed was over before the first token.
+    # Reasoning that was not streamed was over before the first token.
+    tokens -= np.where(observed.flagged("hidden", rows), thought, 0.0)
     seconds = observed.last_token.of(rows) - first
-    timed = (tokens >= 2) & (seconds > 0)  # False where either number is NaN.
+    timed = (tokens >= 2) & (seconds > 0) & ~observed.flagged("summary", rows)  # False where a number is NaN.
     return (tokens[timed] - 1) / seconds[timed]

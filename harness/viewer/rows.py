@@ -180,7 +180,8 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
     counted, speed = "?" if tokens is None else f"{tokens:,}", None
     if usage.reasoning_tokens:
         counted += f", {usage.reasoning_tokens:,} of them reasoning"
-    if tokens and last and first and last > first:
+    visible_only = " (visible tokens only)" if sample.hides_reasoning else ""
+    if tokens and last and first and last > first and not visible_only:
         speed = f"{(tokens - 1) / (last - first):.1f}"
     facts = {
         "finish reason": None if sample.foreign and sample.finish_reason == "unknown" else sample.finish_reason,
@@ -188,7 +189,7 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
         "prompt tokens": usage.prompt_tokens,
         # A sample of a file has no time: it stores 0.
         "time": f"{timing.total:.1f} s" if timing.started > 0 else None,
-        "first token": None if first is None else f"{first:.2f} s",
+        "first token": None if first is None else f"{first:.2f} s{visible_only}",
         "tokens a second": speed,
         "seed": sample.seed,
         "attempts": sample.attempts,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.client.address import providers
 from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate, Spelling
-from harness.core.choices import Thinking
+from harness.core.choices import Api, Thinking
 from harness.core.errors import UsageError
 from harness.core.records import Message
 from tests.runs.recorded import question
@@ -80,6 +80,26 @@ def test_an_address_without_a_path_gets_the_providers() -> None:
     assert providers.load("groq").endpoint("http://localhost:8/v1", None).base_url == "http://localhost:8/v1"
     azure = providers.load("azure").endpoint("https://r.openai.azure.com/", "k")
     assert azure.base_url == "https://r.openai.azure.com/openai/v1"
+    for name in providers.names():
+        address = providers.load(name).address
+        if address.base_url is not None:
+            stated = str(address.base_url).rstrip("/").removesuffix(address.path) + address.path
+            assert providers.load(name).endpoint(None, "k").base_url == stated
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "url", "asked"),
+    [
+        ("deepseek", "messages", None, "https://api.deepseek.com/anthropic/v1"),
+        ("zai", "messages", None, "https://api.z.ai/api/anthropic/v1"),
+        ("zai", "chat", "https://api.z.ai", "https://api.z.ai/api/paas/v4"),
+        ("moonshot", "messages", "https://api.moonshot.cn", "https://api.moonshot.cn/anthropic/v1"),
+        ("minimax", "responses", None, "https://api.minimax.io/v1"),
+        ("minimax", "messages", "https://proxy.example/v1", "https://proxy.example/v1"),
+    ],
+)
+def test_an_api_may_have_a_path_of_its_own(name: str, api: Api, url: str | None, asked: str) -> None:
+    assert providers.load(name).endpoint(url, "k", api=api).base_url == asked
 
 
 def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:
@@ -99,6 +119,8 @@ SHORT, LONG = ({"max_tokens": 99, "seed": 7}, {"max_completion_tokens": 99, "see
 ON, OFF = ({"thinking": {"type": "enabled"}}, {"thinking": {"type": "disabled"}})
 GOLDEN: list[tuple[str, str, Thinking | None, dict[str, Any]]] = [
     ("openai", "gpt-5-mini", "high", LONG | {"reasoning_effort": "high"}),
+    ("zai", "glm-5.2", "off", SHORT | OFF),
+    ("moonshot", "kimi-k3", "max", SHORT | {"reasoning_effort": "max"}),
     ("openai", "gpt-4.1", None, LONG),
     ("openai", "gpt-5.2", "off", LONG | {"reasoning_effort": "none"}),
     ("openai", "gpt-5.2", "xhigh", LONG | {"reasoning_effort": "xhigh"}),

@@ -29,7 +29,7 @@ from harness.generation.network.control import order, progress_of
 from harness.preparing.watching import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
-from harness.testing import CLOSE, FakeServer, Request, Step, http
+from harness.testing import CLOSE, FakeServer, Request, Step, http, response
 from tests import warm
 from tests.faults.snapshots import State, put, state_of
 from tests.patience import PATIENCE_SECONDS
@@ -256,6 +256,28 @@ def test_samples_come_from_a_batch_and_are_as_those_of_streams(asked: dict[str, 
     (batch,) = provider.batches.values()
     assert batch["endpoint"] == "/v1/chat/completions"
     assert all(line["body"]["stream"] is False for line in provider.asked())
+
+
+def test_a_batch_of_responses_is_written_and_read_as_such(asked: dict[str, Any]) -> None:
+    def outcome(lines: list[Line], _number: int) -> Outcome:
+        ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        return Outcome(output=[
+            encoded({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": reply | ended}})
+            for line in lines
+            for reply in [response(line["body"]["input"][0]["content"].split("\n")[0], model="m")]
+        ])  # fmt: skip
+
+    provider = BatchProvider(outcome)
+    run = run_on(provider, asked, api="responses")
+    assert run.complete
+    stored = list(run.samples())
+    assert {one.key for one in stored} == KEYS
+    assert all(one.text == f"1+{one.question_id[1:]}?" for one in stored), "each result belongs to its request"
+    assert {(one.finish_reason, one.usage.completion_tokens, one.truncated, one.seed) for one in stored} == {
+        ("max_output_tokens", 3, True, None)
+    }
+    assert {batch["endpoint"] for batch in provider.batches.values()} == {"/v1/responses"}
+    assert all((line["body"]["store"], line["body"]["stream"]) == (False, False) for line in provider.asked())
 
 
 def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from harness.core.errors import UsageError
 from harness.testing import FakeServer, Request, scripted
 from tests.pins.server import solving
 
-ANSWER = r"\boxed{4}"
+ANSWER = r"As of 2026-10-21 it is \boxed{4}"
 KEY = {"api_key_env": "KEY_OF_A_TEST"}
 
 
@@ -67,6 +67,10 @@ SENT: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
      {"temperature": None, "top_p": 0.9}, ["temperature"]),
     ({"provider": "anthropic", "model": "claude-opus-4-20250514", "api": "messages", "thinking": "on"},
      {"thinking": {"type": "adaptive"}, "temperature": 0.6, "top_p": 0.95}, []),
+    ({"provider": "zai", "model": "glm-5.2", "api": "messages", "thinking": "high"},
+     {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}, []),
+    ({"provider": "moonshot", "model": "kimi-k3", "api": "messages", "thinking": "low"},
+     {"output_config": {"effort": "low"}, "thinking": None}, []),
     ({"api": "messages", "top_k": 20, "stop": ["END"]}, {"top_k": 20, "stop_sequences": ["END"], "stop": None}, []),
     ({"provider": "deepseek", "model": "deepseek-flash", "api": "messages", "thinking": "off"},
      {"thinking": {"type": "disabled"}}, []),
@@ -114,9 +118,11 @@ def test_what_the_user_gave_and_is_not_taken_is_refused_before_the_first_request
 
 def test_another_version_of_messages_is_sent_and_recorded(tmp_path: Path) -> None:
     version = {"anthropic-version": "2026-10-21"}
-    identity, _, request = asked(tmp_path, api="messages", header=version)
+    identity, _, request = asked(tmp_path, api="messages", header={"Anthropic-Version": "2026-10-21"})
     assert identity["api_headers"] == version
     assert version.items() <= request.headers.items()
+    sample = json.loads(next(tmp_path.rglob("samples.jsonl")).read_text("utf-8").splitlines()[0])
+    assert sample["text"] == ANSWER, "a version is no key that a reply may not repeat"
 
 
 def test_a_prompt_that_an_api_cannot_carry_is_refused(tmp_path: Path) -> None:
@@ -132,11 +138,11 @@ def test_a_prompt_that_an_api_cannot_carry_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_runs_that_differ_by_their_api_alone_are_compared_as_such(tmp_path: Path) -> None:
-    with FakeServer(scripted(ANSWER)) as server:
+    with FakeServer(solving(60, "vllm")) as server:
         apis: tuple[Literal["chat", "messages"], ...] = ("chat", "messages")
         for api in apis:
             out = tmp_path / api
-            harness.run("demo:1", limit=8, base_url=server.base_url, api=api, out=out, canary=False)
+            harness.run("demo:1", limit=8, base_url=server.base_url, model="pinned", api=api, out=out, canary=False)
             harness.score(out, workers=1)
     (compared,) = harness.compare([tmp_path / "chat", tmp_path / "messages"])
     assert [each for each in compared.decision.warnings if "differ" in each] == [

@@ -65,7 +65,9 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
         usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
         salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
     )  # fmt: skip
-    exactly = msgspec.structs.replace(plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1])
+    exactly = msgspec.structs.replace(
+        plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1], usage=Usage(reasoning_tokens=9)
+    )
     observed = Observed()
     rows = np.array([observed.observe(one) for one in (plain, full, exactly)], dtype=np.int64)
     assert rows.tolist() == [0, 1, 2]
@@ -76,8 +78,8 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     assert observed.endpoint(rows).tolist() == [0, 1, 2]
     assert observed.endpoints == {A: 0, B: 1, "file:a.jsonl": 2}
     flags = {
-        "kernel_stamps": [0, 1, 0], "reasoned": [0, 1, 0], "salvaged": [0, 1, 1], "retokenised": [0, 1, 0],
-        "foreign": [0, 0, 1], "stopped": [1, 0, 1],
+        "kernel_stamps": [0, 1, 0], "hidden": [0, 0, 1], "summary": [0, 1, 0], "salvaged": [0, 1, 1],
+        "retokenised": [0, 1, 0], "foreign": [0, 0, 1], "stopped": [1, 0, 1],
     }  # fmt: skip
     assert {flag: observed.flagged(flag, rows).tolist() for flag in get_args(Flag)} == flags
     assert [observed.anomalies(row) for row in rows] == [(), ("garbled",), ()]

@@ -26,6 +26,7 @@ from harness.scoring.stats import t_factor
 from harness.scoring.tokens import mean_of_tokens
 from harness.scoring.workload import Speed, Workload
 from harness.scoring.workload import workload as of_rows
+from harness.viewer.rows import facts_of
 from tests.runs import recorded
 from tests.scoring.graded import grade, graded, question
 from tests.scoring.test_scoring_observed import A, sample, stored
@@ -86,14 +87,23 @@ def test_a_server_that_states_no_tokens_has_no_rate(tmp_path: Path) -> None:
     assert (score.speed.tokens_per_s, score.speed.gap_p50) == (None, 0.02)
 
 
-def test_thinking_that_was_not_sent_does_not_count_as_speed(tmp_path: Path) -> None:
-    one = timed(0, streamed(60.0))
-    hidden = msgspec.structs.replace(one, usage=Usage(completion_tokens=5101, reasoning_tokens=5000))
-    shown = msgspec.structs.replace(hidden, sample_index=1, reasoning="so …")
-    assert (speed := scored(tmp_path / "hidden", hidden).speed) is not None
-    assert speed.tokens_per_s == pytest.approx(50.0)
-    assert (speed := scored(tmp_path / "shown", msgspec.structs.replace(shown, sample_index=0)).speed) is not None
-    assert speed.tokens_per_s == pytest.approx(2550.0)
+@pytest.mark.parametrize(
+    ("reasoning", "rate", "hidden"),
+    [(None, 50.0, 1.0), ("it was summed up …", None, 1.0), ("so " * 1667, 2550.0, None), ("é" * 2500, 2550.0, None)],
+)
+def test_thinking_that_was_not_sent_does_not_count_as_speed(
+    tmp_path: Path, reasoning: str | None, rate: float | None, hidden: float | None
+) -> None:
+    usage = Usage(completion_tokens=5101, reasoning_tokens=5000)
+    one = msgspec.structs.replace(timed(0, streamed(60.0)), usage=usage, reasoning=reasoning)
+    score = scored(tmp_path, one)
+    assert score.speed is not None
+    assert (score.speed.tokens_per_s, score.speed.hidden) == (rate and pytest.approx(rate), hidden)
+    table = speed_table([("run", score)])
+    assert table is not None
+    assert ("visible tokens only" in " ".join(table.notes)) is (hidden is not None)
+    first_token = next(value for name, value in facts_of(one) if name == "first token")
+    assert first_token == ("60.00 s" if hidden is None else "60.00 s (visible tokens only)")
 
 
 def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.spec import ServerSpec
-from tests.servers.running import RUN, assert_complete, harness, health, known, launched, named
+from tests.servers.running import RUN, assert_complete, harness, health, known, launched, named, samples
 from tests.servers.specs import ANSWER, CONTEXT, KEY, THOUGHT, TOO_LONG, sglang_spec, vllm_spec
 from tests.servers.streams import ask
 
@@ -36,6 +36,8 @@ ENGINES = {
         sglang_spec, "0.5.23", "reasoning_content", "reasoning", f"longer than the model's context length {TOKENS}", 200
     ),
 }
+
+COUNTED = ("prompt", "completion")
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -100,3 +102,17 @@ def test_a_run_gets_every_key_once_and_owes_a_prompt_that_is_too_long(server: Ru
     )
     assert long.code != 0
     assert "context" in long.err
+
+
+def test_each_api_brings_the_same_texts_and_counts(server: RunningServer, tmp_path: Path) -> None:
+    address = ("--base-url", server.base_urls[0], "--api-key-env", "SERVER_TEST_KEY", "--temperature", "0")
+    said = {}
+    for api in ("chat", "responses", "messages"):
+        done = harness(tmp_path, "run", "demo:1", "--limit", "4", "--no-canary", "--out", api, "--api", api, *address)
+        assert done.code == 0, done.err
+        said[api] = {
+            one["question_id"]: (one["reasoning"], one["text"], *(one["usage"][f"{of}_tokens"] for of in COUNTED))
+            for one in samples(tmp_path / api)
+        }
+    assert len(said["chat"]) == 4
+    assert said["responses"] == said["messages"] == said["chat"]

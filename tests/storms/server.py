@@ -13,6 +13,7 @@ import random
 import signal
 import threading
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from harness.testing import (
     CLOSE,
@@ -30,6 +31,7 @@ from harness.testing import (
     event,
     http,
     models,
+    named,
 )
 
 MODEL = "storm"
@@ -53,18 +55,49 @@ def said(messages: object, seed: int) -> tuple[str, str, str]:
 def events_of(request: Request) -> Iterator[bytes]:
     """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
     body = request.json
-    thought, text, finish = said(body["messages"], body.get("seed", 0))
-    step = max(1, len(text) // 4)
-    pieces = [delta(role="assistant", reasoning_content=thought)]
-    pieces += [delta(text[offset : offset + step]) for offset in range(0, len(text), step)]
+    thought, text, finish = said(prompt_of(body), body.get("seed", 0))
+    step, n = max(1, len(text) // 4), len(thought.split()) + len(text.split())
+    texts = [text[offset : offset + step] for offset in range(0, len(text), step)]
+    if request.path in BY_PARTS:
+        yield from BY_PARTS[request.path](thought, texts, finish == "length", n)
+        return
+    pieces = [delta(role="assistant", reasoning_content=thought), *map(delta, texts)]
     for piece in pieces if body.get("return_token_ids") else ():
         value = json.loads(piece.removeprefix(b"data: "))
         value["choices"][0]["token_ids"] = [7] * 20
         yield event({**value, "prompt_token_ids": [5] * 20})
     if not body.get("return_token_ids"):
         yield from pieces
-    n = len(thought.split()) + len(text.split())
     yield delta(finish=finish, usage={"prompt_tokens": 20, "completion_tokens": n})
+
+
+def _by_items(thought: str, texts: list[str], cut: bool, n: int) -> Iterator[bytes]:
+    head = {"id": "resp", "object": "response", "model": MODEL, "output": []}
+    yield named("response.created", response=head | {"status": "in_progress"})
+    yield named("response.reasoning_text.delta", output_index=0, delta=thought)
+    yield from (named("response.output_text.delta", output_index=1, delta=text) for text in texts)
+    ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    usage = {"input_tokens": 20, "output_tokens": n}
+    yield named("response.completed", response=head | (ended if cut else {"status": "completed"}) | {"usage": usage})
+
+
+def _by_blocks(thought: str, texts: list[str], cut: bool, n: int) -> Iterator[bytes]:
+    yield named("message_start", message={"id": "msg", "model": MODEL, "usage": {"input_tokens": 20}})
+    for index, (kind, pieces) in enumerate((("thinking", [thought]), ("text", texts))):
+        yield named("content_block_start", index=index, content_block={"type": kind, kind: ""})
+        for piece in pieces:
+            yield named("content_block_delta", index=index, delta={"type": f"{kind}_delta", kind: piece})
+        yield named("content_block_stop", index=index)
+    why = {"stop_reason": "max_tokens" if cut else "end_turn"}
+    yield named("message_delta", delta=why, usage={"output_tokens": n}) + named("message_stop")
+
+
+BY_PARTS = {"/v1/responses": _by_items, "/v1/messages": _by_blocks}
+
+
+def prompt_of(body: dict[str, Any]) -> object:
+    """The prompt of a request by any API of messages; None without one."""
+    return body.get("messages") or body.get("input")
 
 
 def trouble(request: Request, chance: random.Random) -> Iterable[Step]:
@@ -116,7 +149,7 @@ def main() -> None:
         if isinstance(request.json.get("prompt"), list):
             yield from FAULTS[arguments.continuations]
             return
-        if not isinstance(request.json.get("messages"), list):
+        if not isinstance(prompt_of(request.json), list):
             yield http(404, {"error": {"message": "no such page"}})
             return
         with lock:

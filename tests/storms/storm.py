@@ -120,6 +120,10 @@ def _judged(url: str) -> list[Line]:
     return [run_line("told", url, data="prose.jsonl"), ["score", "told", *judge]]
 
 
+def _run_by(*more: str) -> Callable[[str], list[Line]]:
+    return lambda url: [run_line("run", url, *more), ["score", "run"]]
+
+
 def _only(*words: str) -> Callable[[str], list[Line]]:
     return lambda _url: [list(words)]
 
@@ -137,12 +141,9 @@ _SERVED = [
 FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "inspect")
 
 CAMPAIGNS: dict[str, Campaign] = {
-    "run": Campaign(lambda url: [run_line("run", url), ["score", "run"]], stored=False, server=True),
-    "run by a package": Campaign(
-        lambda url: [run_line("run", url, "--transport", "openai"), ["score", "run"]], stored=False, server=True
-    ),
+    "run": Campaign(_run_by(), stored=False, server=True),
     "gateway": Campaign(
-        lambda url: [run_line("run", url, "--timeout", "2", "--attempts", "20"), ["score", "run"]],
+        _run_by("--timeout", "2", "--attempts", "20"),
         stored=False,
         server=True,
         gateway=True,
@@ -204,9 +205,30 @@ CAMPAIGNS: dict[str, Campaign] = {
 } | {
     f"export {name}": Campaign(_only("export", "one", "--to", name, "--i-know", "--out", f"to-{name}"))
     for name in FORMATS
+} | {
+    name: Campaign(_run_by(*more), stored=False, server=True)
+    for name, more in (
+        ("run by a package", ["--transport", "openai"]),
+        ("run by responses", ["--api", "responses", "--seed", "none"]),
+        ("run by messages", ["--api", "messages", "--seed", "none"]),
+    )
 }  # fmt: skip
 
-OFTEN = ("run", "gateway", "run served", "shards", "race", "sweep", "judge", "merge", "score", "score file", "serve")
+OFTEN = (
+    "run",
+    "run by responses",
+    "run by messages",
+    "gateway",
+    "run served",
+    "shards",
+    "race",
+    "sweep",
+    "judge",
+    "merge",
+    "score",
+    "score file",
+    "serve",
+)
 """Campaigns that are drawn three times as often, since they write what cannot be made again for nothing."""
 
 

@@ -12,7 +12,7 @@ from tests.budget import thinned
 from tests.storms import storm
 from tests.storms.storm import CAMPAIGNS, OFTEN, commands_of, name_of
 
-KEPT = ("run", "gateway", "score file", "export trl", "grade")
+KEPT = ("run", "run by responses", "run by messages", "gateway", "score file", "export trl", "grade")
 """Campaigns that are always played, by the first seed that draws them."""
 
 

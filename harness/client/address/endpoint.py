@@ -153,11 +153,15 @@ _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A
 
 
 def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secret, ...]:
-    """All secrets of an endpoint: its key, the values of its extra headers, and `others` (keys in requests' bodies)."""
+    """All secrets of an endpoint: its key, the values of its extra headers, and `others` (keys in requests' bodies).
+
+    An API's own header, such as its version, is no secret, and a reply may hold the same date.
+    """
     key = () if endpoint.api_key is None else (endpoint.api_key,)
     query = parse_qsl(endpoint.query.reveal()) if endpoint.query is not None else ()
     keys = (Secret(value) for name, value in query if is_secret(name, value) or looks_like_a_key(value))
-    return (*key, *keys, *(value for _, value in endpoint.headers), *others)
+    of_apis = {name for wire in WIRES for name in wire.headers}
+    return (*key, *keys, *(value for name, value in endpoint.headers if name.lower() not in of_apis), *others)
 
 
 def _texts_to_hide(secrets: Iterable[Secret]) -> list[str]:

@@ -44,13 +44,15 @@ class Address(Part):
     """Where the provider's endpoint is, and where the key goes.
 
     base_url: None if each customer has an address of their own. hosts: patterns of host names by which an address is
-    recognised. path: the end of every base URL of the provider. key_variable: the environment variable of the key.
+    recognised. path: the end of the provider's base URLs; paths: API → that of its own base URLs, if it is another.
+    key_variable: the environment variable of the key.
     key_header: "Authorization" sends `Authorization: Bearer KEY`; another name sends the bare key in that header.
     """
 
     base_url: HttpUrl | None
     hosts: tuple[str, ...]
     path: str
+    paths: dict[Api, str] = Field(default_factory=dict)
     key_variable: str
     key_header: Literal["Authorization", "api-key"] = "Authorization"
 
@@ -180,10 +182,12 @@ class Provider(Part):
         url: str | None,
         key: str | Secret | None,
         headers: Iterable[tuple[str, str | Secret]] = (),
+        *,
+        api: Api = "chat",
     ) -> Endpoint:
         """The endpoint at `url`, or at the provider's own address if `url` is None. Raises `UsageError`.
 
-        The key goes into the header that the provider reads. A URL without a path gets the provider's path.
+        The key goes into the header that the provider reads. A URL without a path gets the provider's path for the API.
         """
         if url is None:
             if self.address.base_url is None:
@@ -193,11 +197,11 @@ class Provider(Part):
                     field="provider",
                     value=self.name,
                 )
-            url = str(self.address.base_url)
+            url = str(self.address.base_url).removesuffix(self.address.path)
         parsed = Endpoint.parse(url, key, headers)
         base_url = parsed.base_url
         if not urlsplit(url if "://" in url else f"http://{url}").path.strip("/"):
-            base_url = base_url.removesuffix("/v1") + self.address.path
+            base_url = base_url.removesuffix("/v1") + self.address.paths.get(api, self.address.path)
         api_key, own = parsed.api_key, parsed.headers
         if api_key and self.address.key_header != "Authorization":
             own, api_key = (*own, (self.address.key_header, api_key)), None

@@ -173,7 +173,7 @@ class ChoicesReader:
     @staticmethod
     def is_whole(value: dict[str, Any]) -> bool:
         """Whether an object holds choices or an error."""
-        return bool(value.get("choices") or value.get("error") or is_error(value))
+        return bool(value.get("choices")) or is_error(value)
 
 
 READER = ChoicesReader()

@@ -117,11 +117,11 @@ class _MessagesReader(ReplyParts):
 
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply."""
-        return value if value.get("type") == "error" or value.get("error") or is_error(value) else None
+        return value if is_error(value) else None
 
     def is_whole(self, value: dict[str, Any]) -> bool:
         """Whether an object is a message or an error."""
-        return value.get("type") == "message" or self.error(value) is not None
+        return value.get("type") == "message" or is_error(value)
 
 
 def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:

@@ -104,7 +104,7 @@ class _ResponsesReader(ReplyParts):
 
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply: also the end of a reply whose status is no end of a model's."""
-        if value.get("error") or value.get("type") == "error" or is_error(value):
+        if is_error(value):
             return value
         response = _ended(value)
         status, reason = response.get("status"), object_of(response.get("incomplete_details")).get("reason")
@@ -115,7 +115,7 @@ class _ResponsesReader(ReplyParts):
 
     def is_whole(self, value: dict[str, Any]) -> bool:
         """Whether an object is a response or an error."""
-        return _is_body(value) or bool(value.get("error")) or is_error(value)
+        return _is_body(value) or is_error(value)
 
 
 def _is_body(value: Mapping[str, Any]) -> bool:

@@ -115,8 +115,10 @@ class Reader(Protocol):
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Whether an object without a reply is an error: SGLang's error object, or FastAPI's `detail`."""
-    return value.get("object") == "error" or bool(value.get("detail"))
+    """Whether an object is an error in place of a reply or of its event: with `error`, of the type or the kind `error`
+    (SGLang's), or with FastAPI's `detail`.
+    """
+    return bool(value.get("error") or value.get("detail")) or "error" in (value.get("object"), value.get("type"))
 
 
 def string_or_none(value: object) -> str | None:
