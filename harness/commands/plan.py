@@ -259,7 +259,7 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
     if not any(item.n > 1 for item in items):
         raise UsageError(
             f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample of each question, which shows no "
-            "spread: take two samples of each question (samples=2) and score them"
+            "spread: a second one of a quarter of the questions does (the run's command with samples=1.25)"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)

@@ -73,7 +73,7 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _next_samples(reached: Reached, error: float, most: int) -> int:
+def _next_samples(reached: Reached, error: float, most: float) -> float:
     """Number of samples that each question should have after the next stage; the present number if the target error is
     reached.
 

@@ -8,7 +8,7 @@ _EXACT_DIGITS = 6
 """Decimals before a number is rounded for show, so that -3.75 is one number, however it was computed."""
 
 
-def count_noun(n: int, noun: str, plural: str = "") -> str:
+def count_noun(n: float, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 token`, `2,000 tokens`. plural: where it is not the noun with an s."""
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
 

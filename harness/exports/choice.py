@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -21,6 +21,7 @@ from harness.core.records import UNSTATED_REASON, Grade, Key, Question, Sample, 
 from harness.grading.find.reasoning import final_part
 from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
+from harness.runs.record import n_planned
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
 
@@ -146,11 +147,11 @@ class ExportedBenchmark:
     def _passing(self) -> Iterator[SampleRow]:
         """Yield the samples that fit all of the choice except `shortest`; count the others in `left_out`."""
         self.left_out.clear()
-        n_in_plan, planned = 0, self.record.planned
+        n_in_plan, plan, planned = 0, self.record.plan, self.record.planned
         seen: set[bytes] = set()
         for sample in read_samples(self._opened.folder):
             question = self.questions.get(sample.question_id)
-            if question is None or sample.sample_index >= self.record.plan.samples:
+            if question is None or sample.sample_index >= n_planned(question.question_id, plan.samples):
                 self.left_out["not in the run's plan"] += 1
                 continue
             n_in_plan += 1
@@ -158,7 +159,7 @@ class ExportedBenchmark:
                 self.left_out[reason] += 1
             else:
                 yield self._row(question, sample)
-        missing = planned * len(self.questions) - n_in_plan if isinstance(planned, int) else sum(planned.values())
+        missing = sum(planned.values()) if isinstance(planned, Mapping) else plan.total(self.questions) - n_in_plan
         if missing > 0:
             self.left_out["missing in the run"] = missing
 

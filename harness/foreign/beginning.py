@@ -19,6 +19,7 @@ from harness.core.records import FROM_FILE, Sample
 from harness.foreign import outputs
 from harness.foreign.numbering import SampleNumbers
 from harness.foreign.recognising import ByText
+from harness.runs.record import n_planned
 
 
 class Beginning:
@@ -28,7 +29,7 @@ class Beginning:
     The latest iteration has counted them.
     """
 
-    def __init__(self, path: Path, sets: list[QuestionSet], samples: Mapping[str, int]) -> None:
+    def __init__(self, path: Path, sets: list[QuestionSet], samples: Mapping[str, float]) -> None:
         """samples: benchmark → samples that the run plans of each question. Raises `UsageError` for an unreadable file,
         and for one without a reply to a question of the run."""
         listed = [question for each in sets for question in each.questions]
@@ -52,7 +53,8 @@ class Beginning:
                 continue
             question = next(iter(self._by_text.of(row_question)), None)
             index = None if question is None else numbers.give(f"{question.benchmark}\0{question.question_id}", None)
-            if question is None or index is None or index >= self._samples[question.benchmark]:
+            planned = 0 if question is None else n_planned(question.question_id, self._samples[question.benchmark])
+            if question is None or index is None or index >= planned:
                 self.n_other += 1
                 continue
             yield msgspec.structs.replace(

@@ -5,6 +5,7 @@ baseline (the first candidate), or equal to it within a margin.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -191,7 +192,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         return graded[name].of(benchmark)
 
     stored = {name: graded[name].of(benchmark) for name in entered}
-    most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
+    most = math.floor(min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values()))
     plan = {"samples": most, "step": rules.step, "candidates": len(entered), "schema": SCHEMA_VERSION}
     path = entered[baseline].folder.path.parent / RACE_PLAN
     look_plan.settle(path, plan, "race", begun=any(len(rounds) for rounds in stored.values()))

@@ -47,7 +47,7 @@ from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
-from harness.runs.record import KeySet, Owed, missing_samples
+from harness.runs.record import KeySet, Owed, missing_samples, n_planned
 from harness.runs.survey import stored_keys
 
 if TYPE_CHECKING:
@@ -296,13 +296,14 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 joined_manifest(both, self._settings.accept_server_change)
                 return
 
-    def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:
+    def _note_surplus(self, name: str, samples: float, ids: Collection[str], keys: KeySet) -> None:
         """Report stored samples that the score will leave out, because this session plans fewer samples a question.
 
         samples: per question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
         planned = set(ids)
-        beyond = [key.sample_index for key in keys if key.sample_index >= samples and key.question_id in planned]
+        stored = [key for key in keys if key.question_id in planned]
+        beyond = [key.sample_index for key in stored if key.sample_index >= n_planned(key.question_id, samples)]
         if not beyond or self._on_surplus is None:
             return
         sentence = (

@@ -69,7 +69,7 @@ class BenchmarkSettings:
     that the server fills them in.
     """
 
-    samples: int
+    samples: float
     sampling: Sampling
     neutral: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -100,4 +100,4 @@ def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, Benchmar
 
     benchmarks: benchmark → how it is sampled.
     """
-    return sum(benchmarks[each.name].samples * len(each.ids) for each in sets)
+    return sum(benchmarks[each.name].plan().total(each.ids) for each in sets)

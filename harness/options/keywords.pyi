@@ -24,7 +24,7 @@ class RunKeywords(TypedDict, total=False):
     Wide: a field for each option.
     """
 
-    samples: int | None
+    samples: float | None
     limit: int | None
     ids: Texts | None
     filter: Texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from harness.core.limits import MAX_SAMPLES
 from harness.core.options import ADDRESS, COMMAS, Kind, Option, Options
 from harness.options.headings import ASKED
 
@@ -27,8 +28,9 @@ class WhatIsAsked(Options):
 
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
     """NAME, NAME:SAMPLES or a card's file."""
-    samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
-    """Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. Default: the card's.
+    samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
+    """Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. With 1.25 a quarter of the
+    questions have a second one. Default: the card's.
 
     Samples of each question; an error if every benchmark names its own number.
     """

@@ -60,7 +60,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             watcher.warn(f"{question_set.name}: {note}")
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
-        n = samples or options.samples or question_set.samples
+        n = first_number(samples, options.samples, question_set.samples)
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         benchmarks[question_set.name] = BenchmarkSettings(
@@ -74,27 +74,33 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
     return RunQuestions(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
 
 
-def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
+def first_number(*numbers: float | None) -> float:
+    """The first number that is given; a whole one as it is stored and shown, without decimals."""
+    first = next(number for number in numbers if number is not None)
+    return int(first) if first == int(first) else first
+
+
+def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     """Return (card, number of samples or None) of each benchmark that the user named, or of the user's own file.
 
     Raises `UsageError`.
     """
     if not options.benchmarks and not options.data:
         raise UsageError("give a benchmark, such as demo (see `harness benchmarks`), or a file with `data`")
-    numbered: list[tuple[Card, int | None]] = []
+    numbered: list[tuple[Card, float | None]] = []
     for part in options.benchmarks:
         # Split at the last colon, since the path of a card's file may hold other colons.
         name, colon, number = part.rpartition(":")
-        if not colon or not number.isdigit():
+        if not colon or not re.fullmatch(r"\d+(\.\d+)?", number):
             if colon and catalogue.knows(name):
                 raise UsageError(f"{visible(part, 100)}: a number of samples goes after the colon, as in {name}:4")
             name, number = part, ""
         before, second_colon, _ = name.rpartition(":")
         if number and second_colon and catalogue.knows(before):
             raise UsageError(f"{visible(part, 100)} has two numbers of samples; give one, as in {before}:{number}")
-        if number and not 1 <= int(number) <= MAX_SAMPLES:
+        if number and not 1 <= float(number) <= MAX_SAMPLES:
             raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
-        numbered.append((catalogue.load(name), int(number) if number else None))
+        numbered.append((catalogue.load(name), first_number(float(number)) if number else None))
     if options.data:
         numbered = [_with_data(options, options.data, numbered)]
     numbers = {number for _, number in numbered}
@@ -104,7 +110,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
             f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave out this option or "
             f"these numbers",
             field="samples",
-            value=options.samples,
+            value=first_number(options.samples),
         )
     names = [card.name for card, _ in numbered]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -112,7 +118,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
     return numbered
 
 
-def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
+def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, float | None]]) -> tuple[Card, float | None]:
     """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
 
     Without a benchmark the card is drafted from the file; with a benchmark it is the benchmark's card, with the file as
@@ -193,7 +199,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     return sampling, {name: origins[name] for name in sampling.sent()}
 
 
-def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool) -> None:
+def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: bool) -> None:
     """Raise `UsageError` if so few samples of each question are planned that no sampling error is judged by them.
 
     target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.

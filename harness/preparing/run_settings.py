@@ -167,7 +167,7 @@ def _fingerprinted(questions: RunQuestions, reached: ReachedServers, looks: Look
     if all_known and not reached.provider.hosted:
         return True
     benchmarks = questions.benchmarks
-    n_samples = sum(len(each.questions) * benchmarks[each.name].samples for each in questions.sets)
+    n_samples = sum(benchmarks[each.name].plan().total(each.ids) for each in questions.sets)
     return n_samples >= FINGERPRINTED_SAMPLES
 
 

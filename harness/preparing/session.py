@@ -76,7 +76,7 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
     return beginning
 
 
-def sample_to(prepared: Prepared, rounds: Mapping[str, int], watcher: Watcher | None, *, first: bool) -> Outcome:
+def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher | None, *, first: bool) -> Outcome:
     """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
 
     first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
@@ -87,7 +87,7 @@ def sample_to(prepared: Prepared, rounds: Mapping[str, int], watcher: Watcher | 
     return outcome
 
 
-def stage_of(prepared: Prepared, rounds: Mapping[str, int], stage: int) -> RunSettings:
+def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> RunSettings:
     """The settings of a session that samples each benchmark of `rounds` up to so many samples of each question.
 
     stage: the number of sessions of the run that the command has carried out before.

@@ -139,7 +139,7 @@ def _are_repeats(group: Sequence[RunBenchmark]) -> bool:
 def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
     """The plots of runs that repeat each other: of one number of samples, and over the numbers of samples."""
     name = group[0].benchmark.name
-    by_size: dict[int, list[RunBenchmark]] = {}
+    by_size: dict[float, list[RunBenchmark]] = {}
     for part in group:
         by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
     most = max(by_size.values(), key=len)

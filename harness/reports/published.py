@@ -67,7 +67,7 @@ def label_of(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
     return visible(benchmark) + (f" ({', '.join(others)})" if others else "")
 
 
-def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:
+def differences(comparison: PublishedComparison, samples: float | None) -> list[str]:
     """The settings of a published score that differ from the run's, in words to show with its number.
 
     These are the attention budget, token budget, prompt and number of samples. samples: per question, in the run;
@@ -100,13 +100,13 @@ def settings_in_words(comparison: PublishedComparison) -> list[str]:
     return words
 
 
-def as_printed(comparison: PublishedComparison, samples: int | None) -> str:
+def as_printed(comparison: PublishedComparison, samples: float | None) -> str:
     """A published number as its source printed it, with what differs in brackets: `80 (1 sample)`."""
     differing = "; ".join(differences(comparison, samples))
     return comparison.published.printed + (f" ({differing})" if differing else "")
 
 
-def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: int | None = None) -> str:
+def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: float | None = None) -> str:
     """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty where nothing is published.
 
     comparisons: as `beside` returns them. suite: address of the suite's source. samples: per question, in the run.

@@ -243,7 +243,7 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [warning for warning in warnings if isinstance(warning, str)] if isinstance(warnings, list) else []
 
     @property
-    def planned(self) -> int | Mapping[str, int]:
+    def planned(self) -> float | Mapping[str, int]:
         """The samples that a score expects of each question; for outputs of another tool the replies that its file
         lacks, by question: these and the stored samples are expected."""
         if not self.imported:

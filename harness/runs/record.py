@@ -202,19 +202,20 @@ class KeySet(Set[Key]):
         twin._bits, twin._beyond = dict(self._bits), {name: set(indices) for name, indices in self._beyond.items()}
         return twin
 
-    def count_within(self, question_ids: Iterable[str], samples: int) -> int:
-        """The number of keys of these distinct questions with indices 0 … samples-1."""
-        planned = (1 << min(samples, MAX_SAMPLES)) - 1
+    def count_within(self, question_ids: Iterable[str], samples: float) -> int:
+        """The number of keys of these distinct questions with indices 0 … `n_planned`-1."""
         return sum(
-            (self._bits.get(name, 0) & planned).bit_count()
-            + sum(0 <= index < samples for index in self._beyond.get(name, ()))
+            (self._bits.get(name, 0) & (1 << min(planned, MAX_SAMPLES)) - 1).bit_count()
+            + sum(0 <= index < planned for index in self._beyond.get(name, ()))
             for name in question_ids
+            for planned in (n_planned(name, samples),)
         )
 
-    def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
-        """The sample indices 0 … samples-1 that this question still lacks."""
+    def lacks(self, question_id: str, samples: float) -> tuple[int, ...]:
+        """The sample indices 0 … `n_planned`-1 that this question still lacks."""
         bits, beyond = self._bits.get(question_id, 0), self._beyond.get(question_id, ())
-        return tuple(index for index in range(samples) if not (bits >> index & 1 or index in beyond))
+        indices = range(n_planned(question_id, samples))
+        return tuple(index for index in indices if not (bits >> index & 1 or index in beyond))
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, tuple) or len(key) != 2:
@@ -234,15 +235,27 @@ class KeySet(Set[Key]):
         return sum(map(int.bit_count, self._bits.values())) + sum(map(len, self._beyond.values()))
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples of each question a run expects. question_ids: a selection in order, None = all."""
+def n_planned(question_id: str, samples: float) -> int:
+    """The samples of a question by a plan of `samples` a question, whose fraction is the share that has one more.
 
-    samples: int
+    The ids alone decide which these are: shards and sessions plan the same, and a larger number only adds samples.
+    """
+    whole = math.floor(samples)
+    return whole + (whole < samples and codec.sample_seed(0, question_id, -1) < (samples - whole) * 2**31)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How many samples of each question a run expects; of 1.25, a quarter of the questions, by their ids, have 2.
+
+    question_ids: a selection in order, None = all.
+    """
+
+    samples: int | float
     question_ids: list[str] | None = None
 
     def total(self, question_ids: Collection[str]) -> int:
         """The expected samples of these questions together."""
-        return len(question_ids) * self.samples
+        return sum(n_planned(question_id, self.samples) for question_id in question_ids)
 
     def n_stored(self, keys: KeySet, question_ids: Iterable[str]) -> int:
         """How many of the expected samples of these questions are among `keys`."""
@@ -265,13 +278,13 @@ class Owed(NamedTuple):
     indices: tuple[int, ...]
 
 
-def missing_samples(benchmark: str, question_ids: Iterable[str], samples: int, on_disk: Set[Key]) -> list[Owed]:
-    """Return the samples 0 … samples-1 of each question that are not in `on_disk`, in the order of `question_ids`.
+def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float, on_disk: Set[Key]) -> list[Owed]:
+    """Return the samples 0 … `n_planned`-1 of each question that are not in `on_disk`, in the order of `question_ids`.
 
     Other keys in `on_disk` (of other questions, with higher indices) change nothing.
     """
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
-    all_indices = tuple(range(samples))  # One tuple for all questions without a stored sample, to save memory.
+    all_indices = tuple(range(int(samples)))  # One tuple for all questions without a stored sample, to save memory.
     return [
         Owed(benchmark, question_id, all_indices if indices == all_indices else indices)
         for question_id in question_ids

@@ -53,7 +53,7 @@ class Reported(NamedTuple):
 
 
 def in_order(
-    comparisons: Iterable[PublishedComparison], suite: str = "", samples: int | None = None
+    comparisons: Iterable[PublishedComparison], suite: str = "", samples: float | None = None
 ) -> list[PublishedComparison]:
     """Sort the published scores of one model and benchmark by how comparable they are with the run, the nearest first.
 

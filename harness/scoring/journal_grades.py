@@ -73,12 +73,13 @@ class ById(Mapping[str, Question]):
 class Graded:
     """The grades of a journal, in the order of questions and sample indices.
 
-    index, rows: of each grade, its sample index and its row in `observed`. observed: facts of every sample of the
-    journal. report: what was wrong with the journal's lines. changes: sentences on samples that were graded anew
-    because their grader changed.
+    question, index, rows: of each grade, the number of its question, its sample index, and its row in `observed`.
+    observed: facts of every sample of the journal. report: what was wrong with the journal's lines. changes: sentences
+    on samples that were graded anew because their grader changed.
     """
 
     grades: Sequence[Grade]
+    question: NDArray[np.int64]
     index: NDArray[np.uint32]
     rows: Rows
     observed: Observed
@@ -286,6 +287,7 @@ def _in_order(
 
     return Graded(
         grades=Packed(Grade, sorted_grades()),
+        question=marks[order] >> _INDEX_BITS,
         index=marks[order].astype(np.uint32),  # keeps the lower 32 bits
         rows=rows,
         observed=observed,

@@ -14,6 +14,7 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.record import n_planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
         ids = _requests_about(asked_in, question, shown)
         prompt = str(record.identity.get("prompt"))
         name = f"{manifest.model}@{prompt}"
-        keys = {Key(id_, index) for id_ in ids for index in range(record.plan.samples)}
+        keys = {Key(id_, index) for id_ in ids for index in range(n_planned(id_, record.plan.samples))}
         replies = [
             JudgeReply(
                 judge=name, vote=vote(reply, form_of(prompt)), text=reply.text or "", folder=judge, key=reply.key

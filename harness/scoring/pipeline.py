@@ -8,6 +8,7 @@ only the samples whose grade may change.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from harness.runs import (
     questions,
     read_samples,
 )
-from harness.runs.record import KeySet
+from harness.runs.record import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import anomalies, reply_doubts
@@ -129,7 +130,7 @@ def grade_run(
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Run `harness run` first.")
     for name, record in manifest.benchmarks.items():
-        check_ks(name, grading.k, record.plan.samples)
+        check_ks(name, grading.k, math.floor(record.plan.samples))
     records = {name: record for name, record in manifest.benchmarks.items() if only in (None, name)}
     planned = {name: _planned_questions(folder.benchmark(name), record) for name, record in records.items()}
     for name in records:
@@ -153,7 +154,8 @@ def _grade_benchmark(
     files = folder.benchmark(name)
     by_id = ById(planned)
     journal = grade_journal(files, by_id, grading, partial(on_graded, name))
-    within = journal.index < record.plan.samples
+    most = np.array([n_planned(question.question_id, record.plan.samples) for question in planned])
+    within = journal.index < most[journal.question]
     planned_rows = journal.rows if within.all() else journal.rows[within]
     counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]

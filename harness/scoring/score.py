@@ -191,8 +191,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     mean_completion_tokens: float | None
     bounds: Bounds
     partial: bool = False
-    rounds: int
-    samples_per_question: int | None
+    rounds: int | float
+    samples_per_question: int | float | None
     n_clusters: int | None = None
     sampling_error_bound: float | None = None
     n_imputed: int = 0
@@ -268,7 +268,7 @@ def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) ->
 def score_benchmark(
     questions: Sequence[Question],
     grades: Iterable[Grade],
-    samples_per_question: int | Mapping[str, int] | None,
+    samples_per_question: float | Mapping[str, int] | None,
     *,
     ks: Sequence[int] = (),
     early_cut: EarlyCut | None = None,
@@ -359,7 +359,7 @@ def cut_cell(score: Score) -> str:
     return percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1))
 
 
-def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: int | None) -> Iterator[ScoreWarning]:
+def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: float | None) -> Iterator[ScoreWarning]:
     """The warnings that follow from a score.
 
     kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question.

@@ -32,6 +32,7 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
+from harness.runs.record import n_planned
 from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.stats_draws import VoteGroup
 
@@ -249,8 +250,8 @@ class Tallies:
     """
 
     questions: tuple[QuestionTally, ...]
-    planned: int | None
-    covered: int
+    planned: float | None
+    covered: float
     missing: int
     partial: bool
     warnings: tuple[str, ...]
@@ -260,7 +261,7 @@ class Tallies:
 
 
 def tally(
-    questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: int | Mapping[str, int] | None
+    questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: float | Mapping[str, int] | None
 ) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
@@ -270,13 +271,13 @@ def tally(
     are scored where many samples are missing, because samples that finish first tend to be short and right. Raises
     `UsageError` for no question, a repeated id, or samples_per_question < 1.
     """
-    plan = samples_per_question if isinstance(samples_per_question, int) else None
+    plan = samples_per_question if isinstance(samples_per_question, int | float) else None
     if plan is not None and plan < 1:
         raise UsageError(f"samples per question must be at least 1, not {plan}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
     left_out = Counter[str]()
-    arrived, kinds = _rows(_located(questions, held, plan, left_out))
-    most = np.full(len(questions), sys.maxsize if plan is None else plan)
+    most = np.array([_MAX_UINT32 if plan is None else n_planned(each.question_id, plan) for each in questions])
+    arrived, kinds = _rows(_located(questions, held, most.tolist(), left_out))
     rows, repeated = _in_order(arrived)
     del arrived
     missing = 0 if plan is None else int(most.sum()) - len(rows)
@@ -302,7 +303,7 @@ def tally(
     return Tallies(
         questions=tuple(QuestionTally(question, counted, number) for number, question in enumerate(questions)),
         planned=plan,
-        covered=int(most.max()),
+        covered=plan if plan is not None and not len(rounds) else int(most.max()),
         missing=missing,
         partial=bool(missing) and not len(rounds),
         warnings=_left_out(left_out, [held[position].key for position in repeated[:MAX_NAMED_KEYS]], len(repeated)),
@@ -318,15 +319,15 @@ def tally(
 
 
 def _located(
-    questions: Sequence[Question], grades: Sequence[Grade], plan: int | None, left_out: Counter[str]
+    questions: Sequence[Question], grades: Sequence[Grade], most: Sequence[int], left_out: Counter[str]
 ) -> Iterator[tuple[int, int, Grade]]:
     """Yield (number of its question, its position, the grade) for each grade of the plan; counts the others in
-    `left_out`. Raises `UsageError` as `tally` does.
+    `left_out`. most: samples of each question. Raises `UsageError` as `tally` does.
     """
-    numbers, most = _numbers(questions), _MAX_UINT32 if plan is None else min(plan, _MAX_UINT32)
+    numbers = _numbers(questions)
     for position, grade in enumerate(grades):
         number = numbers.get(grade.question_id)
-        if number is not None and 0 <= grade.sample_index < most:
+        if number is not None and 0 <= grade.sample_index < most[number]:
             yield number, position, grade
         else:
             left_out[_FOREIGN if number is None else _BEYOND] += 1

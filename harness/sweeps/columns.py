@@ -58,7 +58,7 @@ def score_text(result: CellResult, notes: Notes) -> str:
     return accuracy + (MARK if result.differs else "") + marks
 
 
-def published_text(comparison: PublishedComparison | None, samples: int | None, notes: Notes, why: str = "") -> str:
+def published_text(comparison: PublishedComparison | None, samples: float | None, notes: Notes, why: str = "") -> str:
     """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`.
 
     comparison: with that number; None: nothing is published, and the text is `ABSENT`, with the footnote `why`.

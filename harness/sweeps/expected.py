@@ -12,7 +12,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.inert import visible
 from harness.generation.context import may_lower
 from harness.options.run import RunOptions
-from harness.preparing.run_questions import RunQuestions, questions_of, sampling_of
+from harness.preparing.run_questions import RunQuestions, first_number, questions_of, sampling_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec
 from harness.preparing.watching import Watcher
@@ -44,7 +44,7 @@ class ExpectedCell:
     benchmark: str
     n_questions: int | None
     at_most: bool
-    samples: int
+    samples: float
     most_tokens: int | None
     settings: str
     published: str
@@ -55,7 +55,7 @@ class ExpectedCell:
     @property
     def n_samples(self) -> int | None:
         """Number of all samples of the cell, with the stored ones; None if the number of questions is unknown."""
-        return None if self.n_questions is None else self.n_questions * self.samples
+        return None if self.n_questions is None else round(self.n_questions * self.samples)
 
 
 def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
@@ -90,12 +90,12 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
         sampling, origins = sampling_of(options, preset, card.sampling)
-        name, samples = card.name, options.samples or card.samples
+        name, samples = card.name, first_number(options.samples, card.samples)
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
     max_tokens = sampling.max_tokens
     fits = may_lower(origins, fit_context=options.fit_context)
-    most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
+    most = None if n_questions is None or max_tokens is None else round(n_questions * samples) * max_tokens
     conditions = {
         "prompt": options.prompt or (card.prompt if card is not None else None),
         "system_prompt": options.system_prompt,
@@ -141,7 +141,9 @@ def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str
     return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
-def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: int, max_tokens: int | None) -> str:
+def _reason_lost(
+    sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: float, max_tokens: int | None
+) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
     The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server

@@ -95,7 +95,7 @@ class CellResult:
         return f"{self.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
 
     @property
-    def samples(self) -> int | None:
+    def samples(self) -> float | None:
         """Samples of each question; None without a score."""
         return None if self.benchmark is None else self.benchmark.record.plan.samples
 

@@ -35,7 +35,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     k: int | None
     mean_tokens: float | None
     questions: int | None
-    samples: int | None
+    samples: float | None
     difference: float | None
     p: float | None
     reported: float | None

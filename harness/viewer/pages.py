@@ -64,7 +64,9 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     """The line of a benchmark in the overview. in_words: its accuracy. notes: what one should know beside it."""
     benchmark.refresh()
     score, notes = benchmark.score, []
-    planned = score.n_questions * benchmark.record.plan.samples if score else 0
+    samples, planned = benchmark.record.plan.samples, score.n_samples + score.n_missing if score else 0
+    if score and isinstance(samples, int):  # also where the score leaves out rounds that are not complete
+        planned = score.n_questions * samples
     if benchmark.n_stored < planned:
         notes.append(f"{benchmark.n_stored:,} of {planned:,} samples")
     if score and score.n_truncated:

@@ -129,7 +129,7 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
 def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
     refused = harness(tmp_path, "plan", "pilot/", "--detect", "2")
-    assert "one sample of each question, which shows no spread: take two samples of each question (samples=2)" in (
+    assert "one sample of each question, which shows no spread: a second one of a quarter of the questions does" in (
         refused.err
     )
     write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])

@@ -173,7 +173,7 @@ M = D + "models: [m]\n"
         (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping'. The keys there"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
-        (D + "run: {samples: many}\n", 2, "run.samples: expected a valid integer, found 'many'"),
+        (D + "run: {samples: many}\n", 2, "run.samples: expected a valid number, found 'many'"),
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
         (M + "servers:\n  - {command: 'serve {b}', values: {b: [1]}}\n", 4, "0.values'. Now each value is an entry of"),
         (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "filled in for {modle}. Did you mean model?"),

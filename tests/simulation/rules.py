@@ -36,7 +36,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.dispatch.retry import longest_backoff
 from harness.generation.settings import RunSettings
-from harness.runs.record import Task
+from harness.runs.record import Task, n_planned
 from tests.simulation.careful import Careful, Verdict
 from tests.simulation.world import PRICES, World
 
@@ -199,7 +199,8 @@ class Rules:
         self.sums = Sums()
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
-        planned = {task[:2]: world.settings.benchmarks[task.benchmark].samples for task in owed}
+        samples = {name: benchmark.samples for name, benchmark in world.settings.benchmarks.items()}
+        planned = {task[:2]: n_planned(task.question_id, samples[task.benchmark]) for task in owed}
         n_owed = Counter(task[:2] for task in owed)
         self.careful = Careful(world.attempts, {question for question, n in planned.items() if n_owed[question] < n})
         self.model = world.model

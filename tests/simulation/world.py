@@ -18,7 +18,7 @@ from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Account
 from harness.presets.sampling import Sampling
-from harness.runs.record import Owed, RecordRefused, Task
+from harness.runs.record import Owed, RecordRefused, Task, n_planned
 
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
@@ -341,14 +341,15 @@ class World:
         self.part_fails = self.commands.choice((None, None, *PARTS)) if self.keeps else None
         """How every server fails a request that goes on with a written part, though it answers whole ones."""
         self.longest_jitter = seed % 5 == 1
-        n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
+        n_questions, n_samples = chance.randint(2, 5), float(chance.randint(1, 3))
         budget = chance.choice(BUDGETS)
         if budget and chance.random() < 0.06:
             n_samples = 8  # so many that lengths become known
+        n_samples += random.Random(f"samples of {seed}").choice((0, 0, 0.5))  # drawn apart, like the commands
         self.questions = [("even" if n % 2 else "odd", f"q{n}") for n in range(n_questions)]
         natures: list[Nature] = list(NATURES)
         self.natures = {key: chance.choice(natures) for key in self.questions[:2] if chance.random() < 0.2}
-        self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
+        self.keys = [Task(*key, index) for key in self.questions for index in range(n_planned(key[1], n_samples))]
         self.settings = RunSettings(
             asker=ASKER,
             endpoints=tuple(ENDPOINTS[: chance.randint(1, 3)]),

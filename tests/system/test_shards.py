@@ -25,13 +25,16 @@ from harness.commands.again import options_again
 from harness.commands.report import run_facts
 from harness.core.records import Key
 from harness.runs import JournalReport, Manifest, RunFolder, locked, read_samples
+from harness.runs.record import Plan
 from harness.testing import FakeServer, Request, completion, http, models
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv
 from tests.system.command import harness as command
 
-N = 5
+N, SAMPLES = 5, 3.5
+TOTAL = Plan(samples=SAMPLES).total([f"q{n}" for n in range(N)])
+LATER = f"{N * 8 - TOTAL} samples"
 
 DIFFERS = r"2-of-2 is not of the same run as .*1-of-2; they differ:\n  sums.seed: 0 → 7"
 
@@ -56,8 +59,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(N)))
     with FakeServer(answer) as server:
         yield {
-            "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": 4, "model": "m",
-            "base_url": server.base_url, "canary": False,
+            "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": SAMPLES,
+            "model": "m", "base_url": server.base_url, "canary": False,
         }  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
     assert first.complete
     assert first.path == tmp_path / "run" / "shards" / "1-of-2"
     (early,) = harness.score(tmp_path / "run", workers=1)
-    assert (early.n_samples, early.n_missing) == (first.outcome.n_done, N * 4 - first.outcome.n_done)
+    assert (early.n_samples, early.n_missing) == (first.outcome.n_done, TOTAL - first.outcome.n_done)
 
     with locked(RunFolder(first.path)):  # the two write at the same time
         second = harness.run(out=tmp_path / "run", shard="2/2", **asked)
@@ -90,7 +93,7 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
     joining.enter_context(locked(RunFolder(tmp_path / "run")))  # as a score does for a moment
     threading.Timer(0.5, joining.close).start()
     assert harness.run(out=tmp_path / "run", shard="1/2", **asked).complete
-    assert sorted(part.outcome.n_done for part in (first, second)) == [8, 12], "two questions and three, of 4 samples"
+    assert sorted(part.outcome.n_done for part in (first, second)) == [7, 12], "two questions and three"
     for folder in ("run", "whole"):
         harness.score(tmp_path / folder, workers=1)
     assert numbers(whole.path) == numbers(tmp_path / "run")
@@ -110,7 +113,7 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
 def test_a_run_and_its_shards_ask_for_what_the_others_lack(asked: dict[str, Any], tmp_path: Path) -> None:
     part = harness.run(out=tmp_path / "run", shard="1/2", **asked)
     rest = harness.run(out=tmp_path / "run", **asked)
-    assert (rest.complete, rest.outcome.tally.finished) == (True, N * 4 - part.outcome.n_done)
+    assert (rest.complete, rest.outcome.tally.finished) == (True, TOTAL - part.outcome.n_done)
     for shard in ("1/2", "2/2", "3/4"):  # and they ask for nothing that the run has
         ended = harness.run(out=tmp_path / "run", shard=shard, **asked)
         assert (ended.complete, ended.outcome.tally.finished) == (True, 0)
@@ -120,7 +123,7 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
     for shard in ("1/2", "2/2"):
         part = harness.run(out=tmp_path / "run", shard=shard, **asked)
     (scored,) = harness.score(part, workers=1)
-    assert (scored.n_samples, scored.n_missing) == (N * 4, 0), "a shard's folder stands for its run"
+    assert (scored.n_samples, scored.n_missing) == (TOTAL, 0), "a shard's folder stands for its run"
     harness.score(harness.run(out=tmp_path / "other", **asked), workers=1)
     for words in ("compare run other", "export run --to csv --out e"):
         done = command(tmp_path, *words.split())
@@ -130,13 +133,13 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
     assert harness.run(out=tmp_path / "new", shard="1/2", **asked).complete
     for words in ("compare run other", "plan run --detect 2"):
         done = command(tmp_path, *words.split())
-        assert (done.code, "scored before 20 samples of it were stored; score it again" in done.err) == (3, True), words
+        assert (done.code, f"scored before {LATER} of it were stored; score it again" in done.err) == (3, True), words
     for words in ("export run --to csv --out e", "show run"):
-        assert "run lacks 20 samples that its shards hold: `harness score" in command(tmp_path, *words.split()).err
+        assert f"run lacks {LATER} that its shards hold: `harness score" in command(tmp_path, *words.split()).err
     report = command(tmp_path, "report", ".")
-    assert "20 samples stored since the last scoring are not in this score" in report.out
+    assert f"{LATER} stored since the last scoring are not in this score" in report.out
     assert "new is left out: its shards are not joined yet" in report.err
-    assert "20 samples that its shards hold" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
+    assert f"{LATER} that its shards hold" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
     harness.score(tmp_path / "run", workers=1)
     assert command(tmp_path, "compare", "run", "other").code in (0, 1)
 
@@ -161,7 +164,7 @@ def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Pat
 def test_shards_and_a_score_killed_side_by_side_lose_and_double_nothing(asked: dict[str, Any], tmp_path: Path) -> None:
     run, stored = RunFolder(tmp_path / "run"), dict[Key, str | None]()
     words = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id",
-             "--samples", "4", "--model", "m", "--base-url", asked["base_url"], "--no-canary"]  # fmt: skip
+             "--samples", str(SAMPLES), "--model", "m", "--base-url", asked["base_url"], "--no-canary"]  # fmt: skip
     lines = [["run", *words, "--out", "run", "--shard", f"{k}/3"] for k in (1, 2, 3)]
     for _ in range(rounds(2)):
         under_way = [
@@ -181,7 +184,7 @@ def test_shards_and_a_score_killed_side_by_side_lose_and_double_nothing(asked: d
     reader = read_samples(run.benchmark("sums"), report=report)
     joined = {one.key: one.text for one in reader}
     assert stored.items() <= joined.items()
-    assert (len(joined), report.n_duplicates, report.damaged) == (N * 4, 0, [])
+    assert (len(joined), report.n_duplicates, report.damaged) == (TOTAL, 0, [])
 
 
 def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -236,5 +239,5 @@ def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], t
     with pytest.raises(harness.UsageError, match="fewer questions than parts"):
         harness.run(out=tmp_path / "none", shard=f"{empty}/{N + 1}", **asked)
     parts = [harness.run(out=tmp_path / "run", shard=f"{k}/{N + 1}", **asked) for k in sorted(held.values())]
-    assert [part.outcome.n_done for part in parts] == [4] * N
+    assert sorted(part.outcome.n_done for part in parts) == [3, 4, 4, 4, 4]
     assert harness.run(out=tmp_path / "run", **asked).outcome.tally.finished == 0, "nobody misses the empty part"

@@ -7,6 +7,7 @@ it is the question error here; both intervals and the sampling error stand besid
 from __future__ import annotations
 
 import json
+import math
 import re
 import zipfile
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
         "dataset": {"name": benchmark.name, "samples": len(benchmark.questions), "sample_ids": [*benchmark.questions]},
         "model": f"{PROVIDER}/{benchmark.manifest.model}",
         "model_generate_config": {name: sampling[name] for name in fields if sampling.get(name) is not None},
-        "config": {"epochs": benchmark.record.plan.samples, "epochs_reducer": ["mean"]},
+        "config": {"epochs": math.ceil(benchmark.record.plan.samples), "epochs_reducer": ["mean"]},
         "packages": {"reasoning-harness": __version__},
     }
 

@@ -49,7 +49,7 @@ from harness.generation.plan import SessionPlan
 from harness.generation.run_progress import BenchmarkProgress, FailureProgress, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
-from harness.runs.record import RecordRefused, Task
+from harness.runs.record import RecordRefused, Task, n_planned
 
 MIN_FINISHED = 8
 """Smallest number of finished samples for which the end of a session is forecast."""
@@ -97,7 +97,8 @@ class Dispatcher:
             batches=settings.batching is not None, n_questions=len(plan.owed),
         )  # fmt: skip
         # Questions of which a sample was answered, in this session or an earlier one.
-        self._proven = {row[:2] for row in plan.owed if len(row.indices) < settings.benchmarks[row.benchmark].samples}
+        samples = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
+        self._proven = {o[:2] for o in plan.owed if len(o.indices) < n_planned(o.question_id, samples[o.benchmark])}
         self._canary = Canary(answered, on=settings.canary)
         self.done, self.total = dict(plan.done), plan.total
         """Samples by benchmark: on disk, earlier sessions included, and expected."""
