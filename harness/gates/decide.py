@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -33,9 +33,12 @@ HALTED = ("missing", "stopped", "probe")
 
 TEACHING = ("pass", "undecided")
 """States of a run that may teach by how much runs differ. Of the runs that passed alone, the deviation would come out
-too small, since a sound model's low accuracies would be missing; with those that failed, a lasting loss would soon
-count as deviation.
+too small, since a sound model's low accuracies would be missing; with all that failed, a lasting loss would soon count
+as deviation (`nights_of`).
 """
+
+EXCESS = 1.5
+"""A decision says so if runs differ by more than this multiple of what the policy states."""
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
@@ -117,9 +120,15 @@ Halt = tuple[State, str]
 
 
 def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
-    """The former runs that teach by how much runs differ, in order: those of this key in a state of `TEACHING`."""
-    checks = [check for entry in history if not entry.forgotten for check in entry.checks if check.state in TEACHING]
-    return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key]
+    """The former runs of this key that teach by how much runs differ, in order: those in a state of `TEACHING`, and
+    those that failed, did not stand out from the run before, and were followed by one in a state of `TEACHING`.
+    """
+    checks = [check for entry in history if not entry.forgotten for check in entry.checks]
+    of_key = [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key]
+    return [
+        check for check, after in zip_longest(of_key, of_key[1:])
+        if check.state in TEACHING or (check.state == "fail" and not check.odd and after and after.state in TEACHING)
+    ]  # fmt: skip
 
 
 def deviation_of(policy: Policy, nights: Sequence[Checked]) -> gate.Deviations:
@@ -206,10 +215,13 @@ def decide(
             n_questions.get(name),
         )  # fmt: skip
         check = msgspec.structs.replace(check, key=key)
-        if check.state in TEACHING and nights and deviation_of(policy, [*nights, check]).odd[-1]:
+        if check.state in (*TEACHING, "fail") and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
             why = f"{check.why}; {apart} points from the run before stand out, and teach no deviation of runs"
             check = msgspec.structs.replace(check, odd=True, why=why)
+        if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
+            more = f"runs differ by about {in_percent(check.deviation)} points, beyond run_deviation: "
+            check = msgspec.structs.replace(check, why=f"{check.why}; {more}{policy.run_deviation:g}")
         # Each of these steps may replace the state that the samples alone give, or say more of it.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":

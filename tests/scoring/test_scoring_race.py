@@ -18,11 +18,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_looks_are_the_steps_and_the_end_and_at_most_64() -> None:
-    assert planned_looks(2, 8) == (2, 4, 6, 8)
-    assert planned_looks(2, 5) == (2, 4, 5)
-    assert planned_looks(8, 5) == (5,)
-    assert len(planned_looks(1, 1000)) == 63
-    assert planned_looks(1, 1000)[-1] == 1000
+    looks = [planned_looks(*plan) for plan in ((2, 8), (2, 5), (8, 5), (1, 1000))]
+    assert (looks[:3], len(looks[3]), looks[3][-1]) == ([(2, 4, 6, 8), (2, 4, 5), (5,)], 63, 1000)
 
 
 def test_the_boundaries_spend_the_level_over_the_looks() -> None:
@@ -81,18 +78,15 @@ def test_who_cannot_complete_its_rounds_ends_the_race_and_is_named() -> None:
     standings, _, short = play(
         {"a": right[:0], "b": right[:0]}, sample_to, most=8, margin=0.0, step=2, on_look=lambda _: None
     )
-    assert short == "b"
-    assert asked == [("a", 2), ("b", 2)]
-    assert standings["b"].rounds == 1
+    assert (short, asked, standings["b"].rounds) == ("b", [("a", 2), ("b", 2)], 1)
 
 
 # --- a change during the race ---
 def test_the_change_is_worked_by_hand() -> None:
     """Two questions; the candidate wins both in the first two rounds of four, none after."""
     candidate = np.array([[True, True]] * 2 + [[False, False]] * 2)
-    change, error = change_after(candidate, np.zeros((4, 2), dtype=bool), 2)
-    assert change == -1.0
-    assert error == pytest.approx(math.sqrt(2 * 0.25 * 4 / 3 * (1 / 2 + 1 / 2)) / 2)
+    error = math.sqrt(2 * 0.25 * 4 / 3 * (1 / 2 + 1 / 2)) / 2
+    assert change_after(candidate, np.zeros((4, 2), dtype=bool), 2) == (-1.0, pytest.approx(error))
     assert change_after(candidate, candidate, 4) == (0.0, 0.0)
 
 
@@ -141,5 +135,4 @@ def test_a_race_that_was_stopped_between_two_looks_goes_on_to_the_look_that_was_
     # A budget had stopped the race at round 12 of one candidate and round 14 of the other.
     have = {"a": rows["a"][:14], "b": rows["b"][:12]}
     ended, *_ = play(have, sample_to, most=24, margin=0.0, step=8, on_look=lambda _: None)
-    assert targets == [16, 16, 24, 24]
-    assert ended["b"].rounds == 24
+    assert (targets, ended["b"].rounds) == ([16, 16, 24, 24], 24)
