@@ -302,7 +302,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         samples: per question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
         planned = set(ids)
-        stored = [key for key in keys if key.question_id in planned]
+        stored = (key for key in keys if key.sample_index >= int(samples) and key.question_id in planned)
         beyond = [key.sample_index for key in stored if key.sample_index >= n_planned(key.question_id, samples)]
         if not beyond or self._on_surplus is None:
             return

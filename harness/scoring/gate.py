@@ -117,8 +117,7 @@ def learnt_deviation(accuracies: tuple[float, ...], sampling: tuple[float, ...],
         level, doubt = level + gain * (accuracy - level), gain * own
     weights = np.exp(weight - weight.max())
     weights /= weights.sum()
-    flags = tuple(float(weights @ (1 / (1 + np.exp(each)))) > 1 / 2 for each in usual)
-    flags = (False, *flags)[: len(accuracies)]
+    flags = (False, *(float(weights @ (1 / (1 + np.exp(each)))) > 1 / 2 for each in usual))[: len(accuracies)]
     sd = math.exp(float(np.log(_DEVIATIONS) @ weights))
     return Deviations(variances, weights, sd, len(flags) - sum(flags), flags)
 

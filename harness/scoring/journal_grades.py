@@ -79,7 +79,7 @@ class Graded:
     """
 
     grades: Sequence[Grade]
-    question: NDArray[np.int64]
+    question: NDArray[np.uint32]
     index: NDArray[np.uint32]
     rows: Rows
     observed: Observed
@@ -287,7 +287,7 @@ def _in_order(
 
     return Graded(
         grades=Packed(Grade, sorted_grades()),
-        question=marks[order] >> _INDEX_BITS,
+        question=(marks[order] >> _INDEX_BITS).astype(np.uint32),
         index=marks[order].astype(np.uint32),  # keeps the lower 32 bits
         rows=rows,
         observed=observed,
