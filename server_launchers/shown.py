@@ -1,7 +1,8 @@
 """The parts of a command line and its variables that may be shown or stored: all but keys and passwords.
 
-A secret is known by name (options, variables and JSON fields called like keys) or by look (a variable's value of 20 or
-more characters with letters and digits). User names and passwords in addresses are hidden too. Standard library only.
+A secret is known by the name of its option, variable or JSON field (`harness.core.secret`, and whatever ends in "key"),
+or by look (a variable's value of 20 or more characters with letters and digits). User names and passwords in
+addresses are hidden too.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
+from harness.core.secret import names_a_secret, without_user_info
+
 HIDDEN = "HIDDEN"
 """The text in place of a secret."""
 
 MIN_SECRET_CHARS = 4
 """Shortest value that is hidden in a log, in characters; a shorter one would mangle the log."""
 
-_SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
-"""Ends of the names of options and fields that hold a secret."""
-_NAMES_A_SECRET = re.compile(rf"(?:^|[-_]){_SENSITIVE}$", re.IGNORECASE)
-_SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNORECASE)
-_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
-"""Name and password in an address."""
-_SECRET_VARIABLE = re.compile(r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|auth|cookie)\Z")
-"""Names of variables that hold a secret."""
+_IN_JSON = re.compile(r'("([^"]*)"\s*:\s*)"[^"]*"')
+"""A text in JSON behind its field and the field's name."""
 _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
 """Values that look like a key."""
+
+
+def _names_a_key(name: str) -> bool:
+    return names_a_secret(name) or name.lower().endswith("key")
 
 
 def is_secret(variable: str, value: str) -> bool:
@@ -35,7 +36,7 @@ def is_secret(variable: str, value: str) -> bool:
     """
     # Paths look like keys too: long, of letters and digits.
     shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
-    return shaped or bool(_SECRET_VARIABLE.search(variable))
+    return shaped or _names_a_key(variable)
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
@@ -61,10 +62,11 @@ def words(argv: Iterable[str]) -> Iterator[str]:
         if in_secret and (at_first_value or not word.startswith("-")):
             at_first_value = False
             yield HIDDEN
-        elif equals and _NAMES_A_SECRET.search(name):
+        elif equals and _names_a_key(name):
             in_secret = False
             yield f"{name}={HIDDEN}"
         else:
-            in_secret = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
+            in_secret = word.startswith("-") and _names_a_key(word)
             at_first_value = in_secret
-            yield _USER_INFO.sub("", _SECRET_IN_JSON.sub(rf'\1"{HIDDEN}"', word))
+            shown = _IN_JSON.sub(lambda part: f'{part[1]}"{HIDDEN}"' if _names_a_key(part[2]) else part[0], word)
+            yield without_user_info(shown)

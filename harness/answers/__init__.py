@@ -1,4 +1,4 @@
-"""Answers as text: boxes and the grammar that reads an answer into a tree. Pure; knows no question and no response.
+"""Answers as text: where they begin, boxes, and the grammar that reads an answer into a tree. Pure.
 
 `benchmarks` reads references here and `grading` reads answers, so that both are read alike.
 """

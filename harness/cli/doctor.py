@@ -189,7 +189,9 @@ def _damaged(path: Path) -> bool:
         n_grades = sum(1 for _ in grades.read_stored(folder.benchmark(name), spoilt))
         if lost := n_gone(folder.benchmark(name), n_grades + len(spoilt)):
             spoilt.append(f"{count_noun(lost, 'grade')} of the score {are(lost)} gone")
+        path = folder.benchmark(name).grades
+        first = "remove what is there; then " if path.is_dir() or path.is_symlink() else ""
         for what in spoilt:
-            click.echo(f"  grades.jsonl: {what}; `harness score` makes it good")
+            click.echo(f"  grades.jsonl: {what}; {first}`harness score` makes it good")
         damaged = damaged or bool(report.damaged or spoilt)
     return damaged

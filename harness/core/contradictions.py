@@ -37,7 +37,8 @@ class Claims(NamedTuple):
 
     usage, total: as stated, before counts that cannot be true are dropped. n_bytes: of its text and reasoning in UTF-8.
     has_reasoning: whether the reasoning came. n_events: events with text. has_other: whether it holds a tool call or a
-    refusal, whose text is not read. max_tokens: as sent; None: not sent.
+    refusal, whose text is not read. is_open: whether its text opens a reasoning and never closes it. max_tokens: as
+    sent; None: not sent.
     """
 
     usage: Usage
@@ -47,6 +48,7 @@ class Claims(NamedTuple):
     has_reasoning: bool
     n_events: int
     has_other: bool
+    is_open: bool
     max_tokens: int | None
 
     @property
@@ -103,6 +105,10 @@ def _calls_nothing(of: Claims) -> bool:
     return of.finish_reason.lower() in ("tool_calls", "function_call", "tool_use") and not of.has_other
 
 
+def _ends_in_reasoning(of: Claims) -> bool:
+    return of.is_open and ending(of.finish_reason) == "end"
+
+
 ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"
 CUT_EARLY = "say that they were cut, with less than half of max_tokens"
 TOO_FEW_STATED = "state fewer tokens than came"
@@ -116,6 +122,7 @@ CHECKS: dict[str, Callable[[Claims], bool]] = {
     "state more tokens of reasoning than tokens": _reasoning_exceeds,
     "state a total below the sum of its parts": _total_is_less,
     "end with a tool call and hold none": _calls_nothing,
+    "end by themselves inside a reasoning that never closes, so that they give no answer": _ends_in_reasoning,
 }
 """By the words that follow "N replies": whether one reply shows the contradiction."""
 

@@ -101,9 +101,9 @@ class Secret:
 
 
 _SECRET_NAME = re.compile(
-    r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|authorization|credentials?|cookies?)\Z"
+    r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|passphrase|auth(orization)?|credentials?|cookies?|hft)\Z"
 )
-"""Ends of the names of fields that hold keys or passwords."""
+"""Ends of the names of fields, options and variables that hold keys or passwords; `-hft` is llama.cpp's."""
 _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
 """Keys of well-known services, known by their first letters."""
 _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")

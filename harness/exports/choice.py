@@ -14,11 +14,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from harness.answers.reasoning import final_part
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import UNSTATED_REASON, Grade, Key, Question, Sample, VerdictName
-from harness.grading.find.reasoning import final_part
 from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import n_planned

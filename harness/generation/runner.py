@@ -72,8 +72,8 @@ class ServerSide:
     server states, in tokens; raises `ServerError` if the server cannot be asked. describe: returns the facts of an
     endpoint that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every endpoint takes
     part from the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed
-    during the run. lost: called now and then; returns why the only server has ended for good, which ends the session at
-    once, or None.
+    during the run. lost: called now and then with the failure by which each endpoint is set aside (empty for one that
+    is not); returns why the only server has ended for good, which ends the session at once, or None.
     """
 
     facts: Mapping[str, ServerFacts] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class ServerSide:
     context_of: Callable[[Endpoint, str], int | None] = stated_context
     describe: Callable[[Endpoint], ServerFacts] | None = None
     endpoints_file: EndpointsFile | None = None
-    lost: Callable[[], str | None] = lambda: None
+    lost: Callable[[Sequence[str]], str | None] = lambda _: None
 
     def ready(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         """Return the endpoints that take part from the start; the others join once `describe` has their facts."""
@@ -154,7 +154,7 @@ def generate(
             plan = session.plan(servers.context_of)
             if not plan.owed:
                 session.adopt()
-                return session.nothing_owed(plan)
+                return session.outcome(plan.total, plan.done)
             opener = transport_factory or _opener(settings)
             settings = session.settings_sent
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
@@ -333,7 +333,8 @@ class Runner:
         """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
         while not self._status_sentences.empty():
             self.listener.on_status(self._status_sentences.get())
-        if self._lost is None and (why := self.servers.lost()):
+        failures = [each.why for each in network.progress.endpoints if each.state != "left"]
+        if self._lost is None and (why := self.servers.lost(failures)):
             self._lost = why
             network.stop(why)
 

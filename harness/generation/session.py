@@ -33,7 +33,6 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
-from harness.generation.dispatch.causes import advice
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
@@ -275,17 +274,14 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if question_set.without_card:
             settings[WITHOUT_CARD] = True
         if question_set.data_file is not None:
-            settings[stored_questions.MADE] = {
-                "origin": question_set.data_file,
-                "rows_digest": question_set.rows_digest,
-            }
+            made = {"origin": question_set.data_file, "rows_digest": question_set.rows_digest}
+            settings[stored_questions.MADE] = made
+        benchmark, ids = self._settings.benchmarks[name], [q.question_id for q in question_set.selection]
         return BenchmarkRecord(
             identity=self._settings.identity(question_set, self._fitted[name]),
-            plan=self._settings.benchmarks[name].plan(
-                None if takes_all else [q.question_id for q in question_set.selection]
-            ),
+            plan=benchmark.plan(None if takes_all else ids),
             settings=settings,
-            options=dict(self._settings.benchmarks[name].options),
+            options=dict(benchmark.options),
         )
 
     def _compare_with_shards(self, run: RunFolder) -> None:
@@ -325,10 +321,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
     def _recorded_fit(self, name: str) -> int | None:
         """The max_tokens that an earlier session fitted to the server's context; None if it fitted none."""
-        record = self._manifest.benchmarks.get(name)
-        value = (
-            record.identity.get("fitted_max_tokens") if record is not None and self._settings.may_lower(name) else None
-        )
+        record = self._manifest.benchmarks.get(name) if self._settings.may_lower(name) else None
+        value = record and record.identity.get("fitted_max_tokens")
         return value if isinstance(value, int) else None
 
     def _accepted_missing(self, name: str) -> dict[str, str]:
@@ -519,7 +513,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             self._manifest.save(self._folder)
         tally, ending = dispatcher.tally, dispatcher.ending
         outcome = replace(
-            self._outcome(dispatcher.total, dispatcher.done),
+            self.outcome(dispatcher.total, dispatcher.done),
             tally=tally, elapsed_s=progress.elapsed_s, stopped=ending.why, progress=progress,
         )  # fmt: skip
         self._log_end(
@@ -535,7 +529,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         for doubt in doubts(dispatcher):
             self.warn(doubt)
         causes = dispatcher.causes.listed(outcome.n_owed, ending.why)
-        return replace(outcome, causes=causes, advice=advice(causes, answering=dispatcher.answering))
+        return replace(outcome, causes=causes, advice=dispatcher.advice(causes))
 
     def _log_end(self, done: int, *, stopped: str, **counts: Any) -> None:
         """Write the end of the session to the log. done: stored samples of the plan. stopped: why it ended early."""
@@ -556,11 +550,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             for name in self.journals
         )
 
-    def nothing_owed(self, plan: SessionPlan) -> Outcome:
-        """Return the outcome of a session without owed samples."""
-        return self._outcome(plan.total, plan.done)
-
-    def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
+    def outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
         """Return the outcome by what is stored and what is missing now, before the log has the session's end.
 
         total, done: by benchmark, the numbers of planned and of stored samples. elapsed_s is 0; `finish` sets it.

@@ -22,6 +22,7 @@ from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, has_box, without_boxes
 from harness.answers.letters import letters_of
 from harness.answers.patterns import regex
+from harness.answers.reasoning import final_part
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
@@ -29,11 +30,10 @@ from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
-from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "42"
+VERSION = "43"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"

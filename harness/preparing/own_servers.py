@@ -23,46 +23,48 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names under which a machine reaches itself."""
 
 
+def _recorded() -> list[ServerState]:
+    """The servers that were started on this machine, the earliest first."""
+    # Most runs ask servers that were started elsewhere, and this machine keeps no state of any. A state folder in which
+    # other users may write is refused, and then no server counts as started here.
+    if (state_folder() / "servers").is_dir():
+        from server_launchers.errors import LaunchError
+        from server_launchers.keeping import servers
+
+        with contextlib.suppress(LaunchError, OSError):
+            return servers.status()
+    return []
+
+
 def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
     """The running servers with these addresses, each once; empty unless all of them were started on this machine."""
-    # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
-    if not all(endpoint.local for endpoint in endpoints) or not (state_folder() / "servers").is_dir():
+    if not all(endpoint.local for endpoint in endpoints):
         return []
-    from server_launchers.errors import LaunchError
-    from server_launchers.keeping import servers
-
-    ready: dict[str, ServerState] = {}
-    # A state folder in which other users may write is refused, and then no server counts as started here.
-    with contextlib.suppress(LaunchError, OSError):
-        for server in servers.status():
-            if server.status == "ready":
-                ready |= {_host_and_port(url): server for url in server.base_urls}
+    ready = {_host_and_port(url): each for each in _recorded() if each.status == "ready" for url in each.base_urls}
     by_endpoint = [ready.get(_host_and_port(endpoint.base_url)) for endpoint in endpoints]
     each = {server.name: server for server in by_endpoint if server is not None}
     return list(each.values()) if all(by_endpoint) else []
 
 
-def ended(name: str, guard_pid: int) -> str | None:
+def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
     """A sentence on why this server has ended by itself; None while it runs, and if nothing is known.
 
-    guard_pid: number of the process that watches it; a later server of that name has another.
+    guard_pid: number of the process that watches it; a later server of that name has another. lives: it runs on, though
+    its engine has died.
     """
     from server_launchers.keeping import servers
 
-    why = servers.why_ended(name, guard_pid)
-    return f"the server {visible(name, 80)}, which was started here, has ended: {why}" if why else None
+    why = servers.why_ended(name, guard_pid, lives=lives)
+    end = "needs a new start, as its engine died" if lives else "has ended"
+    return f"the server {visible(name, 80)}, which was started here, {end}: {why}" if why else None
 
 
 def latest_ended(name: str = "", url: str = "") -> str | None:
     """The sentence of `ended` on the latest server of this name or at this address; without both, on the latest."""
-    from server_launchers.errors import LaunchError
-    from server_launchers.keeping import servers
-
-    with contextlib.suppress(LaunchError, OSError):
-        for server in reversed(servers.status() if (state_folder() / "servers").is_dir() else []):
-            addresses = map(_host_and_port, server.base_urls)
-            if (not name or server.name == name) and (not url or _host_and_port(url) in addresses):
-                return ended(server.name, server.guard_pid)
+    for server in reversed(_recorded()):
+        addresses = map(_host_and_port, server.base_urls)
+        if (not name or server.name == name) and (not url or _host_and_port(url) in addresses):
+            return ended(server.name, server.guard_pid)
     return None
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from signal import Signals
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.client.protocol.failures import says_dead
 from harness.core.errors import Interrupted
-from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation import runner
 from harness.generation.outcome import Outcome
@@ -20,10 +21,13 @@ from harness.preparing.watching import Watcher
 from harness.runs.merging import join_shards
 
 if TYPE_CHECKING:
-    from harness.client.address.endpoint import Endpoint
     from harness.core.records import Sample
     from harness.generation.dispatch.canary import Answered
     from harness.runs.record import Task
+
+
+EXIT_S = 10.0
+"""Seconds in which a server whose engine has died may end, and be started again, by itself."""
 
 
 def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
@@ -47,7 +51,7 @@ def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None
             context_of=prepared.looks.context_of,
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
-            lost=_loss_of(prepared),
+            lost=ServedHere.of(prepared).lost,
         ),
         listener=runner.Listener(
             on_progress=watcher.progressed,
@@ -114,40 +118,42 @@ def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | No
     )
 
 
-def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
-    """Return a function that returns a sentence on why all servers of the run have ended; None while one may answer.
-
-    This is known only of servers on this machine: the server that was started for the run, or those of `harness serve`.
-    """
-    server = prepared.server
-    if server is None:
-        # A file of endpoints may name other servers at any time, so its servers count as never lost.
-        endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
-        return ServedHere(endpoints).lost
-
-    def lost() -> str | None:
-        """Why the run's own server has ended; None while it runs."""
-        why = server.ended
-        return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}" if why else None
-
-    return lost
-
-
 class ServedHere:
     """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
 
-    They are found by their addresses before the run's first request. Servers that do not run then do not count: an old
-    state file may name a port that another server has by now.
+    guards: name → number of the process that ends the server's engine when the harness is gone. Servers that do not run
+    before the run's first request do not count: an old state file may name a port that another server has by now.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        # The guard is the process that ends the server's engine when the harness is gone.
-        self._guards = {server.name: server.guard_pid for server in own_servers.servers_at(endpoints)}
+    def __init__(self, guards: Mapping[str, int], clock: Callable[[], float] = time.monotonic) -> None:
+        self._guards = guards
+        self._clock = clock
+        self._dead_since: float | None = None
 
-    def lost(self) -> str | None:
-        """Return a sentence on why the last server has ended if all have ended; None while a server may answer."""
+    @classmethod
+    def of(cls, prepared: Prepared) -> Self:
+        """The server that was started for the run, or those of `harness serve` that have the addresses of the run."""
+        if prepared.server is not None:
+            return cls({prepared.server.name: prepared.server.pid})
+        # A file of endpoints may name other servers at any time, so its servers count as never lost.
+        endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
+        return cls({server.name: server.guard_pid for server in own_servers.servers_at(endpoints)})
+
+    def lost(self, failures: Sequence[str]) -> str | None:
+        """Return a sentence on why the last server has ended if all have ended; None while a server may answer.
+
+        failures: by which each endpoint is set aside; empty for one that is not.
+        """
         reasons = [own_servers.ended(name, guard) for name, guard in self._guards.items()]
-        return reasons[-1] if reasons and all(reasons) else None
+        if not reasons or all(reasons):
+            return reasons[-1] if reasons else None
+        if not (failures and all(map(says_dead, failures))):
+            self._dead_since = None
+        elif self._dead_since is None:
+            self._dead_since = self._clock()
+        elif self._clock() > self._dead_since + EXIT_S:
+            return own_servers.ended(*list(self._guards.items())[-1], lives=True)
+        return None
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:

@@ -13,8 +13,8 @@ from harness.core.inert import visible_json
 from harness.core.records import Question, Sample
 from harness.runs.manifest import BenchmarkRecord
 
-KEY_PLACEHOLDER = "$API_KEY"
-"""A variable of the shell that stands in the command in place of the key."""
+KEY_HEADER = "${KEY_HEADER:-Authorization: Bearer $API_KEY}"
+"""Variables of the shell in place of the key, or of the header where a provider has another (Azure: `api-key: …`)."""
 
 
 def template(record: BenchmarkRecord) -> RequestTemplate:
@@ -50,7 +50,7 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
         (
             f"curl {shlex.quote(url)}",
             "-H 'Content-Type: application/json'",
-            f'-H "Authorization: Bearer {KEY_PLACEHOLDER}"',
+            f'-H "{KEY_HEADER}"',
             *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in spelt.spelling.api_headers.items()),
             f"--data-raw {shlex.quote(body)}",
         )

@@ -122,6 +122,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """
     too_long: tuple[str, ...] = ()
     """Patterns of the error text for a prompt that is longer than the context."""
+    dead: tuple[str, ...] = ()
+    """Patterns of the error text of a server that goes on answering though its engine has died."""
     thinking_budget: tuple[str, ...] = ()
     """The field that bounds the tokens of thinking."""
 

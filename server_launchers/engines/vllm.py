@@ -244,6 +244,8 @@ DIALECT = Dialect(
         "top_k": (0, 14), "seed": (0, 17), "stop": (0, 17), "chat_template_kwargs": (0, 24), "min_p": (0, 33),
     }},
     too_long=(r"maximum context length", r"max_model_len"),
+    # vllm/v1/engine/exceptions.py; before 0.9 engine/async_llm_engine.py and engine/multiprocessing/__init__.py
+    dead=(r"EngineDeadError", r"EngineCore encountered an issue", r"(Engine|Background) loop (is not running|has err)"),
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
     thinking_budget=("thinking_token_budget",),
 )  # fmt: skip

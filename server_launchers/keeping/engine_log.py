@@ -137,14 +137,14 @@ def cause(lines: Sequence[str], exit_code: int | None) -> str:
         return _exit_sentence(exit_code)
     # `_exit_sentence` would read SIGKILL as a lack of memory, but SGLang kills itself by SIGKILL after any error.
     code = exit_code or 0
-    ending = f"signal {-code}" if code < 0 else f"exit status {code}"
-    return f"it ended with {ending}; its log says: {visible(errors[-1], 300)}"
+    ending = "" if exit_code is None else f"it ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}; "
+    return f"{ending}its log says: {visible(errors[-1], 300)}"
 
 
 def _exit_sentence(code: int | None) -> str:
     """The end of a process in words. code: its exit code, negative for a signal; None if it is unknown."""
     if code is None:
-        return "it ended"
+        return "for no known cause"
     if code >= 0:
         return f"it ended with exit status {code}"
     return _SIGNALS.get(-code, f"it was killed by signal {-code}")

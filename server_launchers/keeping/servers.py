@@ -241,18 +241,19 @@ def log_tail(path: Path) -> list[str]:
     return [visible(line) for line in text.split("\n") if line.strip()]
 
 
-def why_ended(name: str, guard_pid: int) -> str | None:
+def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
     """Why the server called `name` has ended for good by itself, in a sentence.
 
     None while it runs or restarts, if it was told to stop, and if nothing is known: its state file is gone, or belongs
     to a later server of that name. guard_pid: number of the server's guard; the guard of a later server has another.
+    lives: the server runs, and its engine has died.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
         now = read(path_of(name))
     if now is None or now.guard_pid != guard_pid or now.stopped:
         return None
-    if now.status != "exited":
+    if now.status != "exited" and not lives:
         return (
             None if now.guard.alive() else "its guard, the process that watches it, was killed, and the server with it"
         )

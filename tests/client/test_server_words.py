@@ -23,6 +23,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import Transport
 from harness.client.wires.chat import CHAT
 from harness.generation.batching.lines import read_result
+from harness.generation.dispatch.causes import Cause, advice
 from harness.testing import FakeServer, Step, delta, event, event_stream, http
 from tests.budget import examples
 
@@ -32,6 +33,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "unavailable": (503, "service_unavailable_error UNAVAILABLE"),
     "chance": (500, "api_error server_error InternalServerError INTERNAL"),
     "slow": (408, "timeout_error"),
+    "absent": (501, "not_supported_error NotImplementedError UNIMPLEMENTED"),
     "payload": (400, "invalid_request_error invalid_prompt INVALID_ARGUMENT BadRequestError"),
     "key": (401, "authentication_error UNAUTHENTICATED"),
     "account": (429, "insufficient_quota"),
@@ -40,9 +42,14 @@ WORDS: dict[str, tuple[int, str]] = {
 }
 """Meaning → the status, and the words of OpenAI, Anthropic, Google, vLLM, Moonshot and AWS for it."""
 
-KINDS = {"pace": "rate_limited", "payload": "rejected", "key": "refused", "account": "refused", "unpaid": "refused",
-         "forbidden": "refused"}  # fmt: skip
+KINDS = {"pace": "rate_limited", "payload": "rejected", "absent": "rejected", "key": "refused", "account": "refused",
+         "unpaid": "refused", "forbidden": "refused"}  # fmt: skip
 """Meaning → the kind of failure, if it is not "server"."""
+
+LAST_WORDS = {"pace": "once the server takes requests", "away": "once the server takes requests",
+              "unavailable": "once the server takes requests", "chance": "once that is mended",
+              "slow": "once that is mended"}  # fmt: skip
+"""Meaning → when the same command helps, if every request ends so; of all others no such words are known."""
 
 TEXTS = {"pace": ["Rate limit exceeded: free-models-per-min.", "Too many requests"], "away": ["Overloaded"]}
 """Explanations that say it all, without any word of a table."""
@@ -199,5 +206,7 @@ def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
         assert failure.kind == KINDS.get(refusal.meaning, "server"), case
         if refusal.meaning in ("away", "unavailable", "pace"):  # such a request costs its sample no attempt
             assert failure.status == WORDS[refusal.meaning][0], case
+        last = advice([Cause(failure.kind, 1, "")], [failure])
+        assert (LAST_WORDS[refusal.meaning] in last) if refusal.meaning in LAST_WORDS else not last, case
         # A date has whole seconds.
         assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2)), case

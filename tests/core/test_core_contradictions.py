@@ -14,7 +14,7 @@ from harness.core.records import Usage
 
 SOUND: dict[str, Any] = {
     "prompt": 20, "completion": 100, "reasoning": None, "total": None, "finish": "stop", "n_bytes": 400,
-    "has_reasoning": False, "n_events": 100, "has_other": False, "max_tokens": 256,
+    "has_reasoning": False, "n_events": 100, "has_other": False, "is_open": False, "max_tokens": 256,
 }  # fmt: skip
 
 
@@ -22,7 +22,7 @@ def kinds(**given: Any) -> set[int]:
     """The numbers of the checks that a sound reply shows that is changed so."""
     of = {**SOUND, **given}
     usage = Usage(prompt_tokens=of["prompt"], completion_tokens=of["completion"], reasoning_tokens=of["reasoning"])
-    rest = (of[name] for name in ("n_bytes", "has_reasoning", "n_events", "has_other", "max_tokens"))
+    rest = (of[name] for name in ("n_bytes", "has_reasoning", "n_events", "has_other", "is_open", "max_tokens"))
     shown = contradictions(Claims(usage, of["total"], of["finish"], *rest))
     return {[*CHECKS].index(kind) for kind in shown}
 
@@ -51,6 +51,7 @@ CASES: list[tuple[int, dict[str, Any], list[dict[str, Any]]]] = [
     (6, {"reasoning": 101}, [{"reasoning": 100}, {"reasoning": 900, "total": 1020}]),
     (7, {"total": 119}, [{"total": 120}, {"total": 900}]),
     (8, {"finish": "tool_calls"}, [{"finish": "tool_calls", "has_other": True}]),
+    (9, {"is_open": True}, [{"is_open": True, "finish": "length", "completion": 256, "n_bytes": 999}]),
 ]
 """The number of a check, a reply that shows it and nothing else, and sound replies beside it."""
 

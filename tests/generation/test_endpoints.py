@@ -240,15 +240,16 @@ def test_causes_are_grouped_counted_and_forgotten() -> None:
     tasks = [Task("b", f"q{n}", 0) for n in range(5)] + [Task("c", "q0", 0)]
     for task in tasks[:2]:
         causes.met(task, RequestFailed("timeout", "slow", status=None))
-    causes.gave_up(tasks[2], "too_long", "more than 4096", 400)
-    causes.gave_up(tasks[5], "too_long", "more than 8192", 400)
-    causes.gave_up(tasks[3], "server", "broken", 500)
+    causes.gave_up(tasks[2], "too_long", "more than 4096", 400, 1)
+    causes.gave_up(tasks[5], "too_long", "more than 8192", 400, 3)
+    causes.gave_up(tasks[3], "server", "broken", 500, 5)
     assert causes.too_long() == {"b": {"q2": "more than 4096"}, "c": {"q0": "more than 8192"}}
     assert causes.given_up() == {tasks[2]: "too_long", tasks[5]: "too_long", tasks[3]: "server"}
     listed = causes.listed(9, "the budget")
     assert listed[:1] == [Cause("not asked", 4, "the budget")]
     assert sorted(map(str, listed[1:])) == [
-        "1 × server: broken", "2 × timeout: slow", "2 × too_long: more than 4096",
+        "1 × server: broken (given up after 5 attempts)", "2 × timeout: slow",
+        "2 × too_long: more than 4096 (given up after 1 to 3 attempts)",
     ]  # fmt: skip
     assert [cause.count for cause in listed] == sorted((cause.count for cause in listed), reverse=True)
     causes.arrived(tasks[0])

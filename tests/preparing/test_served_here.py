@@ -18,7 +18,8 @@ from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.looks import look_at
-from harness.preparing.session import ServedHere
+from harness.preparing.own_servers import servers_at
+from harness.preparing.session import EXIT_S, ServedHere
 from harness.preparing.watching import Watcher
 from server_launchers.keeping import servers as kept
 from server_launchers.keeping.servers import MemberState, ServerState
@@ -81,15 +82,28 @@ def test_a_run_knows_that_its_servers_have_ended(
 ) -> None:
     for fields in before:
         serve(**fields)
-    served = ServedHere([Endpoint(base_url=f"http://{address}/v1") for address in asked.split()])
-    assert served.lost() is None
+    endpoints = [Endpoint(base_url=f"http://{address}/v1") for address in asked.split()]
+    served = ServedHere({server.name: server.guard_pid for server in servers_at(endpoints)})
+    assert served.lost([""]) is None
     for fields in after:
         serve(**fields)
-    why = served.lost()
+    why = served.lost([""])
     assert (why is None) == (words is None)
     assert why is None or re.search(words or "", why)
     kept.path_of("mine").unlink()
-    assert words or served.lost() is None, "a file that is gone says nothing"
+    assert words or served.lost([""]) is None, "a file that is gone says nothing"
+
+
+def test_a_server_that_lives_without_its_engine_is_lost_if_it_does_not_end_by_itself() -> None:
+    now = 0.0
+    serve()
+    served = ServedHere({"mine": os.getpid()}, lambda: now)
+    dead, ill = "HTTP 500: EngineDeadError: see above", "HTTP 500: out of memory"
+    for now, failures, is_lost in (
+        (1.0, [dead], False), (EXIT_S, [dead], False), (EXIT_S + 2, [dead], True), (EXIT_S + 3, [dead, ""], False),
+        (EXIT_S + 4, [dead], False), (99.0, [ill], False), (199.0, [dead, ill], False),
+    ):  # fmt: skip
+        assert bool(served.lost(failures)) == is_lost, now
 
 
 @pytest.mark.parametrize("address", [(), ("mine",), ("http://localhost:8001/v1",), ("http://localhost:8003",)])

@@ -74,7 +74,7 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     cause = "killed by signal 9" if victim == "server" else "its guard, the process that watches it, was killed"
     stored = len(samples(tmp_path))
     last = err.splitlines()[-1]
-    assert "the server storm, started for this run, has ended: " in last
+    assert "the server storm, which was started here, has ended: " in last
     assert cause in last
     assert f" {stored} of " in last
     assert "Resume with: harness run demo:500" in last

@@ -6,12 +6,16 @@ the verdict is "unclear", and the dispatcher may do either.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from harness.client.protocol.reply import RequestFailed
 from harness.runs.record import Task
 
 Verdict = Literal["endpoint", "question", "unclear"]
+
+TAKES_NONE = frozenset({429, 502, 503, 504, 520, 521, 522, 523, 529})
+"""Statuses by which a server, or one before it, says that it takes no requests now."""
 
 
 class _End(NamedTuple):
@@ -80,15 +84,17 @@ class Careful:
         return failure is not None and failure.kind in ("too_long", "runaway")
 
     @staticmethod
-    def last_words(kinds: set[str], *, is_down: bool) -> set[str]:
+    def last_words(kinds: set[str], down: Sequence[RequestFailed | None] | None) -> set[str]:
         """What the last line must say of samples missing for these causes; what of it is left out, it may not say.
 
-        is_down: nothing has been answered, or nothing is any more.
+        down: if nothing has been answered, or nothing is any more, the last failure of each endpoint.
         """
         words = set()
         if kinds - {"too_long", "rejected", "refused", "runaway", "internal"}:
-            words.add("once the server answers" if is_down else "command again to request them")
-        if kinds & {"rejected", "refused"} and not is_down:
+            is_known = down is not None and None not in down
+            words.add(once(down) if is_known else "command again to request them")
+            words |= {"perhaps with a longer timeout"} if "timeout" in kinds and not is_known else set()
+        if kinds & {"rejected", "refused"} and down is None:
             words.add("would be refused again")
         if "too_long" in kinds:
             words.add("smaller max_tokens")
@@ -109,3 +115,15 @@ class Careful:
                 else ""
             )
         return f"it failed {len(mine)} times, of {self._attempts}"
+
+
+def once(down: Sequence[RequestFailed | None] | None) -> str:
+    """When the same command helps, if this is how the servers failed last."""
+    failures = [failure for failure in down or () if failure is not None]
+    if any(f.status in TAKES_NONE or (f.kind == "connect" and f.sent) for f in failures):
+        return "once the server takes requests"
+    if any(not f.sent for f in failures):
+        return "once the server answers"
+    if any(f.kind == "timeout" for f in failures):
+        return "longer timeout, or"
+    return "once that is mended"

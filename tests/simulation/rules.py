@@ -76,9 +76,9 @@ class Endpoint(msgspec.Struct, eq=False):
     """What an onlooker knows of an endpoint since it joined.
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
-    were failures (429) of which an onlooker cannot say how they count. says_busy: its last failure says so. down: it is
-    surely set aside; down_at: as of the last failure that counted. retry_after_ends: nothing may be sent before, as the
-    endpoint asked. probe_at: nothing may be sent before, if it is down.
+    were failures (429) of which an onlooker cannot say how they count. last: failures of which one explains it best.
+    down: it is surely set aside; down_at: as of the last failure that counted. retry_after_ends: nothing may be sent
+    before, as the endpoint asked. probe_at: nothing may be sent before, if it is down.
     """
 
     in_flight: int = 0
@@ -89,7 +89,7 @@ class Endpoint(msgspec.Struct, eq=False):
     n_holds: int = 0
     failed_at: float = float("-inf")
     murky: bool = False
-    says_busy: bool = False
+    last: tuple[RequestFailed | None, ...] = (None,)
     down: bool = False
     down_at: float = float("-inf")
     retry_after_ends: float = float("-inf")
@@ -378,7 +378,8 @@ class Rules:
         endpoint.in_row += 1
         endpoint.failed_at = now
         if now >= endpoint.retry_after_ends or failure.retry_after is not None:
-            endpoint.says_busy = failure.status in (429, 503, 529)
+            is_own = failure.kind not in FAULTS  # perhaps of the request alone
+            endpoint.last = (*endpoint.last, failure) if is_own else (failure,)
         if failure.kind == "rate_limited":
             endpoint.n_refused += 1
         if failure.kind == "rate_limited" or verdict != "endpoint":
@@ -567,7 +568,9 @@ class Rules:
     def stopped(self, reason: str) -> None:
         """The session ends before its time."""
         waited = self.world.now - self.hope_at
-        is_there = self.anybody_answered or any(endpoint.says_busy for endpoint in self.endpoints.values())
+        is_there = self.anybody_answered or any(
+            each.last[-1] and each.last[-1].status in (429, 503, 529) for each in self.endpoints.values()
+        )
         patience = self.settings.patience.outage if is_there else self.settings.patience.start_up
         if not reason.startswith("no request has been answered"):
             return

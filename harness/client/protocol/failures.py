@@ -43,6 +43,7 @@ STATUS_OF_WORD = {
         429: "rate_limit_error rate_limit_exceeded rate_limit_reached_error rate_limited rate_limit ratelimiterror "
         "too_many_requests resource_exhausted throttling throttlingexception",
         500: "api_error server_error internal_server_error internalservererror internal_error internal",
+        501: "not_supported_error notimplementederror unimplemented",
         503: "service_unavailable service_unavailable_error serviceunavailableerror unavailable",
         504: "deadline_exceeded gateway_timeout",
         529: "overloaded_error overloaded server_is_overloaded engine_overloaded_error",
@@ -82,12 +83,17 @@ _OVERLOADED = re.compile(r"\boverloaded\b|\bat capacity\b|over capacity", re.IGN
 
 
 @cache
-def _too_long() -> re.Pattern[str]:
-    """A pattern that finds the words of any service or engine for a prompt that is longer than the context."""
+def _of_engines(field: str, *own: str) -> re.Pattern[str]:
+    """A pattern that finds the words of any engine in this field of its dialect. own: further words."""
     from server_launchers.engines import table as engines  # a slow import, needed for refusals only
 
-    own = (pattern for dialect in engines.dialects() for pattern in dialect.too_long)
-    return re.compile("|".join((_TOO_LONG, *own)), re.IGNORECASE)
+    words = (pattern for dialect in engines.dialects() for pattern in getattr(dialect, field))
+    return re.compile("|".join((*own, *words)), re.IGNORECASE)
+
+
+def says_dead(words: str) -> bool:
+    """Whether a server says that its engine has died, which no later request will find alive."""
+    return _of_engines("dead").search(words) is not None
 
 
 def failure_of_status(
@@ -168,7 +174,7 @@ def classify(status: int | None, words: str, *, waits: bool = False) -> FailureK
         # An empty account is no matter of pace: waiting does not fill it.
         empty = _NO_QUOTA.search(words) or (not waits and _NO_QUOTA_NOW.match(words))
         return "refused" if empty else "rate_limited"
-    if status in (None, 400, 413, 422) and _too_long().search(words):
+    if status in (None, 400, 413, 422) and _of_engines("too_long", _TOO_LONG).search(words):
         return "too_long"
     if status is None:
         return "server"
@@ -176,7 +182,8 @@ def classify(status: int | None, words: str, *, waits: bool = False) -> FailureK
         return "refused"
     if status == 400 and _UNKNOWN_MODEL.search(words):
         return "refused"
-    if status in (408, 409, 423, 425, 498) or status >= 500:  # 498: Groq's servers are full
+    # 498: Groq's servers are full. 501: no time brings what a server has not (llama.cpp, vLLM); 505: nor its HTTP.
+    if status in (408, 409, 423, 425, 498) or (status >= 500 and status not in (501, 505)):
         return "server"
     return "rejected"
 

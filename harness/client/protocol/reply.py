@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from harness.answers.reasoning import final_part
 from harness.client.address.endpoint import without_repeats
 from harness.core.contradictions import Claims
 from harness.core.records import Timing, Usage
@@ -21,7 +22,7 @@ FailureKind = Literal[
     "server",  # 5xx, 408, an error event inside the stream
     "rate_limited",  # 429
     "too_long",  # the prompt (plus max_tokens) exceeds the context: final for this question
-    "rejected",  # 400, 413, 422: this payload will never be accepted
+    "rejected",  # 400, 413, 422, 501: this payload will never be accepted
     "refused",  # 401, 403, 404: no request will be accepted; stops the run
     "runaway",  # generation far past the asked budget; not retried
 ]
@@ -59,6 +60,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
             has_reasoning=bool(self.reasoning),
             n_events=self.timing.events or 0,
             has_other=not {"tool call", "refusal"}.isdisjoint(self.notes),
+            is_open=final_part(self.text or "", is_apart=bool(self.reasoning)) is None,
             max_tokens=max_tokens,
         )
 

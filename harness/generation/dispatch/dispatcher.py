@@ -33,12 +33,11 @@ from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, c
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
-from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
-from harness.generation.dispatch.causes import Causes
+from harness.generation.dispatch.causes import Cause, Causes, advice
 from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
 from harness.generation.dispatch.history import HOPELESS_QUESTIONS
 from harness.generation.dispatch.lanes import Lanes
@@ -87,7 +86,6 @@ class Dispatcher:
         self._concurrency = settings.concurrency
         self.paused = False
         """Whether the user wants no request to be sent."""
-        self._gave_up = False  # The session ended because no endpoint answered.
         self._flights: dict[Task, Flight] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
@@ -161,7 +159,6 @@ class Dispatcher:
                 self.fail(ServerError(away))
             # Nobody is asked during a pause, so silence is no sign.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
-                self._gave_up = True
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server started, and is base_url right?"))
                 else:
@@ -228,10 +225,10 @@ class Dispatcher:
                 self._lanes.cancelled(flight)
                 if end is not None:
                     self._log("internal_error", task=list(flight.task), trace="".join(traceback.format_exception(end)))
-                    self._give_up(flight.task, "internal", f"{type(end).__name__}: {quoted(str(end))}")
+                    self._give_up(flight.work, "internal", f"{type(end).__name__}: {quoted(str(end))}")
                 elif self.ending.phase != "stopping":
                     why = "the request was cancelled, but the dispatcher did not cancel it"
-                    self._give_up(flight.task, "internal", why)
+                    self._give_up(flight.work, "internal", why)
         except Exception as error:  # noqa: BLE001 - the books may be wrong now; the session ends, and its owner raises it
             self.fail(error)
         return False
@@ -344,7 +341,7 @@ class Dispatcher:
                 self._refused_all(failure, endpoint)
             case "payload":
                 self._lanes.answered_by(flight, is_reply=False)
-                self._refused(task, failure, endpoint)
+                self._refused(work, failure, endpoint)
             case "pace" | "part":
                 self._lanes.failed(flight, failure, counts=fault == "pace")
                 self._again(work, failure)
@@ -354,8 +351,7 @@ class Dispatcher:
                 is_refused = past == "known" and sign in ("rejected", "refused")
                 after = seconds_to_retry(work, fault, self.settings.patience, self._jitter, is_refused=is_refused)
                 if after is None:
-                    why = f"given up after {count_noun(work.requests, 'attempt')}"
-                    self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
+                    self._give_up(work, failure.kind, failure.message, failure.status)
                 else:
                     self._again(work, failure, after)
 
@@ -378,14 +374,15 @@ class Dispatcher:
         self.tally.retries += 1
         self._scheduler.give_back(work, self._clock() + after)
 
-    def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
-        """Do not ask for `task`, whose request has ended, again in this session, and list why."""
-        self._budget.forget(task)
-        self.causes.gave_up(task, kind, message, status)
+    def _give_up(self, work: Work, kind: str, message: str, status: int | None = None) -> None:
+        """Do not ask for a sample, whose request has ended, again in this session, and list why."""
+        self._budget.forget(work.task)
+        self.causes.gave_up(work.task, kind, message, status, work.requests)
 
-    def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
+    def _refused(self, work: Work, failure: RequestFailed, endpoint: str) -> None:
         """Give up a sample whose request the server will never accept, or never finish."""
-        self._give_up(task, failure.kind, failure.message, failure.status)
+        task = work.task
+        self._give_up(work, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
             # All samples of a question have the same prompt.
             for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
@@ -446,10 +443,9 @@ class Dispatcher:
 
     # ---- facts
 
-    @property
-    def answering(self) -> bool:
-        """Whether samples of the run were answered, and the session has not given up its endpoints."""
-        return any(self.done.values()) and not self._gave_up
+    def advice(self, causes: Sequence[Cause]) -> str:
+        """What to do about the samples that are missing for these causes."""
+        return advice(causes, self._lanes.last_failures if self._lanes.down or not any(self.done.values()) else None)
 
     @property
     def n_cut(self) -> int:

@@ -267,8 +267,7 @@ class Lanes:
         now, present = self._clock(), self._present()
         if now - self._down_since < self.patience or any(lane.try_owed or lane.in_flight for lane in present):
             return None
-        last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
-        return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
+        return f"no request has been answered for {now - self._down_since:.0f} s ({self._last_words})"
 
     def away(self) -> str | None:
         """Return why the session should end: every endpoint asks for a pause above `LONGEST_PAUSE_S`; else None.
@@ -279,8 +278,21 @@ class Lanes:
         soonest = min(lane.retry_after_ends for lane in present) - now
         if soonest <= LONGEST_PAUSE_S or any(lane.in_flight for lane in present):
             return None
-        last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
-        return f"no endpoint takes requests within the next hour: {last}; the same command goes on then"
+        return f"no endpoint takes requests within the next hour: {self._last_words}; the same command goes on then"
+
+    @property
+    def _last_words(self) -> str:
+        return "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in self._present())
+
+    @property
+    def down(self) -> bool:
+        """Whether every endpoint is set aside."""
+        return all(lane.set_aside for lane in self._present())
+
+    @property
+    def last_failures(self) -> list[RequestFailed | None]:
+        """The last failure of each endpoint that is asked again; None for one without any."""
+        return [lane.last_failure for lane in self._present()]
 
     @property
     def patience_left(self) -> float | None:
@@ -294,8 +306,7 @@ class Lanes:
     @property
     def unreachable(self) -> bool:
         """Whether nothing was ever answered, and every endpoint's last failure was that it could not be reached."""
-        failures = [lane.last_failure for lane in self._present()]
-        return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
+        return not self.answered and all(failure and failure.kind == "connect" for failure in self.last_failures)
 
     def next_change(self) -> float | None:
         """Seconds until a paused endpoint may be sent a request; None if none is awaited."""
@@ -316,8 +327,7 @@ class Lanes:
         Another number before the first answer of the session, unless an endpoint says itself that it is busy: it is no
         wrong address.
         """
-        last = (lane.last_failure for lane in self._present())
-        is_there = self.answered or any(failure is not None and failure.status in BUSY for failure in last)
+        is_there = self.answered or any(failure and failure.status in BUSY for failure in self.last_failures)
         return self._patience.outage if is_there else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:
@@ -355,7 +365,7 @@ class Lanes:
 
     def _update_patience(self) -> None:
         """Start the patience if every endpoint is set aside now; stop it if one is not."""
-        if not all(lane.set_aside for lane in self._present()):
+        if not self.down:
             self._down_since = None
         elif self._down_since is None:
             self._down_since = self._clock()

@@ -36,7 +36,7 @@ Sign = Literal[
     "still busy",  # 429 though the request has waited (`Lanes.has_waited`)
     "broken",  # other 5xx, cut or malformed streams, deadlines
     "part",  # any of these four, of a request that continues a part, before its first token
-    "rejected",  # 400, 413, 422 and the like
+    "rejected",  # 400, 413, 422, 501 and the like
     "refused",  # 404, a redirect, an unknown model, 403 without a word of the key
     "no account",  # 401, 402, an empty quota, 403 of a key
     "too long",  # the prompt exceeds the context

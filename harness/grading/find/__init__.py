@@ -1,8 +1,7 @@
-"""Finds the answer in a response: behind the reasoning, in the last box, label, formula or number.
+"""Finds the answer in a response: behind the reasoning (`answers.reasoning`), in the last box, label or formula.
 
 Enter by `verdict`. Everything here is pure, takes time linear in the text, and parses no mathematics.
 
-    reasoning   where the final part of a response begins
     extract     the answer in the final part
     labels      words and marks that announce an answer
     beside      what belongs to the value of a box

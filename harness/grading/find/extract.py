@@ -601,7 +601,8 @@ def _line_states(tail: str, line: str, begin: int) -> bool:
     if FORMULA.fullmatch(line):
         return statement_end(tail, begin, begin + len(line)) is not None
     numbers = list(NUMBER.finditer(line)) or list(IN_WORDS.finditer(line))
-    if len(numbers) != 1 or WORD.search(COMMAND.sub("", _ENVIRONMENT.sub("", tail))) is None:
+    words = set(WORD.findall(COMMAND.sub("", _ENVIRONMENT.sub("", tail)))) - {"or"}  # 2/5, or 40%
+    if len(numbers) != 1 or not words:
         return True
     return statement_end(tail, begin + numbers[0].start(), begin + numbers[0].end()) is not None
 

@@ -9,6 +9,7 @@ A guard leaves an answer undecided; it never makes it wrong.
 
 from __future__ import annotations
 
+from harness.answers.grammar.numerals import IN_WORDS
 from harness.answers.patterns import regex
 
 # Words of English, alternatives of a pattern, by what they do to a value.
@@ -86,6 +87,15 @@ _CORRECTS = regex(
 """A sentence that begins with a correction, or one directly behind the answer."""
 
 
+_OTHER_VALUE = r"opposite|other|inverse|reciprocal|is|are|was|be|equals?|mistake|error|slip"
+_PASSING = regex(
+    r"(?i)\W{0,20}(?:actually\s+(?:the|an?)\b|wait\s+and\s+see\b)(?:[\s,]++"
+    rf"(?!(?:{_DENYING}|{_BOUNDING}|{_CORRECTING}|{_OTHER_VALUE})\b|(?!one\b){IN_WORDS.pattern.removeprefix('(?i)')})"
+    r"[a-z]{2,}+)+(?=[\s$*)}\]]*(?:[.!。]|\Z))"
+)
+"""A phrase behind an answer that opens like a correction and only describes: "actually the smallest one"."""
+
+
 def is_guarded_in_prose(head: str, behind: str) -> bool:
     """Whether the sentence around a value without a label denies, doubts, supposes or bounds something.
 
@@ -114,5 +124,7 @@ def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:
     """Return where a sentence of text[lo:hi], behind an answer, begins with words that take back; None without one."""
+    if (passing := _PASSING.match(text, lo, hi)) is not None:
+        lo = passing.end()
     match = _CORRECTS.search(text[lo:hi])
     return None if match is None else (lo + match.start(match.lastgroup or 0), lo + match.end())

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from harness.answers.reasoning import final_part
 from harness.core.codec import digest
 from harness.core.records import Grade, Question, Sample
-from harness.grading.find.reasoning import final_part
 from harness.grading.find.values import UNSTATED
 from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending, shown_reply, verdict
 from harness.grading.verdict import JUDGE_RULE

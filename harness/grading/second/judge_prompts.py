@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.answers.reasoning import final_part
 from harness.benchmarks.placeholders import placeholders
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
 from harness.core.inert import check_text, visible
 from harness.core.records import Message
-from harness.grading.find.reasoning import final_part
 
 MAX_QUESTION_CHARS = 20_000
 MAX_REFERENCE_CHARS = 4_000

@@ -19,10 +19,10 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from harness.answers.reasoning import final_part
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.find.reasoning import final_part
 from server_launchers import isolated
 from server_launchers.isolated import Deadline
 

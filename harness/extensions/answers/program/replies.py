@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from harness.answers.reasoning import final_part
 from harness.extensions.answers.program.tests_of import QuestionTests
-from harness.grading.find.reasoning import final_part
 
 MAX_PROGRAM_CHARS = 400_000
 """Longest program; a longer one counts as no answer."""

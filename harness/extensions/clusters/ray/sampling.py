@@ -113,8 +113,8 @@ def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Seque
     """
     causes: dict[str, Cause] = {}
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
-        earlier = causes.get(cause.kind, replace(cause, count=0))
-        causes[cause.kind] = replace(earlier, count=earlier.count + cause.count)
+        earlier = causes.get(cause.kind)
+        causes[cause.kind] = earlier.plus(cause) if earlier else cause
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
