@@ -23,6 +23,9 @@ for moment, _, text in events:
     else:
         frames.append([moment / faster, "o", text])
 frames.append([frames[-1][0] + 4, "o", " "])  # the end stays to be read
+# A picture that does not move shows its first frame: it begins with the end, for two seconds.
+end = "".join(text for _, _, text in frames)
+frames = [[0.0, "o", end], [2.0, "o", "\x1bc"], *([moment + 2, *rest] for moment, *rest in frames)]
 Path(sys.argv[1]).write_text("".join(json.dumps(one) + "\n" for one in [head, *frames]), "utf-8")
 print(f"{events[-1][0]:.0f} s, played {faster:.1f} times as fast")
 END

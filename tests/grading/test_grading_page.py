@@ -250,6 +250,7 @@ UNDECIDED = [
     (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
     ("x (mod 7)", "x+7", "5 (mod 8)"), (r"\ln 2", r"\log 2", r"\log 3"),
     ("x=2或x=3", "x=2且x=3", "x=2或x=4"), ("x=7, y=3", "7或3", "3, 7"),
+    ("BC", "A^{-1}BCA", "BD"), (r"\vec a \times \vec b", r"\vec b \times \vec a", r"\vec a \times \vec c"),
 ]  # fmt: skip
 
 
