@@ -144,7 +144,10 @@ INSTRUCTIONS: tuple[str, ...] = (
     r"Please reason step by step, and put your final answer within \boxed{}",
     r"Let's think step by step and output the final answer within \boxed{}.",
     r"Let's think step by step and put the final answer within \boxed{}.",
-    *(_SUBSTITUTED.split(PROMPTS[name].template)[-1].strip() for name in ("boxed_letter", "boxed_letter_zh")),
+    *(
+        _SUBSTITUTED.split(PROMPTS[name].template)[-1].strip()
+        for name in ("boxed_letter", "limo_letter", "boxed_letter_zh")
+    ),
 )
 """Instructions that some data sets, and the usual prompts, have at the end of their questions."""
 

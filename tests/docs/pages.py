@@ -54,3 +54,13 @@ def commands(page: Path) -> list[Typed]:
                 words = words[: next((n for n, word in enumerate(words) if word in ("||", "&&", "|", ";", "&")), None)]
                 found.append(Typed(f"{page.relative_to(ROOT)}:{block.line}", tuple(words[1:])))
     return found
+
+
+def sentences(page: Path) -> list[tuple[str, int]]:
+    """The sentences of the page's paragraphs and lists, each with its number of words; a piece of code is one word."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "\n", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(?: {4}[^-]|[#|]).*$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"``?[^`]+``?", "code", text))
+    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text)
+    parts = [part for one in paragraphs for part in re.split(r"(?<=[.!?])[)\"*]*\s+", " ".join(one.split()))]
+    return [(part, len(re.findall(r"[^\W_][\w'’.,/%-]*", part))) for part in parts]

@@ -1,5 +1,5 @@
 """Each link of a page to a file of the checkout leads to that file, and to a heading that it has; Python of the pages
-parses, and no block of commands was wrapped like prose."""
+parses, no block of commands was wrapped like prose, and no sentence is too long to be read once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, blocks
+from tests.docs.pages import DOCS, ROOT, blocks, sentences
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
 
@@ -71,3 +71,23 @@ def test_blocks_of_a_page_keep_their_lines(page: Path) -> None:
         if sum(line.startswith("harness ") for line in lines) > 1:
             joined = [line for line in lines if re.search(r" {2,}.*\bharness [a-z]+( |$)", line)]
             assert not joined, f"{page}:{block.line}: {joined[0]}"
+
+
+MAX_WORDS = 30
+SKIMMED = {"docs/deciding.md", "docs/grading.md", "docs/statistics.md"}
+"""Pages that many people skim: a sentence there has at most 25 words."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_sentence_is_long(page: Path) -> None:
+    if page.parent.name in ("reference", "commands") or page.name == "CHANGELOG.md":
+        return
+    most = 25 if str(page.relative_to(ROOT)) in SKIMMED else MAX_WORDS
+    assert [sentence for sentence, n_words in sentences(page) if n_words > most] == []
+
+
+def test_the_words_of_a_sentence_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(
+        "# A title\n\nOne `of us` [two](x.md) words. And\nmore.\n\n- A point\n\n    code\n"
+    )
+    assert [n for _, n in sentences(tmp_path / "page.md") if n] == [4, 2, 2]
