@@ -42,17 +42,20 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 
 def commands(page: Path) -> list[Typed]:
-    """The `harness` commands of the page's `sh` blocks, one a line; a line may go on after a backslash."""
+    """The `harness` commands of the page's `sh` blocks."""
+    return [typed for block in blocks(page, "sh") for typed in commands_of(block)]
+
+
+def commands_of(block: Block) -> list[Typed]:
+    """The `harness` commands of a block, one a line; a line may go on after a backslash."""
     found = []
-    for block in blocks(page, "sh"):
-        lines = block.text.replace("\\\n", "  ").splitlines()
-        for line in lines:
-            words = shlex.split(line, comments=True)
-            while words and re.match(r"[A-Z_]+=", words[0]):
-                words = words[1:]
-            if words[:1] == ["harness"]:
-                words = words[: next((n for n, word in enumerate(words) if word in ("||", "&&", "|", ";", "&")), None)]
-                found.append(Typed(f"{page.relative_to(ROOT)}:{block.line}", tuple(words[1:])))
+    for line in block.text.replace("\\\n", "  ").splitlines():
+        words = shlex.split(line, comments=True)
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            words = words[1:]
+        if words[:1] == ["harness"]:
+            words = words[: next((n for n, word in enumerate(words) if word in ("||", "&&", "|", ";", "&")), None)]
+            found.append(Typed(f"{block.page.relative_to(ROOT)}:{block.line}", tuple(words[1:])))
     return found
 
 

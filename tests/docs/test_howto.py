@@ -1,5 +1,5 @@
 """Each command of the how-to pages and of README is accepted, those of other pages are parsed; the recipes read a real
-run, and the tutorials run with a real model (`make test-docs`). tests/system/test_python_api.py runs README's Python.
+run, and the tutorials run with a real model (`make test-docs`) and print what stands there. tests/system/test_python_api.py runs README's Python.
 
 For: harness.cli.demo.
 """
@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from harness.benchmarks.shards import Shard
 from harness.cli.demo import next_lines, program
+from harness.testing import FakeServer, Request, Step, completion, models
 from server_launchers import isolated
 from server_launchers.keeping.launch import RunningServer
-from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands
+from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands, commands_of
+from tests.docs.test_printed import missing
 from tests.docs.trying import ROW, Bench
 from tests.system.command import environment, harness
 
@@ -78,6 +82,33 @@ def test_a_job_array_of_clients_takes_every_shard_once(tmp_path: Path) -> None:
 TUTORIALS = sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.name != "README.md")
 
 
+MARK = "--- the next block"
+DEMO_ROWS = map(json.loads, (ROOT / "datasets/demo.jsonl").read_text("utf-8").splitlines())
+DEMO = {row["question"]: row["answer"] for row in DEMO_ROWS}
+
+
+def made_up_answers(request: Request) -> Iterable[Step]:
+    """Right answers to most questions of the demo set, or to few at a high temperature."""
+    if request.method == "GET":
+        return [models("smollm2-135m")]
+    asked = request.json
+    question = asked["messages"][-1]["content"]
+    share = 0.3 if asked["temperature"] > 1 else 0.7
+    right = random.Random(f"{question} {asked.get('seed')} {share}").random() < share
+    return completion(rf"\boxed{{{DEMO[question] if right else 99}}}")
+
+
+def not_printed(page: Path, printed: list[str]) -> list[str]:
+    """The lines of the page's blocks of output that are not in what the block of commands before each printed."""
+    rest, last, wrong = iter(printed), "", list[str]()
+    for block in blocks(page, "sh", "text"):
+        if block.language == "sh":
+            last = next(rest)
+        else:
+            wrong += missing(block.text, last)
+    return wrong
+
+
 def typed_on(page: Path) -> str:
     return "".join(block.text for block in blocks(page, "sh"))
 
@@ -85,19 +116,39 @@ def typed_on(page: Path) -> str:
 @pytest.mark.whole_pages
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path, whole_smollm2: Path) -> None:
-    script = "set -euo pipefail\n" + typed_on(page)
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+def test_the_commands_of_the_page_work_and_print_what_stands_there(
+    page: Path, tmp_path: Path, whole_smollm2: Path
+) -> None:
+    script = "set -euo pipefail\nexec 2>&1\n" + "".join(f"{block.text}echo '{MARK}'\n" for block in blocks(page, "sh"))
+    extra = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
     try:
         done = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path, {"PATH": path}), stdin=subprocess.DEVNULL,
+            ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path, extra), stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=580, check=False,
         )  # fmt: skip
     finally:
         stop = [sys.executable, "-m", "harness", "serve", "stop", "--all"]
         subprocess.run(stop, env=environment(tmp_path), capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "Traceback" not in done.stdout
+    assert not_printed(page, done.stdout.split(f"{MARK}\n")) == []
+
+
+@pytest.mark.parametrize("name", ["first-score", "compare", "hosted"])
+def test_the_outputs_of_a_tutorial_are_those_of_its_commands(name: str, tmp_path: Path) -> None:
+    """As above, with a server of made-up answers in the place of the model, and without what needs a shell."""
+    page, printed = DOCS / "tutorials" / f"{name}.md", []
+    with FakeServer(made_up_answers) as server:
+        extra = {"OPENAI_BASE_URL": server.base_url, "PROVIDER_KEY": "made-up", "COLUMNS": "80"}
+        for block in blocks(page, "sh"):
+            printed.append("")
+            for typed in commands_of(block):
+                if typed.words[0] != "serve":
+                    words = [server.base_url if word == "http://127.0.0.1:8701/v1" else word for word in typed.words]
+                    result = harness(tmp_path, *words, extra=extra)
+                    assert result.code == 0 or "--margin" in words, result.err
+                    printed[-1] += result.err + result.out
+    assert not_printed(page, printed) == []
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
