@@ -1,5 +1,5 @@
 """Each command of the how-to pages and of README is accepted, those of other pages are parsed; the recipes read a real
-run, and the tutorials run with a real model (`make test-docs`) and print what stands there. tests/system/test_python_api.py runs README's Python.
+run, and the tutorials run with a real model (`make test-docs`) and print what stands there.
 
 For: harness.cli.demo.
 """
