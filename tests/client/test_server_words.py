@@ -46,9 +46,10 @@ KINDS = {"pace": "rate_limited", "payload": "rejected", "absent": "rejected", "k
          "unpaid": "refused", "forbidden": "refused"}  # fmt: skip
 """Meaning → the kind of failure, if it is not "server"."""
 
-LAST_WORDS = {"pace": "once the server takes requests", "away": "once the server takes requests",
-              "unavailable": "once the server takes requests", "chance": "once that is mended",
-              "slow": "once that is mended"}  # fmt: skip
+LAST_WORDS = {
+    **dict.fromkeys(("pace", "away", "unavailable"), "once the server takes requests"),
+    **dict.fromkeys(("chance", "slow"), "once that is mended"),
+}
 """Meaning → when the same command helps, if every request ends so; of all others no such words are known."""
 
 TEXTS = {"pace": ["Rate limit exceeded: free-models-per-min.", "Too many requests"], "away": ["Overloaded"]}
@@ -207,6 +208,7 @@ def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
         if refusal.meaning in ("away", "unavailable", "pace"):  # such a request costs its sample no attempt
             assert failure.status == WORDS[refusal.meaning][0], case
         last = advice([Cause(failure.kind, 1, "")], [failure])
-        assert (LAST_WORDS[refusal.meaning] in last) if refusal.meaning in LAST_WORDS else not last, case
+        assert (words := LAST_WORDS.get(refusal.meaning, "")) in last, case
+        assert bool(words) == bool(last), case
         # A date has whole seconds.
         assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2)), case

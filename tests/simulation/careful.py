@@ -119,11 +119,10 @@ class Careful:
 
 def once(down: Sequence[RequestFailed | None] | None) -> str:
     """When the same command helps, if this is how the servers failed last."""
-    failures = [failure for failure in down or () if failure is not None]
-    if any(f.status in TAKES_NONE or (f.kind == "connect" and f.sent) for f in failures):
+    takes_none = {f.status in TAKES_NONE or (f.kind == "connect" and f.sent) for f in down or () if f}
+    kinds = {f.kind if f.sent else "unsent" for f in down or () if f}
+    if True in takes_none:
         return "once the server takes requests"
-    if any(not f.sent for f in failures):
+    if "unsent" in kinds:
         return "once the server answers"
-    if any(f.kind == "timeout" for f in failures):
-        return "longer timeout, or"
-    return "once that is mended"
+    return "longer timeout, or" if "timeout" in kinds else "once that is mended"
