@@ -25,6 +25,8 @@ from pydantic import (
     model_validator,
 )
 
+from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
+from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS
@@ -178,7 +180,8 @@ class Columns(_Part):
     question: a text, or a conversation: a list of messages `{role, content}`, also as JSON in a text, whose last
     message is the question. answer: the reference. more_answers: further accepted references; empty cells are skipped.
     context: text to put before the question. multiple: whether a question has several answers. tolerance: absolute
-    tolerance for the row's answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
+    tolerance for the row's answer. unit: unit of the reference. rubric: what a judge gives points for, a text or a list
+    of `criterion` with `points`. metadata: columns by which scores can be broken down.
     """
 
     question: Names
@@ -189,6 +192,7 @@ class Columns(_Part):
     multiple: Names = ()
     tolerance: Names = ()
     unit: Names = ()
+    rubric: Names = ()
     metadata: Names = ()
 
 
@@ -317,6 +321,10 @@ class Card(_Part):
     literal_line_breaks: bool = False
     r"""Whether a backslash and an n in a question stand for a line break, unless they begin a LaTeX command."""
     rules: _Rules = Field(default_factory=GradeRules)
+    judge: str = ""
+    """The form by which a judge rules on each reply: one of `datasets/judges`, or a file beside the card."""
+    right_from: Annotated[float, Field(gt=0, strict=False)] | None = None
+    """Points from which a sample counts as right in pass@k; None: a score of points has no pass@k."""
     program: ProgramTests | None = None
     """For `kind: program`: how the rows state the tests, which run in a sandbox."""
 
@@ -356,6 +364,17 @@ class Card(_Part):
             return {**value, "rules": {**value.get("rules", {}), "grader": "program"}}
         return value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _take_judge_into_rules(cls, value: Any) -> Any:
+        """Note the judge's form in the rules, which each question of a run holds."""
+        own = (
+            {name: value[name] for name in ("judge", "right_from") if name in value} if isinstance(value, dict) else {}
+        )
+        if not own or not isinstance(value.get("rules", {}), dict):
+            return value
+        return {**value, "rules": {**value.get("rules", {}), **own}}
+
     @field_validator("prompts", mode="after")
     @classmethod
     def _check_prompt_names(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
@@ -378,6 +397,8 @@ class Card(_Part):
                 raise ValueError(f"prompt {name!r} is not known; expected one of {listed}.{near_names(name, names)}")
         if (self.kind == "program") != (self.program is not None):
             raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
+        if self.judge or self.right_from is not None:
+            self._check_judge()
         if (self.twin_of is None) != (not self.original_key):
             raise ValueError("`twin_of` and `original_key` go together: give both or neither")
         if self.cluster_after is not None and not self.cluster_key:
@@ -385,11 +406,24 @@ class Card(_Part):
         if self.original_until is not None and not self.original_key:
             raise ValueError("`original_until` needs an `original_key`")
         if not isinstance(self.source, GymSource):
-            if not self.columns.answer and not (self.choices and self.choices.correct) and self.program is None:
+            has_answer = self.columns.answer or self.columns.rubric or (self.choices and self.choices.correct)
+            if not has_answer and self.program is None:
                 raise ValueError("`columns` names no answer: add `answer` with the name of its column")
             if self.id_rule == "column" and not self.columns.id:
                 raise ValueError("`id_rule: column` needs `columns.id`")
         return self
+
+    def _check_judge(self) -> None:
+        """Refuse a judge's form that is not there or does not fit the card."""
+        try:
+            form = form_named(self.judge)
+        except UsageError as error:
+            raise ValueError(f"judge: {error}") from error
+        if form.shows_rubric and not self.columns.rubric:
+            raise ValueError(f"the judge's form {self.judge} shows the row's rubric: name its column, `columns.rubric`")
+        if self.right_from is not None and not (form.gives_points and self.right_from <= (form.points or math.inf)):
+            most = "no points" if not form.gives_points else f"at most {form.points:g} points"
+            raise ValueError(f"right_from is {self.right_from:g}, and the judge's form gives {most}")
 
     @property
     def folder(self) -> Path | None:
@@ -474,6 +508,9 @@ def from_mapping(
 
     Raises `UsageError` that names `where` and the field.
     """
+    named = value.get("judge")
+    if isinstance(named, str) and named.endswith(FORM_SUFFIXES) and folder is not None:
+        value = {**value, "judge": str(folder / Path(named).expanduser())}
     if "grader" in value:
         raise UsageError(f"{where}: grader is a rule; write it as `rules: {{grader: {quoted(str(value['grader']))}}}`")
     card = validated(Card, value, where, _FIELD_NAMES)

@@ -24,12 +24,13 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
+from harness.benchmarks.judge_forms import criteria_of, form_named
 from harness.benchmarks.pictures import refuse_picture
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
-from harness.core import plugins
+from harness.core import codec, plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -240,6 +241,7 @@ class Draft:
     metadata: dict[str, Any]
     turns: tuple[Message, ...] = ()
     index: int | None = None
+    rubric: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def identity(self) -> str:
@@ -423,11 +425,33 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
             metadata["choice_order"] = shown
+    elif columns.rubric and not columns.answer:
+        answers, kind, form = (), "text", "text"
     else:
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns, index)
+    rubric = _rubric(card, row) if columns.rubric else msgspec.UNSET
+    return Draft(
+        row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns, index, rubric
+    )
+
+
+def _rubric(card: Card, row: Row) -> str:
+    """The row's rubric for a judge, a list as JSON. Raises `UsageError` where there is none, or none that the form of
+    the card's judge can count.
+    """
+    column = _require_column(row, card.columns.rubric, "the rubric")
+    value = row.value[column]
+    rubric = value.strip() if isinstance(value, str) else codec.encode(value).decode()
+    if not rubric or value is None:
+        raise _wrong_cell(row, column, "hold the rubric by which a judge gives points", value)
+    if card.judge and form_named(card.judge).reply == "criteria":
+        try:
+            criteria_of(rubric)
+        except ValueError as error:
+            raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
+    return rubric
 
 
 def _metadata(card: Card, row: Row) -> dict[str, Any]:

@@ -293,6 +293,7 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
         choices=draft.choices,
         metadata=draft.metadata,
         row_digest=draft.row_digest,
+        rubric=draft.rubric,
         prompt_digest=digest([[message.role, message.content] for message in messages] if messages else raw),
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -66,20 +69,41 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
         _, item, number_of = samples[index]
         _show(item, number_of)
         back = f"{BACK} = take the last verdict back, " if index else ""
-        word = click.prompt(
-            f"Is the answer right? y = yes, n = no, u = cannot be decided, {back}q = stop here",
-            type=click.Choice([*VERDICTS, *([BACK] if index else []), "q"]),
-            show_choices=False,
-        )
+        keys = [*VERDICTS, *([BACK] if index else []), "q"]
+        if most := item.points_of:
+            word = click.prompt(
+                f"How many points, 0 to {most:g}? u = cannot be decided, {back}q = stop here",
+                value_proc=partial(_points_or_key, most=most, keys=keys[2:]),
+            )
+        else:
+            word = click.prompt(
+                f"Is the answer right? y = yes, n = no, u = cannot be decided, {back}q = stop here",
+                type=click.Choice(keys),
+                show_choices=False,
+            )
         if word == "q":
             return
         if word == BACK:
             index -= 1
         benchmark, item, _ = samples[index]
+        points = word if isinstance(word, float) else None
         # None takes the stored verdict back.
-        judge(benchmark, item.key, VERDICTS.get(word), who, undecided=item.undecided is True)
+        judge(benchmark, item.key, VERDICTS.get(str(word)), who, undecided=item.undecided is True, points=points)
         if word != BACK:
             index += 1
+
+
+def _points_or_key(typed: str, most: float, keys: Sequence[str]) -> str | float:
+    """What a person typed: one of `keys`, or points up to `most`. Raises `click.UsageError`, after which click asks
+    again.
+    """
+    try:
+        points = float(typed)
+    except ValueError:
+        points = math.nan
+    if typed in keys or points <= most:
+        return typed if typed in keys else points
+    raise click.UsageError(f"expected points up to {most:g}, or {', '.join(keys)}")
 
 
 def _show(item: AuditItem, number: str) -> None:

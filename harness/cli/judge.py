@@ -17,7 +17,7 @@ from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
 from harness.judges.costs import ExpectedJudging, expected_judging
-from harness.judges.judge import Judged, JudgeReport, JudgeSettings
+from harness.judges.judge import Judged, JudgeReport
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 
@@ -25,13 +25,13 @@ SHOWN_CAUSES = 5
 """Largest number of causes of missing replies that are printed."""
 
 
-def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
+def show(judged: Judged, *, stderr: bool) -> None:
     """Print the judge's agreement with the rules, the disagreements that move the score most, and the judge's tokens.
 
     stderr: print on standard error, since standard output holds JSON.
     """
     for report in judged.reports:
-        for line in _lines(report, judge):
+        for line in _lines(report):
             click.echo(line, err=stderr)
     costs = [report.cost for report in judged.reports if report.cost.replies]
     if len(costs) > 1:
@@ -39,23 +39,23 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         click.echo(f"the judge, on all benchmarks: cost in all sessions: {total.words}", err=stderr)
     if judged.mute:
         click.echo(f"harness: {judged.mute}", err=True)
-    outcome = judged.outcome
-    if outcome is None:
+    if not judged.outcomes:
         if judged.n_stored:
             replies = count_noun(judged.n_stored, "stored reply", "stored replies")
             click.echo(f"  {replies} of the judge used; the judge was not asked", err=stderr)
         return
-    for warning in outcome.warnings:
-        terminal.warn(f"judge: {warning}")
-    for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: judge: {cause}", err=True)
-    if not outcome.complete:
-        click.echo(
-            f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
-            f"{are(outcome.n_owed)} missing; these answers keep "
-            "the verdict without the judge, and the same command given again asks again",
-            err=True,
-        )
+    for outcome in judged.outcomes:
+        for warning in outcome.warnings:
+            terminal.warn(f"judge: {warning}")
+        for cause in outcome.causes[:SHOWN_CAUSES]:
+            click.echo(f"harness: judge: {cause}", err=True)
+        if not outcome.complete:
+            click.echo(
+                f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
+                f"{are(outcome.n_owed)} missing; these answers keep "
+                "the verdict without the judge, and the same command given again asks again",
+                err=True,
+            )
 
 
 def show_expected(
@@ -90,33 +90,40 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
     if not expected.n_answers:
         yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
+    scopes = dict.fromkeys(of.judge.scope for of in expected.benchmarks.values())
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
     yield (
         f"{name}: {visible(judge.model, 100)} would be asked {count_noun(expected.n_requests, 'time')} "
-        f"({count_noun(expected.n_answers, 'distinct answer')}{stored}; scope={judge.scope})"
+        f"({count_noun(expected.n_answers, 'distinct answer')}{stored}; scope={', '.join(scopes)})"
     )
     if len(expected.benchmarks) > 1:
         for benchmark, of in expected.benchmarks.items():
             times = count_noun(of.n_requests, "time")
-            yield f"  {visible(benchmark, 100)}: {times}, about {count_noun(of.n_answers, 'distinct answer')}"
-        # The judge has one prompt, and a rubric is written for one kind of answers.
-        yield f"  all by the prompt {judge.prompt.name}"
+            form = f", by the form {of.judge.prompt.name}" if of.judge.of_card else ""
+            yield f"  {visible(benchmark, 100)}: {times}, about {count_noun(of.n_answers, 'distinct answer')}{form}"
+        # A rubric is written for one kind of answers.
+        if not all(of.judge.of_card for of in expected.benchmarks.values()):
+            yield f"  {'the others' if len(scopes) > 1 else 'all'} by the prompt {judge.prompt.name}"
     yield (
         f"  at most {count_noun(expected.prompt_tokens, 'prompt token')} and {expected.new_tokens:,} new tokens "
         f"({judge.max_tokens:,} a reply)"
     )
+    if any(of.judge.prompt.reply != "line" for of in expected.benchmarks.values()):
+        yield "  a reply that is not in the form of its card is asked for once more"
     if prices is not None:
         yield f"  at most {expected.usd(prices):,.4f} USD"
     yield "  nothing was sent, and no grade was stored"
 
 
-def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
+def _lines(report: JudgeReport) -> Iterator[str]:
     """The lines to print on the judge's verdicts for one benchmark."""
-    name = visible(report.benchmark, 100)
+    judge, name = report.judge, visible(report.benchmark, 100)
     if not report.n_answers:
         yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
+    if report.of_family:
+        yield "  the judge seems to be of the model's own family, which judges favour: take another to compare models"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_owed:

@@ -142,8 +142,8 @@ def _print_more(
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
     for name, tracker in trackers.items():
         click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
-    if scored.judged is not None and scored.judge is not None:
-        judges.show(scored.judged, scored.judge, stderr=stderr)
+    if scored.judged is not None:
+        judges.show(scored.judged, stderr=stderr)
 
 
 def _load_numpy() -> None:

@@ -31,8 +31,8 @@ def carry_out(options: VerifyCommand) -> int:
             each = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
             of = f" (of the {len(benchmark.comparisons)} published scores, {each})" if counts.total() > 1 else ""
             click.echo(f"{label_of(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}{of}")
-            if benchmark.reason:
-                click.echo(f"  {benchmark.reason}")
+            for sentence in filter(None, (benchmark.reason, benchmark.judge)):
+                click.echo(f"  {sentence}")
             for comparison in benchmark.comparisons:
                 for line in _lines(comparison):
                     click.echo(f"  {line}")

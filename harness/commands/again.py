@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks import catalogue
+from harness.benchmarks.judge_forms import OF_CARD, RUBRIC
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.core.secret import HIDDEN
 from harness.grading.second.judge_messages import without_judge
-from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions, recorded_options
@@ -55,9 +55,12 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
 
 def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
     """The fields of `JudgeOptions` that ask the same judge; empty if they are not recorded."""
-    rubric = {"prompt": RUBRIC_FILE} if str(errors.settings.get("prompt", "")).startswith(RUBRIC) else {}
+    settings = dict(errors.settings)
+    if settings.pop("form", "") == OF_CARD:
+        settings = {name: value for name, value in settings.items() if name not in ("prompt", "scope", "override")}
+    rubric = {"prompt": RUBRIC_FILE} if str(settings.get("prompt", "")).startswith(RUBRIC) else {}
     key = {KEY_VARIABLE: errors.key_variable} if errors.key_variable else {}
-    return {**errors.settings, **rubric, **key}
+    return {**settings, **rubric, **key}
 
 
 def _unrecorded(manifest: Manifest) -> Iterator[str]:

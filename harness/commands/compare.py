@@ -11,8 +11,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+import msgspec
+
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
-from harness.commands.comparison_warnings import comparison_warnings, undecided_range
+from harness.commands.comparison_warnings import comparison_warnings, judge_shift, undecided_range
 from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
@@ -153,6 +155,7 @@ def _run_pair(pair: BenchmarkPair) -> RunPair:
         sides=(_over_benchmarks(*ours), _over_benchmarks(*baseline)),
         imported=any(side.record.imported for side in pair),
         n_owed=sum(owed_samples(side.benchmark) for side in pair),
+        judge=judge_shift(ours.benchmark.score, baseline.benchmark.score) or msgspec.UNSET,
     )
 
 
@@ -179,13 +182,14 @@ class Verified:
     """One benchmark of a run compared with published scores of its model.
 
     standing: the verdict. comparisons: the nearest settings first. reason: why scores published under the benchmark's
-    name are not compared; empty if they are.
+    name are not compared; empty if they are. judge: a sentence if a judge decided verdicts; else unset.
     """
 
     benchmark: str
     standing: PublishedVerdict
     comparisons: Sequence[PublishedComparison]
     reason: str = ""
+    judge: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:
@@ -226,7 +230,11 @@ def verify_benchmark(
     if not comparisons:
         return None
     standing = overall_verdict(comparisons, run.suite.source)
-    return Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons)
+    judge: str | msgspec.UnsetType = msgspec.UNSET
+    if (score := benchmark.score) is not None and (errors := score.judge_errors) is not None:
+        audited = "is decided with its errors, as audited" if score.audited else "leaves its errors out"
+        judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts are a judge's, and the comparison {audited}"
+    return Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons, judge=judge)
 
 
 def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> str:

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.commands import same_replies
 from harness.commands.baselines import Side
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.reports.scored import ScoredBenchmark
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
-from harness.scoring.audit import Audited
+from harness.scoring.audit import Audited, JudgeShift
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison, pairs
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.score import Score
@@ -44,7 +44,7 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
     warnings += effort_without_effect(ours.benchmark, baseline.benchmark)
     warnings += grading_warnings(ours.benchmark.score, baseline.benchmark.score)
     scores = {"the run": ours.benchmark.score, "the baseline": baseline.benchmark.score}
-    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
+    warnings += [*_judge_warnings(scores, paired), *_by_hand_warnings(scores)]
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
@@ -159,10 +159,24 @@ def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]
 # ---- grades
 
 
-def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
+def judge_shift(ours: Score | None, baseline: Score | None) -> JudgeShift | None:
+    """The errors of both runs' judges, as their audits show them; None if neither is audited. One without an audit adds
+    nothing.
+    """
+    shifts = [
+        JudgeShift(0.0, 0.0)
+        if score is None or score.accuracy is None or score.judge_errors is None or score.audited is None
+        else score.audited.beyond(score.accuracy)
+        for score in (ours, baseline)
+    ]
+    total = JudgeShift(shifts[0].shift - shifts[1].shift, math.hypot(shifts[0].reach, shifts[1].reach))
+    return total if any(total) else None
+
+
+def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> list[str]:
     """One warning if a judge decided verdicts, whose errors no interval knows; else none.
 
-    scores: "the run" or "the baseline" → its score.
+    scores: "the run" or "the baseline" → its score. paired: their comparison.
     """
     judged = {which: score for which, score in scores.items() if score.judge_errors is not None}
     parts = []
@@ -178,7 +192,17 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
         return []
     unaudited = any(score.audited is None for score in judged.values())
     advice = ": `harness audit` measures them" if unaudited else ""
-    return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
+    sentence = f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"
+    value, interval = paired.difference.value, paired.difference.sampling
+    if (shift := judge_shift(*scores.values())) is not None and interval is not None:
+        could = shift.could_turn(value, interval)
+        able = "could turn its sign, so nothing is decided" if could else "do not turn its sign"
+        moved = f"{in_points(value + shift.shift)} points, give or take {in_percent(shift.reach)} by the audits"
+        return [f"{sentence}. As audited, they make it {moved}: they {able}"]
+    nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
+    if nearest:
+        sentence += f". Errors that favour one run by {in_percent(nearest)} points would undo what is seen"
+    return [sentence]
 
 
 def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
@@ -220,8 +244,8 @@ def _range_of(shared: Sequence[tuple[QuestionTally, QuestionTally]]) -> tuple[fl
     def difference(ours_right: bool, theirs_right: bool) -> float:
         """The difference if the undecided answers of the run, and those of the baseline, are right or wrong."""
         gaps = (
-            (ours.correct + ours_right * ours.undecided) / ours.n
-            - (theirs.correct + theirs_right * theirs.undecided) / theirs.n
+            (ours.right + ours_right * ours.undecided) / ours.n
+            - (theirs.right + theirs_right * theirs.undecided) / theirs.n
             for ours, theirs in shared
         )
         return 100 * math.fsum(gaps) / len(shared)

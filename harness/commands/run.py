@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.generation.outcome import Outcome
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
@@ -32,16 +34,16 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
     with prepare(options, watcher) as prepared:
         for warning in question_warnings(prepared.sets, prepared.folder, judged=judge is not None):
             watcher.warn(warning)
-        _try(judge, watcher)
+        _try(judge, watcher, [each.questions[0].rules.judge for each in prepared.sets])
         return sample(prepared, watcher)
 
 
-def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:
-    """Try the judge, if there is one. Raises what `try_judge` raises."""
+def _try(judge: JudgeOptions | None, watcher: Watcher, forms: Sequence[str] = ()) -> None:
+    """Try the judge, if there is one. forms, and what is raised: as of `try_judge`."""
     if judge is not None:
         from harness.judges.judge import try_judge  # Imported late: most runs have no judge.
 
-        try_judge(judge, watcher)
+        try_judge(judge, watcher, forms)
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:

@@ -28,7 +28,7 @@ from harness.scoring.score import Score
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
-    from harness.judges.judge import Judged, JudgeSettings
+    from harness.judges.judge import Judged
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 """Grades a run folder by the rules, once or for as long as the run goes on."""
@@ -38,14 +38,12 @@ ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 class Scored:
     """A scored run. folder: its folder; of another tool's outputs, that of the run which was made of them.
 
-    scores: with the judge's verdicts if there is a judge. judge: the settings of the judge. judged: what the judge did.
-    Both are None without a judge.
+    scores: with the judge's verdicts if there is a judge. judged: what the judge did; None without one.
     """
 
     folder: RunFolder
     scores: list[Score]
     judged: Judged | None = None
-    judge: JudgeSettings | None = None
 
     @property
     def owed(self) -> tuple[str, ...]:
@@ -178,7 +176,7 @@ def score(
         resume_command=watcher.resume_command,
     )  # fmt: skip
     scores = _with_drops(folder, judged.scores)
-    return Scored(folder=folder, scores=scores, judged=judged, judge=settings)
+    return Scored(folder=folder, scores=scores, judged=judged)
 
 
 def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:

@@ -72,6 +72,8 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     behind its reasoning, and not the answer that was found in it. form: the form that the answer must be written in;
     None: any.
     conventions: conventions of `docs/grading.md` that this benchmark switches on (true) or off (false), by name.
+    judge: name of a judge's form, or the path of its file; empty: that of the command. right_from: points from which a
+    sample counts as correct; None: all of them.
     """
 
     grader: str = "rules"
@@ -83,6 +85,8 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     whole_reply: bool = False
     form: Form | None = None
     conventions: dict[str, bool] = {}
+    judge: str = ""
+    right_from: float | None = None
 
 
 CHECKSUM_ID_CHARS = 16
@@ -109,7 +113,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     references: all reference answers as texts; an answer that equals any of them is right. choices: the texts of the
     options in the order shown, letter A first; empty unless the question is multiple choice. row_digest: SHA-256 of
     the data set's row. prompt_digest: SHA-256 of the messages or the prompt. metadata: level, subject and the like, by
-    which scores can be broken down.
+    which scores can be broken down. rubric: the row's own, for a judge; unset without one.
     """
 
     benchmark: str
@@ -123,6 +127,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     row_digest: str
     prompt_digest: str
+    rubric: str | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property
@@ -262,7 +267,9 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     references and the rules; if the question's digest is another, the sample is graded again. reply_checksum: of the
     sample's text and reasoning; if the sample's is another, it is graded again; None: the version that made the grade
     stored none. parts: (parts of the answer that are right, parts that the question asks for), such as cells of a
-    table; unset where the grader states none. The file adds a checksum to each line.
+    table; unset where the grader states none. points: (points that a judge gave, most points), the first below 0
+    where a rubric takes points off; unset without them. confidence: as the reply states it, a fraction, by a judge's
+    reading. The file adds a checksum to each line.
     """
 
     verdict: VerdictName
@@ -281,15 +288,24 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET
     )
+    points: tuple[float, Annotated[float, msgspec.Meta(gt=0)]] | msgspec.UnsetType = msgspec.UNSET
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def counted(self) -> float:
+        """What the accuracy counts: the share of the points; without points, 1 if the sample is correct, else 0."""
+        return float(self.verdict == "correct") if self.points is msgspec.UNSET else self.points[0] / self.points[1]
 
     @property
     def share_right(self) -> float:
-        """The fraction of the answer that is right; 1 exactly if the sample is correct, so that a mean of these
-        fractions is never below the accuracy.
+        """The fraction of the answer that is right: of the points; else 1 exactly if the sample is correct, so that a
+        mean of these fractions is never below the accuracy.
 
         The parts count unless the verdict contradicts them (a judge ruled otherwise). Without parts the answer is one
         part.
         """
+        if self.points is not msgspec.UNSET:
+            return self.counted
         is_correct = self.verdict == "correct"
         if self.parts is msgspec.UNSET or (self.parts[0] >= self.parts[1]) != is_correct:
             return float(is_correct)

@@ -164,7 +164,7 @@ def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate
 
 def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
     """Right, undecided and independent samples of each question, (Q,); copies count as one sample, as in a score."""
-    right, undecided, n = np.array([(item.correct, item.undecided, item.n) for item in items], dtype=float).T
+    right, undecided, n = np.array([(item.right, item.undecided, item.n) for item in items], dtype=float).T
     counts = np.array([max(1, item.independent) for item in items], dtype=float)
     return right * counts / n, undecided * counts / n, counts
 

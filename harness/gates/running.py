@@ -300,9 +300,7 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[
     """What the looks are planned by. A baseline is known by its counts."""
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
     held = {
-        name: codec.digest(
-            [(each.question.question_id, each.correct, each.n) for each in _compared_questions(run, name)]
-        )
+        name: codec.digest([(each.question.question_id, each.right, each.n) for each in _compared_questions(run, name)])
         for name, run in baselines.items()
     }
     return planned | {"questions": dict(n_questions), "baselines": held}

@@ -6,13 +6,16 @@ may end after any sample and go on later, in the terminal, by a file, or in the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from harness.core.errors import NotWritable, UsageError
 from harness.core.inert import quoted, visible
-from harness.core.records import Key, VerdictName
+from harness.core.records import Grade, Key, VerdictName
 from harness.judges import audit_file
 from harness.judges.audit_file import FileRow, VerdictLine
 from harness.options.finished import AuditOptions
@@ -73,7 +76,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         for benchmark, row in lines:
             key = Key(row.question_id, row.sample_index)
             why = WHY_UNDECIDED if row.undecided else WHY
-            _store(benchmark, key, row.verdict, options.who, why)
+            _store(benchmark, key, row.verdict, options.who, why, row.points)
         in_file = {row.line.benchmark for row in rows}
         names = [name for name in names if name in in_file]
         if all(row.line.undecided for row in rows):  # The file was written with `undecided`.
@@ -97,30 +100,59 @@ def open_run(source: Path) -> OpenRun:
 
 
 def judge(
-    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, *, undecided: bool = False
+    benchmark: OpenBenchmark,
+    key: Key,
+    verdict: VerdictName | None,
+    who: str | None,
+    *,
+    undecided: bool = False,
+    points: float | None = None,
 ) -> None:
     """Store a person's verdict on the sample `key`, unless the person gave it before, and what follows for the score.
 
-    verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. undecided: as
-    in `AuditItem`. Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
+    verdict: None takes the former verdict back, unless there are points, which decide it. who: the person's name; None
+    = the user of this machine. undecided: as in `AuditItem`. Raises `UsageError` if the name is empty or too long,
+    `StoreError` when the disk refuses.
     """
-    _store(benchmark, key, verdict, who, WHY_UNDECIDED if undecided else WHY)
+    _store(benchmark, key, verdict, who, WHY_UNDECIDED if undecided else WHY, points)
     benchmark.refresh()
     auditing.take_in(benchmark)
 
 
-def _store(benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, why: str) -> None:
-    """Store a person's verdict, unless the person gave it before.
+def _store(
+    benchmark: OpenBenchmark,
+    key: Key,
+    verdict: VerdictName | None,
+    who: str | None,
+    why: str,
+    points: float | None = None,
+) -> None:
+    """Store a person's verdict or points, unless the person gave them before.
 
-    why: `WHY`, or `WHY_UNDECIDED` for a verdict that an audit must not count.
+    why: `WHY`, or `WHY_UNDECIDED` for a verdict that an audit must not count. Raises `UsageError` for points that
+    cannot be given.
     """
     by_hand = benchmark.audits if why == WHY else benchmark.overrides
     override, grade = by_hand.get(key), benchmark.grade(key)
-    if override is None or override.verdict != verdict:
+    most = msgspec.UNSET if grade is None or grade.points is msgspec.UNSET else grade.points[1]
+    given: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
+    _check_points(points, grade, "the points")
+    if points is not None and most is not msgspec.UNSET:
+        right_from = benchmark.question(key.question_id).rules.right_from
+        verdict, given = "correct" if points >= (right_from or most) else "wrong", (points, most)
+    if override is None or (override.verdict, override.points) != (verdict, given):
         graded = None if grade is None else grade.verdict
-        overrides.correct(
-            benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=why
-        )
+        who = overrides.this_user() if who is None else who
+        overrides.correct(benchmark.folder, key, verdict, graded=graded, who=who, why=why, points=given)
+
+
+def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
+    """Raise `UsageError` for points that no person can give to a sample with this grade."""
+    most = 0.0 if grade is None or grade.points is msgspec.UNSET else grade.points[1]
+    if points is None or (most and -math.inf < points <= most):
+        return
+    expected = f"at most {most:g}" if most else "a verdict, since no judge gave points"
+    raise UsageError(f"{what} are {points:g}; expected {expected}", field="verdicts")
 
 
 def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
@@ -163,7 +195,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
-        unfilled = all(row.line.verdict is None for row in audit_file.read(out))
+        unfilled = all(row.line.verdict is None and row.line.points is None for row in audit_file.read(out))
     except UsageError:
         unfilled = False
     if not unfilled:
@@ -185,7 +217,7 @@ def _verdicts(
     benchmarks: dict[str, OpenBenchmark] = {}
     for file_row in rows:
         where, row = file_row.where, file_row.line
-        if row.verdict is None:
+        if row.verdict is None and row.points is None:
             continue
         if only not in (None, row.benchmark):
             raise UsageError(
@@ -201,6 +233,7 @@ def _verdicts(
                 f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
+        _check_points(row.points, benchmark.grade(key), f"{where}: the points")
         audit_file.check_unchanged(file_row, auditing.item(benchmark, key), opened.label)
         yield benchmark, row
     if not benchmarks:

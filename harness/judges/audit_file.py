@@ -36,6 +36,7 @@ class VerdictLine(msgspec.Struct, frozen=True):
     answer: str | None = None
     verdict: VerdictName | None = None
     undecided: bool = False
+    points: float | None = None
 
 
 class FileRow(NamedTuple):

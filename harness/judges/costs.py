@@ -26,8 +26,9 @@ STORING = ("out", "track", "on", "also")
 
 
 class AnswersToJudge(NamedTuple):
-    """Distinct answers of one benchmark in the judge's scope, and the requests about them."""
+    """Distinct answers of one benchmark in the judge's scope, and the requests about them. judge: with its form."""
 
+    judge: JudgeSettings
     n_answers: int
     n_requests: int
 
@@ -79,9 +80,11 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     template = Asker(model=settings.model).template(settings.sampling.sent())
     benchmarks, prompt_tokens = {}, 0
     for benchmark in grade_run(folder, options, watcher.graded):
-        requests = requests_for(folder, benchmark, settings)
+        own = settings.for_form(benchmark.questions[0].rules.judge)
+        requests = requests_for(folder, benchmark, own)
         if requests:
-            benchmarks[benchmark.folder.name] = AnswersToJudge(len(requests), sum(owed for _, owed in requests))
+            n_owed = sum(owed for _, owed in requests)
+            benchmarks[benchmark.folder.name] = AnswersToJudge(own, len(requests), n_owed)
         for question, owed in requests:
             if owed:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))

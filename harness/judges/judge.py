@@ -9,17 +9,20 @@ Long: a judge is tried before a run with the very requests by which it judges af
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
+from harness.benchmarks.judge_forms import OF_CARD, RUBRIC, JudgeForm, form_named
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
@@ -34,7 +37,6 @@ from harness.generation.run_progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
-from harness.grading.second import judge_prompts
 from harness.grading.second.judge_messages import (
     Scope,
     answer_for_judge,
@@ -45,7 +47,7 @@ from harness.grading.second.judge_messages import (
     text_for_judge,
     vote,
 )
-from harness.grading.second.judge_prompts import JudgePrompt
+from harness.grading.second.judge_rulings import JudgeRuling
 from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.judge import JudgeOptions
@@ -53,7 +55,7 @@ from harness.preparing import servers
 from harness.preparing.looks import look_at
 from harness.preparing.watching import Watcher
 from harness.presets.sampling import Sampling
-from harness.runs import RunFolder, opinions, read_samples
+from harness.runs import Manifest, RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.scoring.anomalies import reply_doubts
@@ -74,17 +76,31 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. override: the judge's verdict also replaces a verdict of the
     rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that
-    the user named for the key; None without one.
+    the user named for the key; None without one. given: the options that the user set. of_card: the
+    benchmark's card names the form.
     """
 
     model: str
-    prompt: JudgePrompt
+    prompt: JudgeForm
     scope: Scope = "undecided"
     override: bool = False
     temperature: float = 0.0
     max_tokens: int = MAX_TOKENS
     key_variable: str | None = None
     prices: Prices | None = None
+    given: frozenset[str] = frozenset()
+    of_card: bool = False
+
+    def for_form(self, form: str) -> JudgeSettings:
+        """The judge of a benchmark whose card names `form`; empty: it names none.
+
+        Unless the user set another prompt, scope or override, the judge then has this form and rules on every reply,
+        and its ruling counts. Raises `UsageError`.
+        """
+        if not form or "prompt" in self.given:
+            return self
+        own = dataclasses.replace(self, prompt=form_named(form), of_card=True)
+        return own if {"scope", "override"} & self.given else dataclasses.replace(own, scope="all", override=True)
 
     @property
     def sampling(self) -> Sampling:
@@ -102,6 +118,7 @@ class JudgeSettings:
         return {
             "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
             "temperature": self.temperature, "max_tokens": self.max_tokens,
+            **({"form": OF_CARD} if self.of_card else {}),
         }  # fmt: skip
 
     def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
@@ -143,13 +160,14 @@ def judge_of(
     assert options.model is not None
     judge = JudgeSettings(
         model=options.model,
-        prompt=judge_prompts.prompt_named(options.prompt),
+        prompt=form_named(options.prompt),
         scope=options.scope,
         override=options.override,
         temperature=options.temperature or 0.0,
         max_tokens=options.max_tokens or MAX_TOKENS,
         key_variable=servers.key_variable(options),
         prices=prices,
+        given=frozenset(options.given),
     )
 
     return judge, lambda: _server(options, watcher)
@@ -163,6 +181,7 @@ TRIAL = Question(
     kind="integer",
     row_digest=digest("What is 2 + 3?"),
     prompt_digest=digest("What is 2 + 3?"),
+    rubric='[{"criterion": "The reply says that the sum is 5.", "points": 1}]',
 )
 """The question of a judge's trial."""
 
@@ -175,8 +194,11 @@ MIN_ALIKE = 10
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
-_VERDICT_WORDS = {True: "correct", False: "incorrect", None: "neither correct nor incorrect"}
+_VERDICT_WORDS = {"correct": "correct", "wrong": "incorrect", "no_answer": "not attempted"}
 """The verdict of a judge's reply → its word in the line on the trial."""
+
+SCHEMA_ENGINES = ("vllm", "sglang", "llama.cpp")
+"""Engines that write a reply by a JSON schema (`response_format`)."""
 
 TRIAL_SECONDS = 120.0
 """A judge's trial waits this many seconds for the first token of a reply, and for each next one: a person waits."""
@@ -186,38 +208,49 @@ TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
 signal ends it at once: no reply of it is kept."""
 
 
-def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
+def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = (), *, may_start: bool = False) -> None:
     """Ask the judge about a right and a wrong answer with the requests that scoring makes, so that a judge that fails
     is noticed before hours of sampling. The watcher is told how long its replies took.
 
     Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
     such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
-    answer wrong by a prompt of the harness (a rubric may rightly reject it). may_start: the caller will start servers,
-    of which one may be the judge; then a judge that cannot be asked yet is only a warning.
+    answer wrong by a form of the harness (a rubric may rightly reject it); of points, only if none can be read. forms:
+    those that the cards of the run name, "" for none. may_start: the caller will start servers, of which one may be the
+    judge; then a judge that cannot be asked yet is only a warning.
     """
     judge, serve = judge_of(options, watcher)
+    tried = {each.prompt.name: each for each in map(judge.for_form, dict.fromkeys(forms) or [""])}
     name = visible(judge.model, 80)
     watcher.standing(f"trying the judge {name} on two answers")
     try:
-        with TemporaryDirectory() as folder:
-            replies = _trial(judge, serve(), RunFolder(Path(folder) / "trial"))
+        server = serve()
+        for each in tried.values():
+            with TemporaryDirectory() as folder:
+                replies = _trial(each, server, RunFolder(Path(folder) / "trial"))
+            _tell(each, replies, watcher, name if len(tried) == 1 else f"{name} ({each.prompt.name})")
     except ServerError as error:
         if not may_start:
             raise
         watcher.warn(f"the judge cannot be asked now: {error.sentence}")
-        return
-    is_rubric = judge.prompt.name not in judge_prompts.PROMPTS
+
+
+def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, name: str) -> None:
+    """Tell the watcher what the judge's trial has shown. replies: about each of `TRIAL_ANSWERS`."""
     for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=True):
-        verdict = vote(reply, judge.prompt)
-        called = _VERDICT_WORDS[verdict]
+        ruling = vote(reply, judge.prompt, TRIAL)
+        called = "neither correct nor incorrect" if ruling is None else _VERDICT_WORDS[ruling.verdict]
+        if ruling is not None and ruling.points is not None:
+            called = f"worth {ruling.points[0]:g} of {ruling.points[1]:g} points"
         watcher.standing(f"the judge {name} called the {which} answer {called} after {reply.timing.total:.1f} s")
-        if verdict is None:
+        if ruling is None:
             watcher.warn(
                 f"the judge {name} gave no verdict when it was tried on the {which} answer: "
                 f"{_no_verdict(judge, reply)}. Where it gives none, the verdict without the judge stays (see "
                 "docs/judge.md)"
             )
-        elif verdict is (which == "wrong") and not (is_rubric and which == "right"):
+        elif judge.prompt.gives_points or (which == "right" and judge.prompt.name.startswith(RUBRIC)):
+            continue
+        elif (ruling.verdict == "correct") is (which == "wrong"):
             watcher.warn(
                 f'the judge {name} was tried on the {which} answer "{answer}" to the question '
                 f'"{TRIAL.messages[0].content}" and called it {called}: it may call every answer {called}'
@@ -230,18 +263,17 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
     Raises `ServerError` if the judge does not reply, and `Interrupted`.
     """
     questions = [judge_question(judge.prompt, TRIAL, answer) for answer in TRIAL_ANSWERS.values()]
-    cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {})
     deadlines = dataclasses.replace(server.asker.deadlines, first_token=TRIAL_SECONDS, idle=TRIAL_SECONDS)
     server = dataclasses.replace(server, asker=dataclasses.replace(server.asker, deadlines=deadlines))
     make_folder(folder.path)
     try:
-        outcome = _ask(folder, [cases], judge, server, patience=TRIAL_PATIENCE)
+        outcome = _ask(folder, {TRIAL.benchmark: questions}, judge, server, patience=TRIAL_PATIENCE)
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
         stopped = f"stopped by {signal.Signals(signum).name} while the judge was tried; nothing was sampled"
         raise Interrupted(stopped, signum) from None
-    replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
+    replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(TRIAL.benchmark))}
     if len(replies) < len(questions):
         raise _of_judge(judge.model, ServerError(_why_unanswered(outcome) or "no reply came"))
     return [replies[question.question_id] for question in questions]
@@ -252,7 +284,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     if reply.truncated:
         return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
-    return f"the last line of its reply is {last_line!r}, and the prompt asks for {judge.prompt.form}"
+    return f"the last line of its reply is {last_line!r}, and the prompt asks for {judge.prompt.asked_for}"
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:
@@ -287,9 +319,12 @@ class JudgeReport:
     agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_owed: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
-    first_grader: who graded before the judge, the rules or a function of the user's own.
+    first_grader: who graded before the judge, the rules or a function of the user's own. judge: with the benchmark's
+    form. of_family: whether the judge and the measured model seem to be of one family.
     """
 
+    judge: JudgeSettings
+    of_family: bool
     benchmark: str
     first_grader: str
     agreement: Agreement
@@ -301,8 +336,9 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing, so that the
-    judge was not asked. n_stored: number of replies that were stored before.
+    """A judged run. scores: after the judge. outcomes: of the judge's sessions; empty if no reply was missing, so that
+    the judge was not asked. n_stored: number of replies that were stored before. folder: of the judge's replies; where
+    the cards name several forms, of those by the last.
 
     mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
     the same warning.
@@ -310,10 +346,15 @@ class Judged:
 
     scores: list[Score]
     reports: list[JudgeReport]
-    outcome: Outcome | None
+    outcomes: tuple[Outcome, ...]
     n_stored: int
     folder: Path
     mute: str
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The last session that left replies missing, else the last; None if the judge was not asked."""
+        return next((each for each in reversed(self.outcomes) if not each.complete), (None, *self.outcomes)[-1])
 
 
 def score_with_judge(
@@ -327,48 +368,103 @@ def score_with_judge(
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
-    by_rules: the benchmarks as `grade_run` grades them. Stored scores stay as they are until the judge's session has
-    ended. If it fails, a benchmark without a score gets that of the rules, with a warning that the judging has not
-    ended. An answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
-    on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
+    by_rules: the benchmarks as `grade_run` grades them; those whose cards name one form are asked about in a session of
+    their own. Stored scores stay as they are until the judge's sessions have ended. If one fails, a benchmark without a
+    score gets that of the rules, with a warning that the judging has not ended. An answer with a judge's reply missing
+    keeps the rules' grade. Raises what `by_rules` and `generate` raise. on_progress: called with the progress of the
+    judge's session. resume_command: what the user types to continue.
     """
     graded = [*by_rules]
-    cases = [_cases(benchmark, judge) for benchmark in graded]
-    folder = judge.folder(run)
-    outcome = None
-    stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
-    n_stored = sum(len(replies.rulings) for replies in stored)
-    if any(replies.owed for replies in stored):
-        for path in (run.path, run.path / "judge", folder.path):
-            make_folder(path)
-        try:
-            outcome = _ask(folder, cases, judge, serve(), on_progress=on_progress, resume_command=resume_command)
-        except (HarnessError, KeyboardInterrupt):
-            for benchmark in graded:
+    groups: dict[str, list[GradedBenchmark]] = {}
+    for benchmark in graded:
+        groups.setdefault(benchmark.questions[0].rules.judge, []).append(benchmark)
+    judgings = [_Judging(run, judge.for_form(form), benchmarks) for form, benchmarks in groups.items()]
+    server = cache(serve)
+    try:
+        for each in judgings:
+            each.ask(server, on_progress, resume_command)
+    except (HarnessError, KeyboardInterrupt):
+        for each in judgings:
+            for benchmark in each.graded:
                 if not benchmark.folder.scores.exists():
-                    publish(_mark_unfinished(benchmark, judge))
-            raise
-        stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
-    mute = _mute(cases, stored)
-    agreeable = _agreeable(stored)
-    doubts = [f"the judge's own run: {doubt}" for doubt in reply_doubts(folder)]
-    scores, reports = [], []
-    for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
-        cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
-        after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
-        warnings = [
-            mute if benchmark_cases.questions else "",
-            agreeable if replies.rulings else "",
-            "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
-            _missing_warning(replies, len(benchmark_cases.questions), outcome),
-            *(doubts if replies.rulings else ()),
-        ]
-        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
-        reports.append(report)
-    if mute:
-        shown = shlex.quote(str(folder.path))
-        mute = f"{mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
-    return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
+                    publish(_mark_unfinished(benchmark, each.judge))
+        raise
+    written = {report.benchmark: (score, report) for each in judgings for score, report in each.publish()}
+    return Judged(
+        scores=[written[benchmark.folder.name][0] for benchmark in graded],
+        reports=[written[benchmark.folder.name][1] for benchmark in graded],
+        outcomes=tuple(outcome for each in judgings for outcome in each.outcomes),
+        n_stored=sum(each.n_stored for each in judgings),
+        folder=judgings[-1].folder.path,
+        mute=next(filter(None, (each.where_mute for each in judgings)), ""),
+    )
+
+
+class _Judging:
+    """The judging of the benchmarks of one form. graded: by the rules. stored: the judge's replies to each."""
+
+    def __init__(self, run: RunFolder, judge: JudgeSettings, graded: Sequence[GradedBenchmark]) -> None:
+        self.run, self.judge, self.graded = run, judge, graded
+        self.folder = judge.folder(run)
+        self.cases = [_cases(benchmark, judge) for benchmark in graded]
+        self.stored = self._stored()
+        self.n_stored = sum(len(replies.rulings) for replies in self.stored)
+        self.outcomes: list[Outcome] = []
+
+    def _stored(self) -> list[_Replies]:
+        return [_replies(self.folder, cases, self.judge) for cases in self.cases]
+
+    def ask(self, serve: Serve, on_progress: Callable[[Progress], None] | None, resume_command: str) -> None:
+        """Ask for the missing replies, and once more for those that are not in the form asked for."""
+        while any(replies.owed for replies in self.stored):
+            for path in (self.run.path, self.run.path / "judge", self.folder.path):
+                make_folder(path)
+            questions = {
+                cases.benchmark: [*cases.questions.values(), *replies.again.values()]
+                for cases, replies in zip(self.cases, self.stored, strict=True)
+            }
+            outcome = _ask(
+                self.folder, questions, self.judge, serve(), on_progress=on_progress, resume_command=resume_command
+            )
+            self.outcomes.append(outcome)
+            self.stored = self._stored()
+            if not outcome.complete:
+                return
+
+    @property
+    def mute(self) -> str:
+        """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may move."""
+        n_answers = sum(len(cases.questions) for cases in self.cases)
+        if not n_answers or any(replies.owed for replies in self.stored) or not _all_mute(self.stored):
+            return ""
+        return (
+            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
+            "verdicts without the judge stand"
+        )
+
+    @property
+    def where_mute(self) -> str:
+        """The sentence `mute` with the place of the replies; else empty."""
+        shown = shlex.quote(str(self.folder.path))
+        return self.mute and f"{self.mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
+
+    def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
+        """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
+        agreeable = _agreeable(self.stored)
+        doubts = [f"the judge's own run: {doubt}" for doubt in reply_doubts(self.folder)]
+        outcome, model = self.outcomes[-1] if self.outcomes else None, Manifest.load(self.run).model
+        for benchmark, cases, replies in zip(self.graded, self.cases, self.stored, strict=True):
+            cost = JudgeCost.of(read_samples(self.folder.benchmark(replies.benchmark)), self.judge.prices)
+            after, report = _apply(benchmark, cases, replies, self.judge, cost, model)
+            warnings = [
+                self.mute if cases.questions else "",
+                agreeable if replies.rulings else "",
+                "" if self.mute else _silent_warning(benchmark.grades, cases, replies),
+                _missing_warning(replies, len(cases.questions), outcome),
+                *(doubts if replies.rulings else ()),
+            ]
+            score = publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings))))
+            yield score, report
 
 
 def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
@@ -388,20 +484,6 @@ def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBen
     )
 
 
-def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
-    """A sentence if the judge gave no verdict on any answer; else empty.
-
-    The sentence names no folder: a score may be moved.
-    """
-    n_answers = sum(len(benchmark_cases.questions) for benchmark_cases in cases)
-    if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
-        return ""
-    return (
-        f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
-        "verdicts without the judge stand"
-    )
-
-
 def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -> str:
     """A warning with the number of samples that stay undecided since the judge gave no verdict on them; else empty.
 
@@ -410,7 +492,9 @@ def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -
     silent = {case for case, ruling in replies.rulings.items() if ruling is None}
     n = sum(grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent for grade in grades)
     them = "it" if n == 1 else "them"
-    return f"the judge was asked about {count_noun(n, 'undecided sample')} and gave no verdict on {them}" if n else ""
+    again = f", {count_noun(len(replies.again), 'answer')} twice," if replies.again else ""
+    sentence = f"the judge was asked about {count_noun(n, 'undecided sample')}{again} and gave no verdict on {them}"
+    return sentence if n else ""
 
 
 def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:
@@ -439,11 +523,11 @@ def _agreeable(stored: Sequence[_Replies]) -> str:
     An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
     benchmarks.
     """
-    rulings = Counter(ruling for replies in stored for ruling in replies.rulings.values())
-    if rulings[True] < MIN_ALIKE or rulings[False]:
+    verdicts = Counter(ruling.verdict for replies in stored for ruling in replies.rulings.values() if ruling)
+    if verdicts["correct"] < MIN_ALIKE or verdicts["wrong"] or verdicts["no_answer"]:
         return ""
     return (
-        f"the judge called {rulings[True]:,} distinct answers of this run correct and none wrong: it may call "
+        f"the judge called {verdicts['correct']:,} distinct answers of this run correct and none wrong: it may call "
         "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 
@@ -453,12 +537,13 @@ class _Cases:
     """The cases of one benchmark: the distinct pairs of a question and an answer that the judge is asked about.
 
     questions: the question to the judge, by the case's id. case_of: sample → id of its case; samples without text have
-    none.
+    none. about: by the case's id, the benchmark's question and the answer as the judge sees it.
     """
 
     benchmark: str
     questions: dict[str, Question]
     case_of: dict[Key, str]
+    about: dict[str, tuple[Question, str]]
 
 
 def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) -> list[tuple[Question, bool]]:
@@ -467,8 +552,8 @@ def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) 
     run: the run in whose folder the judge's replies are stored.
     """
     cases = _cases(graded, judge)
-    owed = _replies(judge.folder(run), cases, judge).owed
-    return [(question, case in owed) for case, question in cases.questions.items()]
+    stored = _replies(judge.folder(run), cases, judge)
+    return [(stored.again.get(case, question), case in stored.owed) for case, question in cases.questions.items()]
 
 
 def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
@@ -476,7 +561,7 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
-    whole = judge.prompt.whole_reply
+    whole = judge.prompt.reply_chars
     unextracted = {grade.key for grade in to_judge if whole or answer_for_judge(grade) is None}
     texts: dict[Key, str | None] = {}
     if unextracted:
@@ -484,7 +569,8 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
         texts = {sample.key: text_for_judge(sample, whole=whole) for sample in samples}
     case_ids: dict[tuple[str, str], str] = {}
     questions: dict[str, Question] = {}
-    case_of = {}
+    case_of: dict[Key, str] = {}
+    about: dict[str, tuple[Question, str]] = {}
     for grade in to_judge:
         answer = texts[grade.key] if grade.key in texts else answer_for_judge(grade)
         if answer is None:
@@ -494,31 +580,47 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
             question = judge_question(judge.prompt, by_id[grade.question_id], answer)
             case_ids[pair] = question.question_id
             questions.setdefault(question.question_id, question)
+            about.setdefault(question.question_id, (by_id[grade.question_id], answer))
         case_of[grade.key] = case_ids[pair]
-    return _Cases(graded.folder.name, questions, case_of)
+    return _Cases(graded.folder.name, questions, case_of, about)
 
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """The judge's replies for one benchmark. rulings: case → its verdict, None without one. owed: the cases without a
-    reply. servers: addresses of the servers that replied.
+    """The judge's replies for one benchmark. rulings: case → its ruling, None without one. owed: the cases without a
+    reply. again: the second request about each case whose reply is not in the form asked for. servers: addresses of the
+    servers that replied.
     """
 
     benchmark: str
-    rulings: Mapping[str, bool | None]
+    rulings: Mapping[str, JudgeRuling | None]
     owed: frozenset[str]
+    again: Mapping[str, Question]
     servers: Mapping[str, None]
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
-    """The stored replies of the judge, read as verdicts."""
-    rulings: dict[str, bool | None] = {}
+    """The stored replies of the judge, read as rulings.
+
+    A form whose reply is a labelled line is asked for once, as it has always been.
+    """
+    rulings: dict[str, JudgeRuling | None] = {}
     servers: dict[str, None] = {}
     for sample in read_samples(folder.benchmark(cases.benchmark)):
         if sample.question_id in cases.questions and sample.sample_index == 0:
             servers[sample.endpoint] = None
-            rulings[sample.question_id] = vote(sample, judge.prompt)
-    return _Replies(cases.benchmark, rulings, frozenset(cases.questions.keys() - rulings.keys()), servers)
+            rulings[sample.question_id] = vote(sample, judge.prompt, cases.about[sample.question_id][0])
+    unread = [] if judge.prompt.reply == "line" else [case for case, ruling in rulings.items() if ruling is None]
+    again = {case: judge_question(judge.prompt, *cases.about[case], again=True) for case in unread}
+    owed = {*cases.questions.keys() - rulings.keys()}
+    if again:
+        case_of = {Key(question.question_id, 0): case for case, question in again.items()}
+        owed |= again.keys()
+        for reply in read_samples(folder.benchmark(cases.benchmark), keys={*case_of}):
+            case = case_of[reply.key]
+            owed.discard(case)
+            rulings[case] = vote(reply, judge.prompt, cases.about[case][0])
+    return _Replies(cases.benchmark, rulings, frozenset(owed), again, servers)
 
 
 def _all_mute(stored: Sequence[_Replies]) -> bool:
@@ -529,7 +631,7 @@ def _all_mute(stored: Sequence[_Replies]) -> bool:
 
 def _ask(
     folder: RunFolder,
-    cases: list[_Cases],
+    questions: Mapping[str, list[Question]],
     judge: JudgeSettings,
     server: JudgeServer,
     *,
@@ -539,17 +641,16 @@ def _ask(
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
-    folder: the run folder of the replies. cases: of each benchmark. resume_command: what the user types to continue.
-    patience: when the session gives up; None: when a run does.
+    folder: the run folder of the replies. questions: to the judge, by benchmark. resume_command: what the user types to
+    continue. patience: when the session gives up; None: when a run does.
     """
-    with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
+    owing = {name: of_benchmark for name, of_benchmark in questions.items() if of_benchmark}
     benchmark = BenchmarkSettings(samples=1, sampling=judge.sampling)
+    asker = _with_schema(server.asker, judge.prompt, folder)
     settings = RunSettings(
-        asker=server.asker,
+        asker=asker,
         endpoints=server.endpoints,
-        benchmarks=with_neutral(
-            {benchmark_cases.benchmark: benchmark for benchmark_cases in with_questions}, folder, server.asker
-        ),
+        benchmarks=with_neutral(dict.fromkeys(owing, benchmark), folder, asker),
         out=folder.path,
         key_variable=judge.key_variable,
         concurrency=server.concurrency,
@@ -559,7 +660,7 @@ def _ask(
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
         canary=False,  # equal verdicts on all of the first answers are a good sign here
     )
-    sets = [_question_set(benchmark_cases, judge, folder) for benchmark_cases in with_questions]
+    sets = [_question_set(name, of_benchmark, judge, folder) for name, of_benchmark in owing.items()]
     try:
         return generate(
             settings,
@@ -571,14 +672,30 @@ def _ask(
         raise _of_judge(judge.model, error) from error
 
 
-def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
+def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
+    """The judge's asker, which asks for a reply by the form's JSON schema where its engine writes by one.
+
+    A session that goes on asks as the first one did, since a run's requests do not change.
+    """
+    schema, manifest = form.schema_of_reply, Manifest.find(folder)
+    takes_one = asker.engine in SCHEMA_ENGINES
+    if manifest is not None and manifest.benchmarks:
+        first = next(iter(manifest.benchmarks.values()))
+        takes_one = "response_format" in (first.identity.get("extra_body") or {})
+    if schema is None or asker.spelling.api != "chat" or not takes_one:
+        return asker
+    wanted = {"type": "json_schema", "json_schema": {"name": "ruling", "schema": schema, "strict": True}}
+    return dataclasses.replace(asker, spelling=asker.spelling.with_fields({"response_format": wanted}))
+
+
+def _question_set(benchmark: str, questions: list[Question], judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
     """The judge's cases of one benchmark as questions, which a run folder can store."""
     # The cases grow with the run, so the identity of the judge's folder must not depend on them.
-    unchanging = digest(["answers", cases.benchmark])
+    unchanging = digest(["answers", benchmark])
     return QuestionSet(
-        name=cases.benchmark,
-        questions=list(cases.questions.values()),
-        n_all=len(cases.questions),
+        name=benchmark,
+        questions=questions,
+        n_all=len(questions),
         rows_digest=unchanging,
         dataset_digest=unchanging,
         prompt=judge.prompt.name,
@@ -599,8 +716,16 @@ def _failures(before: Iterable[Grade], after: Iterable[Grade]) -> dict[str, int]
     return dict(Counter(rule for rule in rules if rule != verifier.LEFT_OPEN and verifier.failure(rule) is not None))
 
 
+def is_of_family(judge: str, model: str) -> bool:
+    """Whether two models have one owner, or names that begin with the same word: `Qwen/QwQ-32B`, `qwen2.5-7b`."""
+    (owner, name), (other_owner, other) = (each.casefold().rpartition("/")[::2] for each in (judge, model))
+    stems = [re.match("[a-z]*", each) for each in (name, other)]
+    words = {each[0] for each in stems if each}
+    return (bool(owner) and owner == other_owner) or (len(words) == 1 and len(words.pop()) > 1)
+
+
 def _apply(
-    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings, cost: JudgeCost
+    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings, cost: JudgeCost, model: str
 ) -> tuple[GradedBenchmark, JudgeReport]:
     """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
 
@@ -608,12 +733,13 @@ def _apply(
     """
     rulings = replies.rulings
     by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
+    verdicts = {key: None if ruling is None else ruling.verdict == "correct" for key, ruling in by_key.items()}
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
     if graded.folder.path.is_dir():
-        opinions.replace(graded.folder, judge.name, by_key)
-    compared = agreement(graded.grades, by_key)
+        opinions.replace(graded.folder, judge.name, verdicts)
+    compared = agreement(graded.grades, verdicts)
     decided = [
         disagreement
         for disagreement in compared.disagreements
@@ -621,6 +747,8 @@ def _apply(
     ]
     by_rules = all(question.rules.grader == verifier.RULES for question in graded.questions)
     report = JudgeReport(
+        judge=judge,
+        of_family=is_of_family(judge.model, model),
         benchmark=graded.folder.name,
         first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),

@@ -27,7 +27,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
     scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
     """Samples the judge sees: undecided by the rules, also those called wrong, or all."""
     prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
-    """The judge's prompt: verdict, limo, or a file with a rubric of your own. Default: verdict."""
+    """The judge's prompt: verdict, limo, another form, or a file with a form or rubric of your own. Default: the
+    card's form, else verdict."""
     override: Annotated[bool, Option(under=JUDGE)] = False
     """Let the judge's verdict replace what the rules decided."""
     temperature: Annotated[float | None, Option(under=JUDGE, least=0)] = None
@@ -42,12 +43,12 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
         Options are checked before a run, so the error comes before hours of sampling.
         """
-        from harness.grading.second import judge_prompts
+        from harness.benchmarks.judge_forms import form_named
 
         super()._check()
         if not self.model:
             raise UsageError("give the name of the model that judges", field="model")
-        judge_prompts.prompt_named(self.prompt)
+        form_named(self.prompt)
 
 
 ONE_VOTE = "a judge is asked once about each answer: leave votes out, or score with a second judge"

@@ -153,7 +153,7 @@ def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
 def _counts(runs: Sequence[RunBenchmark]) -> tuple[Counts, Counts]:
     """(right samples, samples) of each question in each run, both of shape (runs, Q)."""
     questions = [part.benchmark.questions for part in runs]
-    correct = np.array([[item.correct for item in of_run] for of_run in questions])
+    correct = np.array([[item.right for item in of_run] for of_run in questions])
     return correct, np.array([[item.n for item in of_run] for of_run in questions])
 
 

@@ -164,7 +164,7 @@ def _headline(score: Score) -> Values:
         ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),
     ]
     if most > 1:
-        both = f"{value_cell(score.pass_at[most])} · {value_cell(score.maj_at[most])}"
+        both = f"{value_cell(score.pass_at[most])} · {value_cell(score.maj_at.get(most))}"
         facts.append((f"pass@{most} · maj@{most}", both))
     if score.n_truncated is not None and score.n_samples:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))

@@ -94,7 +94,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
             *intervals,
             f"{score.n_questions} × {samples_cell(score)}",
             ABSENT if most is None else f"{value_cell(score.pass_at[most])} @{most}",
-            ABSENT if most is None else f"{value_cell(score.maj_at[most])} @{most}",
+            ABSENT if most not in score.maj_at else f"{value_cell(score.maj_at[most])} @{most}",
         )
 
     def remarks_of(score: Score) -> Sequence[str]:

@@ -33,7 +33,7 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     """A person's verdict on one sample; the last line of a key counts.
 
     verdict: None withdraws the earlier one. graded: the grader's verdict at that time, None before any grading. when:
-    UTC, ISO 8601.
+    UTC, ISO 8601. points: (given, most) by the person, where a judge gives points; unset without.
     """
 
     verdict: VerdictName | None
@@ -41,16 +41,31 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     who: str
     when: str
     why: str
+    points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
 
+def share_of(override: Override) -> float:
+    """What the accuracy counts of the person's verdict: the share of the points, else 1 for correct."""
+    if override.points is msgspec.UNSET:
+        return float(override.verdict == "correct")
+    return override.points[0] / override.points[1]
+
+
 def correct(
-    folder: BenchmarkFolder, key: Key, verdict: VerdictName | None, *, graded: VerdictName | None, who: str, why: str
+    folder: BenchmarkFolder,
+    key: Key,
+    verdict: VerdictName | None,
+    *,
+    graded: VerdictName | None,
+    who: str,
+    why: str,
+    points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET,
 ) -> None:
     """Store a person's verdict on the sample `key`, as of now; None withdraws the earlier one.
 
-    graded: the grader's verdict. Raises `UsageError` if `who` or `why` is empty or too long, `StoreError` when the disk
-    refuses.
+    graded: the grader's verdict. points: as in `Override`. Raises `UsageError` if `who` or `why` is empty or too long,
+    `StoreError` when the disk refuses.
     """
     if not why.strip() or len(why) > MAX_WHY_CHARS:
         raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
@@ -65,6 +80,7 @@ def correct(
         who=who.strip(),
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         why=why.strip(),
+        points=points,
     )
     append(folder, override)
 
@@ -111,13 +127,19 @@ def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
 
 
 def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterator[Grade]:
-    """The grades, in which each verdict in `overrides` replaces the grader's, with the rule "override"."""
+    """The grades, in which each verdict in `overrides` replaces the grader's, with the rule "override".
+
+    A verdict on a grade with points gives all or none, unless it states points of its own.
+    """
     for grade in grades:
         override = overrides.get(grade.key)
         if override is None or override.verdict is None:
             yield grade
         else:
-            yield msgspec.structs.replace(grade, verdict=override.verdict, rule="override")
+            points = override.points
+            if points is msgspec.UNSET and grade.points is not msgspec.UNSET:
+                points = (grade.points[1] if override.verdict == "correct" else 0.0, grade.points[1])
+            yield msgspec.structs.replace(grade, verdict=override.verdict, rule="override", points=points)
 
 
 class Corrected(NamedTuple):

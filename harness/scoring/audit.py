@@ -25,6 +25,15 @@ person's verdicts are scored like a grader's, and nothing is moved or stretched.
 The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
 2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/method/statistics.md shows it.
 
+Where a judge gives points there are four strata, and a sample adds the points of the person minus those of the judge:
+
+    mean of points = the judge's + Σ_h W_h · mean of (person − judge); its error on each side
+    √(Σ_h (W_h t_h)² s_h²/m_h · (1 − m_h/N_h) + (W · 1.5/m)²), t_h = 1.96 (1 + 0.8/m_h), W and m over all strata
+
+The last term allows for errors worth one and a half samples that the audit missed: Wilson's ends hold for right and
+wrong only, and without it 82 % are covered where a judge errs in 2 % of cases, all one way. The stretch is then 1 /
+slope of the judge's points on the person's, which for right and wrong is the same number.
+
 Which samples are drawn, and which of a person's verdicts count, is `audit_order`.
 
 Samples that neither the rules nor the judge decided are outside the population. Nothing is estimated of them: those on
@@ -43,9 +52,9 @@ import numpy as np
 
 from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Key
-from harness.runs.overrides import Override, apply
+from harness.runs.overrides import Override, apply, share_of
 from harness.scoring.audit_order import Population, Stratum
-from harness.scoring.stats import Estimate, Interval, effective_clusters, moved_interval, wilson
+from harness.scoring.stats import Z_95, Array, Estimate, Interval, effective_clusters, moved_interval, wilson
 from harness.scoring.tally import QuestionTally, cluster_numbers
 from harness.scoring.uncertainty import interval_cell, rate
 
@@ -53,6 +62,10 @@ MIN_DISCERNMENT = 0.5
 """Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
 counts as this one, so that the interval at most doubles.
 """
+
+
+MISSED_ERRORS = 1.5
+"""Errors of a judge, in samples, that an audit of points may have missed by chance."""
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +99,22 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.opening}: {beside}. `harness audit` measures them"
 
 
+class JudgeShift(NamedTuple):
+    """A judge's errors as an audit shows them. shift: what they hide of the accuracy, a fraction. reach: half the 95 %
+    interval of the shift.
+    """
+
+    shift: float
+    reach: float
+
+    def could_turn(self, difference: float, interval: Interval) -> bool:
+        """Whether these errors could turn the sign of a difference whose interval lies on one side of 0."""
+        moved = difference + self.shift
+        low = moved - math.hypot(difference - interval.low, self.reach)
+        high = moved + math.hypot(interval.high - difference, self.reach)
+        return low <= 0 <= high or moved * difference <= 0
+
+
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
@@ -93,7 +122,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     calls correct. of_judge: the population are a judge's verdicts. The intervals hold the audit's own uncertainty, too.
     n_undecided: samples beside the population that the grader and the person leave undecided;
     they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
-    that the grader left undecided beside the population, and on which the person's verdict counts.
+    that the grader left undecided beside the population, and on which the person's verdict counts. by_points: the judge
+    gave points, more than the person to n_accepted samples; else unset.
     """
 
     accuracy: Estimate
@@ -105,6 +135,16 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_undecided: int = 0
     accuracy_undecided_right: float | None = None
     n_decided: int = 0
+    by_points: bool | msgspec.UnsetType = msgspec.UNSET
+
+    def beyond(self, graded: Estimate) -> JudgeShift:
+        """By how much the audit moves the graded accuracy, and the reach of the audit's own interval: what it has of
+        the audited interval beyond the graded one.
+        """
+        ours, theirs = self.accuracy.sampling, graded.sampling
+        assert ours is not None
+        widths = ours.half_width, 0.0 if theirs is None else theirs.half_width
+        return JudgeShift(self.accuracy.value - graded.value, math.sqrt(max(0.0, widths[0] ** 2 - widths[1] ** 2)))
 
     @property
     def partial(self) -> bool:
@@ -125,11 +165,15 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         person += f"{self.n_differing:,}"
         if self.n_differing:
             rejected = self.n_differing - self.n_accepted
+        if self.n_differing and self.by_points:
+            person += f" (the judge gave more points than the person to {self.n_accepted:,}, fewer to {rejected:,})"
+        elif self.n_differing:
             person += f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
         if self.n_decided:
             person += f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
         left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
-        return f"{person}: the audited accuracy is {self._accuracy_with_intervals}{left_out}"
+        what = "mean of points" if self.by_points else "accuracy"
+        return f"{person}: the audited {what} is {self._accuracy_with_intervals}{left_out}"
 
     @property
     def _accuracy_with_intervals(self) -> str:
@@ -146,12 +190,23 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         return f"{value} if the {undecided} wrong {intervals}, and {if_right}"
 
 
+class AuditedPoints(NamedTuple):
+    """The audited samples of a stratum: weight of each in the accuracy, share of the points by the person and by the
+    judge, each (m,).
+    """
+
+    weights: Array
+    by_person: Array
+    by_judge: Array
+
+
 class AuditedPart(NamedTuple):
     """The audit of one stratum (the samples called correct, or the others).
 
     population: samples of the stratum, which together weigh `weight` in the accuracy. drawn: audited samples; on
     n_differing of them the person differs from the grader. right: share of the audited that the person calls correct,
     by weight. trials: number of independent draws that would say as much; it is `drawn` where all samples weigh alike.
+    points: where the judge gives points.
     """
 
     called_correct: bool
@@ -161,21 +216,24 @@ class AuditedPart(NamedTuple):
     n_differing: int
     right: float
     trials: float
+    points: AuditedPoints | None = None
 
     @classmethod
-    def of(cls, stratum: Stratum, verdicts: Sequence[tuple[Key, bool]]) -> AuditedPart:
-        """The audit by these verdicts: (sample, whether the person calls it correct), at least one."""
+    def of(cls, stratum: Stratum, verdicts: Sequence[tuple[Key, float]]) -> AuditedPart:
+        """The audit by these verdicts: (sample, share of it that the person calls right), at least one."""
         weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         correct = np.array([correct for _, correct in verdicts])
+        by_judge = np.array([stratum.share_of.get(key, float(stratum.called_correct)) for key, _ in verdicts])
         return cls(
             called_correct=stratum.called_correct,
             weight=math.fsum(stratum.weight_of.values()),
             population=len(stratum.weight_of),
             drawn=len(verdicts),
-            n_differing=int((correct != stratum.called_correct).sum()),
+            n_differing=int((abs(correct - by_judge) > 1e-9).sum()),
             right=float((weights * correct).sum() / weights.sum()),
             # Kish's effective number: samples of unequal weights say less than as many of equal weight.
             trials=float(weights.sum() ** 2 / (weights**2).sum()),
+            points=AuditedPoints(weights, correct, by_judge) if stratum.share_of else None,
         )
 
 
@@ -193,9 +251,11 @@ def audited(
         return None
     parts = list(map(AuditedPart.of, population.strata, verdicts))
     decided = {key: in_force[key] for key in population.undecided if key in in_force}
-    weight_right = math.fsum(population.undecided[key] for key, by in decided.items() if by.verdict == "correct")
+    weight_right = math.fsum(population.undecided[key] * share_of(by) for key, by in decided.items())
     one_sample = all(item.n <= 1 for item in items)
     clusters = effective_clusters(np.bincount(cluster_numbers(items)))
+    if population.strata[0].share_of:
+        graded = msgspec.structs.replace(graded, value=graded.value + weight_right)
     estimated = estimate(parts, population.certain + weight_right, graded, clusters, one_sample=one_sample)
     open_weights = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
@@ -210,7 +270,7 @@ def audited(
     # Everything is audited: the person's verdicts are scored as a grader's would be.
     judged = decided | {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
     present = [item for item in items if item.n]
-    hits = [sum(grade.verdict == "correct" for grade in apply(item.grades, judged)) for item in present]
+    hits = [math.fsum(grade.counted for grade in apply(item.grades, judged)) for item in present]
     scored = msgspec.structs.replace(rate(present, hits), value=estimated.accuracy.value)
     return msgspec.structs.replace(estimated, accuracy=scored)
 
@@ -224,6 +284,8 @@ def estimate(
     grades. clusters: the effective number of questions or clusters. one_sample: whether every question has one sample,
     whose spread is that of a coin, so that no error of the grader makes it smaller.
     """
+    if parts[0].points is not None:
+        return _estimate_of_points(parts, graded, clusters, one_sample=one_sample)
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
     by_grader = certain + math.fsum(part.weight for part in parts if part.called_correct)
@@ -248,6 +310,54 @@ def estimate(
         n_audited=n_audited,
         n_differing=sum(part.n_differing for part in parts),
         n_accepted=sum(part.n_differing for part in parts if part.called_correct),
+    )
+
+
+def points_correction(parts: Sequence[AuditedPart]) -> tuple[float, float, float]:
+    """Return (what the audit adds to the judge's mean of points, the reach of its own 95 % interval, the slope of the
+    judge's points on the person's).
+    """
+    added, variance, n_audited = 0.0, 0.0, sum(part.drawn for part in parts)
+    for part in parts:
+        assert part.points is not None
+        weights, by_person, by_judge = part.points
+        gaps, m = by_person - by_judge, part.trials
+        mean = float((weights * gaps).sum() / weights.sum())
+        spread = float((weights * (gaps - mean) ** 2).sum() / weights.sum()) * m / (m - 1) if m > 1 else 0.25
+        added += part.weight * mean
+        variance += (part.weight * Z_95 * (1 + 0.8 / m)) ** 2 * spread / m * (1 - part.drawn / part.population)
+    weight = math.fsum(part.weight for part in parts)
+    missed = 0.0 if n_audited == sum(part.population for part in parts) else weight * MISSED_ERRORS / n_audited
+    of_all = [np.concatenate(column) for column in zip(*(part.points for part in parts if part.points), strict=True)]
+    shares = np.concatenate([np.full(part.drawn, part.weight / part.drawn) for part in parts])
+    by_person, by_judge = (each - np.average(each, weights=shares) for each in of_all[1:])
+    slope = float((shares * by_person * by_judge).sum() / max(1e-9, float((shares * by_person**2).sum())))
+    return added, math.hypot(math.sqrt(variance), missed), slope
+
+
+def _estimate_of_points(
+    parts: Sequence[AuditedPart], graded: Estimate, clusters: float, *, one_sample: bool
+) -> Audited:
+    """As `estimate`, where a judge gives points."""
+    added, reach, slope = points_correction(parts)
+    value = min(1.0, max(0.0, graded.value + added))
+    sampling, question = graded.sampling, graded.question
+    assert sampling is not None
+    sampling, question = moved_interval(sampling, value), question and moved_interval(question, value, clusters)
+    stretch = 1.0 if one_sample else 1 / min(1.0, max(MIN_DISCERNMENT, slope))
+    more = sum(int((part.points.by_judge > part.points.by_person).sum()) for part in parts if part.points)
+    return Audited(
+        accuracy=Estimate(
+            value=value,
+            sampling=_around(value, sampling, reach**2, reach**2),
+            question=question and _around(value, question, reach**2, reach**2, stretch),
+            at_most=graded.at_most,
+        ),
+        n_population=sum(part.population for part in parts),
+        n_audited=sum(part.drawn for part in parts),
+        n_differing=sum(part.n_differing for part in parts),
+        n_accepted=more,
+        by_points=True,
     )
 
 

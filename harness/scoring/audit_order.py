@@ -27,11 +27,15 @@ from itertools import islice
 from harness.core.codec import digest
 from harness.core.records import Key
 from harness.grading.verdict import JUDGE_RULE
+from harness.runs import overrides
 from harness.runs.overrides import Override
 from harness.scoring.tally import QuestionTally
 
 MIN_SHARE = 0.25
 """Share of the audits that the smaller of the two strata gets at least, while it has samples."""
+
+MIN_SHARE_OF_POINTS = 0.1
+"""The same where a judge gives points: about the share of the audits that each of the four strata gets at least."""
 
 MIN_SHARE_COUNTED = 0.5
 """Share of a stratum's audits that must stand before its first sample without a verdict, or none of them counts."""
@@ -45,23 +49,28 @@ NO_ESTIMATE = "no estimate of the audited accuracy yet: "
 
 @dataclass
 class Stratum:
-    """The samples that the grader called correct, or those that it did not. weight_of: key → weight in the accuracy."""
+    """The samples that the grader called correct, or those that it did not; where a judge gives points, those of all
+    points, of half of them or more, of less, or of none. called_correct: whether they are right, or have all points.
+    weight_of: key → weight in the accuracy. share_of: key → share of the points, where the judge gives points.
+    """
 
     called_correct: bool
+    graded: str
     weight_of: dict[Key, float] = field(default_factory=dict)
+    share_of: dict[Key, float] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> list[Key]:
         """The samples in the order of the draw, once all are in `weight_of`."""
         return sorted(self.weight_of, key=_checksum)
 
-    def verdicts(self, by_hand: Mapping[Key, Override]) -> list[tuple[Key, bool]]:
-        """(sample, whether the person calls it correct) of each audit that counts, in order; none while any is
+    def verdicts(self, by_hand: Mapping[Key, Override]) -> list[tuple[Key, float]]:
+        """(sample, share of it that the person calls right) of each audit that counts, in order; none while any is
         `missing`.
         """
         if self.missing(by_hand):
             return []
-        return [(key, by_hand[key].verdict == "correct") for key in self.beginning(by_hand)]
+        return [(key, overrides.share_of(by_hand[key])) for key in self.beginning(by_hand)]
 
     def beginning(self, by_hand: Mapping[Key, Override]) -> list[Key]:
         """The samples before the first without a verdict, in order."""
@@ -86,6 +95,11 @@ class Stratum:
         return missing
 
 
+_STRATA_OF_POINTS = (
+    "given all points", "given half of the points or more", "given less than half of the points", "given no points",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Population:
     """What is audited. certain: the part of the accuracy that comes from samples which no judge decided. undecided:
@@ -101,30 +115,37 @@ class Population:
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> Population:
-        """The samples that can be drawn, in two strata, and the part of the accuracy that no judge decided."""
+        """The samples that can be drawn, in two strata, or four of points, and the part of the accuracy that no judge
+        decided.
+        """
         present = [item for item in items if item.n]
         by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
-        strata = {verdict: Stratum(verdict) for verdict in (True, False)}
+        strata = [Stratum(number == 0, graded) for number, graded in enumerate(_STRATA_OF_POINTS)]
+        if not any(item.lowest is not None for item in present):
+            strata = [Stratum(True, "graded correct"), Stratum(False, "not graded correct")]
         certain: list[float] = []
         undecided: dict[Key, float] = {}
         for item in present:
             weight = 1 / (item.n * len(present))
             for grade in item.grades:
-                correct = grade.verdict == "correct"
                 if by_judge and grade.rule != JUDGE_RULE:
-                    certain.append(weight * correct)
+                    certain.append(weight * grade.counted)
                     if grade.verdict == "undecided":
                         undecided[grade.key] = weight
-                else:
-                    strata[correct].weight_of[grade.key] = weight
-        filled = tuple(stratum for stratum in strata.values() if stratum.weight_of)
+                    continue
+                share = grade.counted
+                number = int(share < 1) + int(share < 0.5) + int(share <= 0) if len(strata) > 2 else int(share < 1)
+                strata[number].weight_of[grade.key] = weight
+                if len(strata) > 2:
+                    strata[number].share_of[grade.key] = share
+        filled = tuple(stratum for stratum in strata if stratum.weight_of)
         n = sum(len(stratum.weight_of) for stratum in filled)
         return cls(filled, math.fsum(certain), n, undecided, by_judge)
 
     def turns(self) -> Iterator[int]:
         """Yield, for one sample of the draw after the other, the number of the stratum that it comes from."""
         left = [len(stratum.weight_of) for stratum in self.strata]
-        shares = shares_of(left)
+        shares = shares_of(left, MIN_SHARE_OF_POINTS if any(each.share_of for each in self.strata) else MIN_SHARE)
         parts = [0] * len(left)
         while any(left):
             # The stratum farthest behind its share is next, so that a small draw is part of each larger one.
@@ -134,14 +155,14 @@ class Population:
             yield turn
 
 
-def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
+def audits(corrections: Iterable[Override]) -> dict[Key, Override]:
     """The person's verdicts on the samples that an audit asked about.
 
-    overrides: all of a benchmark, in order. A correction of an audited sample counts, whatever its reason; a withdrawn
-    verdict does not.
+    corrections: all of a benchmark, in order. A correction of an audited sample counts, whatever its reason; a
+    withdrawn verdict does not.
     """
     in_force: dict[Key, Override] = {}
-    for override in overrides:
+    for override in corrections:
         if override.verdict is None:
             in_force.pop(override.key, None)
         elif override.why == WHY or override.key in in_force:
@@ -149,15 +170,17 @@ def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
     return in_force
 
 
-def shares_of(sizes: Sequence[int]) -> list[float]:
-    """Return the shares of an audit's samples for the two strata: samples that the grader called correct, and others.
+def shares_of(sizes: Sequence[int], least: float = MIN_SHARE) -> list[float]:
+    """Return the shares of an audit's samples for its strata, which add up to 1.
 
-    The shares add up to 1. sizes: samples of each stratum.
+    sizes: samples of each stratum. least: what a stratum gets at least, before the shares of several small ones are
+    normed.
     """
-    if len(sizes) < 2:
-        return [1.0] * len(sizes)
-    first = min(1 - MIN_SHARE, max(MIN_SHARE, sizes[0] / sum(sizes)))
-    return [first, 1 - first]
+    shares = [max(least, size / sum(sizes)) for size in sizes]
+    if len(sizes) == 2:
+        first = min(1 - least, shares[0])
+        return [first, 1 - first]
+    return [share / math.fsum(shares) for share in shares]
 
 
 def draw(items: Sequence[QuestionTally], n: int, by_hand: Mapping[Key, Override] | None = None) -> list[Key]:
@@ -181,13 +204,13 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     items: `tally(…).questions`. by_hand: `audits(…)`.
     """
     population = Population.of(items)
-    missing = {stratum.called_correct: stratum.missing(by_hand) for stratum in population.strata}
-    if not any(missing.values()):
+    missing = [stratum.missing(by_hand) for stratum in population.strata]
+    if not any(missing):
         return ""
     if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
         return f"{NO_ESTIMATE}no drawn sample is judged by hand"
-    n_missing = sum(map(len, missing.values()))
-    causes = "; ".join(_cause(each, by_hand) for each in population.strata if missing[each.called_correct])
+    n_missing = sum(map(len, missing))
+    causes = "; ".join(_cause(each, by_hand) for each, of_it in zip(population.strata, missing, strict=True) if of_it)
     return (
         f"{NO_ESTIMATE}{causes}. At least {MIN_SHARE_COUNTED:.0%} of them must stand there, and at least one. If the "
         "samples or the grader changed since, score again, with the judge that decided among them; else "
@@ -199,10 +222,9 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
 def _cause(stratum: Stratum, by_hand: Mapping[Key, Override]) -> str:
     """How many verdicts by hand there are on a stratum, and how many of them stand where they may count."""
     n_audited, n_beginning = len(stratum.weight_of.keys() & by_hand.keys()), len(stratum.beginning(by_hand))
-    graded = "graded correct" if stratum.called_correct else "not graded correct"
     return (
-        f"of {n_audited:,} verdicts by hand on samples that were {graded}, {n_beginning:,} stand at the beginning of "
-        "the random order, before the first sample without one"
+        f"of {n_audited:,} verdicts by hand on samples that were {stratum.graded}, {n_beginning:,} stand at the "
+        "beginning of the random order, before the first sample without one"
     )
 
 

@@ -50,7 +50,7 @@ def scores(
     numbers: dict[str, int] = {}
     question = np.array([numbers.setdefault(grade.question_id, len(numbers)) for grade in grades], dtype=np.int64)
     verdicts = np.array([grade.verdict for grade in grades])
-    right = verdicts == "correct"
+    right = np.array([grade.counted for grade in grades])
     truncated = np.array([bool(grade.truncated) for grade in grades])
     endpoint, of_all = observed.endpoint(rows), np.bincount(question)
     rate = np.bincount(question, right, len(of_all)) / of_all
@@ -59,14 +59,13 @@ def scores(
         mine = endpoint == observed.endpoints[name]
         if not (n := int(mine.sum())):
             continue
-        correct, counts = (
-            np.bincount(question[which], minlength=len(of_all)).astype(float) for which in (mine & right, mine)
-        )
+        correct = np.bincount(question[mine], right[mine], len(of_all)).astype(float)
+        counts = np.bincount(question[mine], minlength=len(of_all)).astype(float)
         correct, counts = correct[counts > 0], counts[counts > 0]
         scored[name] = EndpointScore(
             n_samples=n,
             accuracy=Estimate(
-                value=int(right[mine].sum()) / n,
+                value=float(right[mine].sum()) / n,
                 sampling=sampling_limits(correct, counts, counts / n).interval(),
                 at_most=bool((counts == 1).all()),
             ),

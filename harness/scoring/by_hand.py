@@ -6,6 +6,7 @@ asked for them, an estimate (`audited`), each with one warning.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -67,8 +68,9 @@ def _with_corrected(score: Score, items: Sequence[QuestionTally], in_force: Mapp
     by_hand = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
     if not by_hand.n_differing or score.accuracy is None:
         return score
-    corrected = [Counter(grade.verdict for grade in overrides.apply(item.grades, in_force)) for item in present]
-    accuracy = rate(present, [verdicts["correct"] for verdicts in corrected])
+    applied = [[*overrides.apply(item.grades, in_force)] for item in present]
+    corrected = [Counter(grade.verdict for grade in grades) for grades in applied]
+    accuracy = rate(present, [math.fsum(grade.counted for grade in grades) for grades in applied])
     if score.audited is None:
         n_open = sum(verdicts["undecided"] for verdicts in corrected)
         sentence = by_hand.sentence(score.accuracy.value, accuracy.value, n_open)

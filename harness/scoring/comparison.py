@@ -28,6 +28,7 @@ from harness.scoring.stats_differences import (
     smallest_difference,
 )
 from harness.scoring.tally import QuestionTally, cluster_numbers
+from harness.scoring.uncertainty import Scale
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
@@ -116,16 +117,19 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
-    ours, theirs = counted_samples([a for a, _ in shared]), counted_samples([b for _, b in shared])
+    scale = Scale.of([item for pair in shared for item in pair])
+    ours, theirs = (counted_samples([pair[which] for pair in shared], scale) for which in (0, 1))
     clusters = cluster_numbers([a for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
-    extremes = [_extreme(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
+    extremes = [
+        _extreme(ours.filled(right), theirs.filled(not right), clusters).times(scale.size) for right in (False, True)
+    ]
     questions = [extreme.question for extreme in extremes if extreme.question is not None]
     p_questions = [extreme.p_question for extreme in extremes if extreme.p_question is not None]
     # If the extremes differ in sign, the missing samples alone decide which run is better: no p value is below 1.
     low, high = (extreme.difference for extreme in extremes)
     least_p = 0.0 if low * high > 0 or low == high else 1.0
-    rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
+    rates = [(a.right / a.n, b.right / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
     # How the difference varies at the extreme with less power: what this one can find, the other can find, too.
     detection_of_both = max((extreme.detection for extreme in extremes), key=Detection.smallest)
@@ -208,14 +212,30 @@ class _Extreme(NamedTuple):
     p_question: float | None
     detection: Detection
 
+    def times(self, size: float) -> _Extreme:
+        """The same on a scale of `size` (`Scale.size`)."""
+        if size == 1.0:
+            return self
+        return self._replace(
+            difference=size * self.difference, sampling_error=size * self.sampling_error,
+            sampling=_times(self.sampling, size), question=self.question and _times(self.question, size),
+            detection=Detection(size**2 * self.detection.variance, size * self.detection.growth),
+        )  # fmt: skip
 
-def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
-    """The samples of the questions as columns.
 
+def _times(interval: Interval, factor: float) -> Interval:
+    return Interval(factor * interval.low, factor * interval.high)
+
+
+def counted_samples(items: Sequence[QuestionTally], scale: Scale | None = None) -> CountedSamples:
+    """The samples of the questions as columns; with points, the sums of their shares, moved to 0 … 1 by the scale.
+
+    A share in between counts as if it were drawn, right or wrong, with this chance: the widest that it can vary.
     If a question has copies among its samples, all its numbers are multiplied by the fraction of its present samples
     that is independent: its fractions correct and missing stay the same, of fewer samples.
     """
-    columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
+    columns = np.array([(float(item.right), float(item.planned), float(item.planned - item.n)) for item in items])
+    columns[:, 0] = (scale or Scale.of(items)).sums(columns[:, 0], np.array([float(item.n) for item in items]))
     # A question without samples (n = 0) keeps its numbers.
     fractions = [item.independent / item.n if item.n else 1.0 for item in items]
     return CountedSamples(*(columns.T * np.array(fractions)))

@@ -119,6 +119,8 @@ def compare_published(
             reason = "the number of samples of the published score is not stated, and the verdict depends on it"
     ours = _value(score, published)
     difference = None if ours is None else ours - published.value
+    if verdict != "cannot say" and difference is not None and (why := _undone_by_judge(score, difference, tests)):
+        verdict, reason = "cannot say", why
     error = max(test.error for test in tests) if tests and published.samples is not None else None
     return PublishedComparison(
         published=published,
@@ -131,6 +133,17 @@ def compare_published(
         reason=reason,
         differing=differing,
     )
+
+
+def _undone_by_judge(score: Score, difference: float, tests: Sequence[_PublishedTest]) -> str:
+    """Why the errors of the judge that graded the run, as an audit shows them, leave its verdict open; else empty."""
+    if score.audited is None or score.judge_errors is None or score.accuracy is None:
+        return ""
+    judge = score.audited.beyond(score.accuracy)
+    graded, moved = ({
+        abs(of + shift) > math.hypot(Z_95 * test.error, reach) for test in tests
+    } for of, shift, reach in ((difference, 0.0, 0.0), (difference, *judge)))  # fmt: skip
+    return "" if graded == moved else "the errors of the run's judge, as audited, could turn the verdict"
 
 
 class _PublishedTest(NamedTuple):

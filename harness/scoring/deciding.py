@@ -11,9 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from harness.scoring.audit import JudgeShift
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
-from harness.scoring.stats import Z_95, Estimate, normal_two_sided
+from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
 from harness.scoring.stats_differences import holm
 
 LEVEL = 0.05
@@ -64,7 +65,8 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     so that `harness run` cannot take more of them: what is open is then said without new runs. n_owed: planned samples
     that the scores lack and that the same `harness run` commands add: above 0, advice is to complete the runs first.
     sides: the names under which run and baseline are joined to a mean over benchmarks,
-    where these are not their own: the cells of a sweep that differ in the benchmark only are one side.
+    where these are not their own: the cells of a sweep that differ in the benchmark only are one side. judge: the
+    errors of the judges of both, as audits show them, by which no "better" or "worse" may turn; unset without.
     """
 
     run: str
@@ -74,6 +76,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     sides: tuple[str, str] | None = None
     imported: bool = False
     n_owed: int = 0
+    judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def of_mean(self) -> tuple[str, str]:
@@ -128,12 +131,17 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     }
     decisions = []
     for number, comparison in numbered.items():
-        difference, p_question = comparison.paired.difference.value, p_values.get(("new", number))
+        paired, p_question = comparison.paired.difference, p_values.get(("new", number))
+        difference = paired.value
         decisions.append(
             Decision(
                 **msgspec.structs.asdict(comparison),
-                verdict=_verdict(difference, p_values["same", number]),
-                kind_verdict=None if p_question is None else _verdict(difference, p_question),
+                verdict=_held(
+                    _verdict(difference, p_values["same", number]), comparison.judge, paired.sampling, paired
+                ),
+                kind_verdict=None
+                if p_question is None
+                else _held(_verdict(difference, p_question), comparison.judge, paired.question, paired),
                 p_sampling=p_values["same", number],
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
@@ -183,6 +191,15 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
         by_runs.setdefault(comparison.of_mean, []).append(comparison.paired)
     means = {runs: mean_comparison(pairs) for runs, pairs in by_runs.items() if len(pairs) > 1}
     return {runs: mean for runs, mean in means.items() if mean is not None}
+
+
+def _held(
+    verdict: PairedVerdict, judge: JudgeShift | msgspec.UnsetType, interval: Interval | None, difference: Estimate
+) -> PairedVerdict:
+    """The verdict, unless the errors of the judges could turn it. interval: of the difference."""
+    if judge is msgspec.UNSET or interval is None or not judge.could_turn(difference.value, interval):
+        return verdict
+    return "no difference seen"
 
 
 def _verdict(difference: float, p: float) -> PairedVerdict:

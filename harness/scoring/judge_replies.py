@@ -6,10 +6,12 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.benchmarks.judge_forms import MAX_SHOWN_PROOF_CHARS, MAX_SHOWN_REPLY_CHARS, RUBRIC, stored_form
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.second.judge_messages import prompt_of, text_for_judge, vote
-from harness.grading.second.judge_prompts import RUBRIC, form_of, is_about, rule_in, shown_answer
+from harness.grading.second.judge_prompts import is_about, rule_in, shown_answer
+from harness.grading.second.judge_rulings import JudgeRuling
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
@@ -19,12 +21,12 @@ from harness.runs.record import n_planned
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """A judge's reply about the answer of one sample. vote: its verdict; None without one. judge: model@prompt, as in
+    """A judge's reply about the answer of one sample. ruling: None without one. judge: model@prompt, as in
     the grades. folder, key: where it lies.
     """
 
     judge: str
-    vote: bool | None
+    ruling: JudgeRuling | None
     text: str
     folder: RunFolder
     key: Key
@@ -51,7 +53,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
     folder: the benchmark's in the run. Raises `StoreError`.
     """
     # The end of a reply is shown to a judge only if the answer cannot be; the whole reply, only by some prompts.
-    texts = (text_for_judge(sample), text_for_judge(sample, whole=True))
+    texts = [text_for_judge(sample, whole=most) for most in (0, MAX_SHOWN_REPLY_CHARS, MAX_SHOWN_PROOF_CHARS)]
     shown = list(filter(None, (grade.extracted and shown_answer(grade.extracted), *texts)))
     by_judge: list[tuple[tuple[bool, str], list[JudgeReply]]] = []
     for judge, manifest in judges_of(folder):
@@ -60,9 +62,14 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
         prompt = str(record.identity.get("prompt"))
         name = f"{manifest.model}@{prompt}"
         keys = {Key(id_, index) for id_ in ids for index in range(n_planned(id_, record.plan.samples))}
+        form = stored_form(prompt, question.rules.judge)
         replies = [
             JudgeReply(
-                judge=name, vote=vote(reply, form_of(prompt)), text=reply.text or "", folder=judge, key=reply.key
+                judge=name,
+                ruling=None if form is None else vote(reply, form, question),
+                text=reply.text or "",
+                folder=judge,
+                key=reply.key,
             )
             for reply in (read_samples(asked_in, keys=keys) if keys else ())
         ]

@@ -7,10 +7,11 @@ Long: the record of scores.json, the functions that fill it and those that write
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -18,13 +19,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.benchmarks.judge_forms import JudgeForm, form_named
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
-from harness.core.records import Grade, NearMiss, Question
+from harness.core.records import Grade, GradeRules, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
@@ -114,7 +116,7 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
 WarningKind = Literal[
     "journal", "continued", "answerers", "replies", "card", "regraded", "hidden limit", "left out", "stored since",
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
-    "file", "judge", "judge errors", "by hand", "audit",
+    "file", "judge", "judge errors", "by hand", "audit", "points",
 ]  # fmt: skip
 """The subjects of a score's warnings; `breakdown` stands in earlier scores only."""
 
@@ -167,6 +169,10 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     audited: the audited accuracy, estimated from audits (`harness audit`); None without any. twins: by how much the
     accuracy of the originals exceeds that of these questions, if they are twins of a benchmark of the same run; else
     None. measures: what else the benchmark's authors report, by name (`harness.scoring.measures`).
+    Points. points_of: the most points of an answer, if a judge gives points; then the accuracy is the mean of the
+    points as a share of them (of each question's own most, if they differ: the largest); else unset. right_from: the
+    points from which n_correct, pass_at, pass_hat and maj_at count a sample as right; unset: from all points, and there
+    is no pass_at.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens, by tokens; empty where a sample's tokens are unknown.
@@ -208,6 +214,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_overridden: Estimate | None = None
     audited: Audited | None = None
     measures: dict[str, Estimate] = {}
+    points_of: float | msgspec.UnsetType = msgspec.UNSET
+    right_from: float | msgspec.UnsetType = msgspec.UNSET
     twins: TwinDrop | None = None
     budgets: dict[int, BudgetScore] = {}
     tokens: TokenStatistics | None = None
@@ -287,7 +295,8 @@ def score_benchmark(
     columns = tallies.columns.in_order([item.number for item in covered])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
-    every_k, stated = sorted({*_powers_of_two(fewest), *ks}), columns.tokens[~np.isnan(columns.tokens)]
+    rules, form, most_points = questions[0].rules, _form_of(questions[0]), _most_points(present)
+    stated = columns.tokens[~np.isnan(columns.tokens)]
     clusters = cluster_numbers(covered)
     n_clusters = int(clusters.max()) + 1
     spread, error_of_questions = (sampling_error(present), question_error(present)) if present else (None, None)
@@ -302,9 +311,7 @@ def score_benchmark(
         n_missing=tallies.missing,
         n_truncated=n_cut(covered),
         **_undecided_fields(covered),
-        pass_at={k: pass_at(covered, k).estimate for k in every_k},
-        pass_hat={k: pass_hat(covered, k).estimate for k in every_k},
-        maj_at={k: draws.estimate for k, draws in maj_at(covered, every_k).items()},
+        **_over_k(covered, {*_powers_of_two(fewest), *ks}, rules, has_points=most_points is not None),
         accuracy_finished=accuracy_of_finished(covered),
         tokens=token_statistics(columns, reasoning_tokens, clusters),
         budgets=budget_scores(covered, columns),
@@ -321,7 +328,9 @@ def score_benchmark(
         breakdowns=_breakdowns(covered),
         early_cut=early_cut,
         copies=tallies.copies,
-        measures=measures(covered, ks),
+        measures=measures(covered, ks, form, rules.right_from),
+        points_of=most_points or msgspec.UNSET,
+        right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
     of_samples = (
         *warned("left out", tallies.warnings),
@@ -329,6 +338,36 @@ def score_benchmark(
     )
     own = _warnings(score, tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
+
+
+def _form_of(question: Question) -> JudgeForm | None:
+    """The form of the judge that the benchmark's card names; None without one, or if its file is gone."""
+    with contextlib.suppress(UsageError):
+        return form_named(question.rules.judge) if question.rules.judge else None
+    return None
+
+
+def _most_points(items: Sequence[QuestionTally]) -> float | None:
+    """The most points of an answer, None if none of the grades has points."""
+    if not items or items[0].lowest is None:
+        return None
+    return max(grade.points[1] for item in items for grade in item.grades if grade.points is not msgspec.UNSET)
+
+
+def _over_k(
+    items: Sequence[QuestionTally], ks: Collection[int], rules: GradeRules, *, has_points: bool
+) -> dict[str, Any]:
+    """The fields of a score over k samples.
+
+    With points no sample is right or wrong unless the card states a threshold, and no answer has a majority.
+    """
+    every_k = [] if has_points and rules.right_from is None else sorted(ks)
+    majorities = maj_at(items, [] if has_points else every_k)
+    return {
+        "pass_at": {k: pass_at(items, k).estimate for k in every_k},
+        "pass_hat": {k: pass_hat(items, k).estimate for k in every_k},
+        "maj_at": {k: draws.estimate for k, draws in majorities.items()},
+    }
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
@@ -373,12 +412,21 @@ def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: float | Non
     missing = f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
-        text = f"partial: {missing}; the complete accuracy lies between {low} and {high} %"
+        what = "accuracy" if not score.points_of else "mean of points"
+        text = f"partial: {missing}; the complete {what} lies between {low} and {high} %"
         yield ScoreWarning("missing", text)
     elif score.n_missing:
         of = f"{score.rounds} of {planned} rounds, those that are complete for all questions"
         how = "the run's command asks for the rest, longest questions first; with a budget, it asks round by round"
         yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}")
+    if score.points_of and score.accuracy is not None:
+        over_k = "it has no pass@k, since its card states no points from which a sample is right"
+        if score.right_from:
+            over_k = f"pass@k counts samples from {score.right_from:g} points on as right"
+        text = (
+            f"{in_percent(score.accuracy.value)} % is the mean of a judge's points (of {score.points_of:g}), no share"
+        )
+        yield ScoreWarning("points", f"{text} of right answers; {over_k}")
     yield from warned("verifier", score.verifier_errors)
     yield from _undecided_warnings(score, kinds)
     for near, count in score.near_misses.items():
@@ -403,9 +451,9 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
     n_undecided, n_samples = sum(item.undecided for item in items), sum(item.n for item in items)
     if not n_undecided:
         return {"n_undecided": 0}
-    low = [item.correct / item.n for item in items if item.n]
-    high = [(item.correct + item.undecided) / item.n for item in items if item.n]
-    bounds = Bounds(_mean(low), _mean(high))
+    low = [item.right / item.n for item in items if item.n]
+    high = [(item.right + item.undecided) / item.n for item in items if item.n]
+    bounds = Bounds(max(0.0, _mean(low)), _mean(high))
     return {"n_undecided": n_undecided, "undecided_share": n_undecided / n_samples, "undecided_bounds": bounds}
 
 
@@ -423,12 +471,15 @@ def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> Iterato
     n, low, high = score.n_undecided, in_percent(bounds.low), in_percent(bounds.high)
     why = "; ".join(cause if count == n else f"{cause}: {count:,}" for cause, count in causes.most_common())
     samples, counts = f"{count_noun(n, 'sample')} ({score.undecided_share:.1%})", "counts" if n == 1 else "count"
-    allowed = f"the accuracy is {low} % if all are wrong, {high} % if all are right"
+    what = "accuracy" if not score.points_of else "mean of points"
+    allowed = f"the {what} is {low} % if all are wrong, {high} % if all are right"
     yield ScoreWarning("undecided", f"{samples} {are(n)} undecided ({why}) and {counts} as wrong: {allowed}")
 
 
 def _why_undecided(rule: str) -> str:
     """Why a grade by this rule is undecided, in words."""
+    if rule == LEFT_OPEN:
+        return "only a judge can decide"
     if failure(rule) is not None:
         return "the verifier failed"
     return "the grader ran out of time or memory" if rule in EXHAUSTED else "no rule could decide"
@@ -451,7 +502,10 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     kinds: number of samples by verdict and rule.
     """
     failures, on_empty = Counter[str](), Counter[str]()
+    is_judged = any("+judge:" in kind.grader for kind in kinds)
     for kind, n in kinds.items():
+        if kind.rule == LEFT_OPEN and is_judged:
+            continue  # a judge was asked, and gave no verdict: its own warning says so
         if kind.verdict in ("undecided", "no_answer") and failure(kind.rule) is not None:
             # A verifier of whole replies is asked about an empty text if a reply gives none.
             (on_empty if kind.verdict == "no_answer" else failures)[kind.rule] += n
@@ -524,12 +578,11 @@ def _bounds(items: Sequence[QuestionTally]) -> Bounds:
 
     A question whose planned number of samples is unknown (another tool's outputs) counts as 0, or as 1.
     """
-    low = [item.correct / item.planned if item.planned else 0.0 for item in items]
+    low = [item.right / item.planned if item.planned else 0.0 for item in items]
     high = [
-        (item.correct + item.undecided + item.planned - item.n) / item.planned if item.planned else 1.0
-        for item in items
+        (item.right + item.undecided + item.planned - item.n) / item.planned if item.planned else 1.0 for item in items
     ]
-    return Bounds(_mean(low), _mean(high))
+    return Bounds(max(0.0, _mean(low)), _mean(high))
 
 
 def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
@@ -598,6 +651,7 @@ def accuracy_cell(score: Score, unit: str = "") -> str:
     bounds = Interval(score.bounds.low, score.bounds.high)
     interval = score.accuracy and score.accuracy.sampling
     beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
+    unit = f"{unit} of points" if score.points_of and unit else unit
     if score.accuracy is None or (score.partial and beyond):
         return f"{value_cell(score.accuracy, unit)} (bounds {interval_cell(bounds)})"
     return with_interval(score.accuracy, unit)

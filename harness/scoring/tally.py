@@ -61,7 +61,7 @@ _ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
 
 _FOREIGN, _BEYOND = "questions outside the plan", "samples beyond the planned number"
 
-CORRECT, UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
+CORRECT, UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT, _HAS_POINTS, _NO_ANSWER = (1 << n for n in range(8))
 
 _CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
 """The fields of a question's metadata with which it may share its cluster with another question."""
@@ -69,12 +69,14 @@ _CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
 _MASKS = np.array(
     [
         [*(signs & bit > 0 for bit in (CORRECT, UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
-         signs & (CORRECT | _TRUNCATED) == CORRECT, signs & _STATES_PARTS > 0]
-        for signs in range(64)
+         signs & (CORRECT | _TRUNCATED) == CORRECT, signs & _NO_ANSWER > 0, signs & (_STATES_PARTS | _HAS_POINTS) > 0]
+        for signs in range(256)
     ],
     dtype=np.int64,
 )  # fmt: skip
-"""For each value of `signs`: correct, undecided, truncated, perhaps cut, correct and not cut, has parts."""
+"""For each value of `signs`: correct, undecided, truncated, perhaps cut, correct and not cut, without an answer, has
+parts or points.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +85,7 @@ class _Counted:
 
     rows: their facts (`_ROW`), sorted by question and sample index. starts: (Q + 1,), where the rows of each question
     begin. planned, independent, parts, shares, squares: (Q,), as in `QuestionTally`; independent None: all of each.
-    sums: (Q, 6), of the columns of `_MASKS`.
+    sums: (Q, 7), of the columns of `_MASKS`. lowest: with points, the smallest share of a sample, at most 0; else None.
     """
 
     grades: Sequence[Grade]
@@ -96,6 +98,7 @@ class _Counted:
     parts: NDArray[np.int64]
     shares: NDArray[np.float64]
     squares: NDArray[np.float64]
+    lowest: float | None
 
     @classmethod
     def of(
@@ -115,7 +118,9 @@ class _Counted:
             shares, squares = (np.bincount(question, rows["share"] ** power, n) for power in (1, 2))
         starts = array("q", np.concatenate([[0], np.cumsum(np.bincount(question, minlength=n))]).tobytes())
         positions = array("I", rows["position"].tobytes())
-        return cls(grades, rows, positions, starts, planned, independent, sums, parts, shares, squares)
+        has_points = bool((signs & _HAS_POINTS).any())
+        lowest = min(0.0, float(rows["share"].min())) if has_points else None
+        return cls(grades, rows, positions, starts, planned, independent, sums, parts, shares, squares, lowest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,6 +185,11 @@ class QuestionTally:
         return None if self.counted.sums[self.number, 3] else int(self.counted.sums[self.number, 2])
 
     @property
+    def unanswered(self) -> int:
+        """Samples without an answer."""
+        return int(self.counted.sums[self.number, 5])
+
+    @property
     def uncut(self) -> int:
         """Samples not cut by max_tokens."""
         return self.n - int(self.counted.sums[self.number, 2])
@@ -205,14 +215,32 @@ class QuestionTally:
         return float(self.counted.squares[self.number])
 
     @property
+    def lowest(self) -> float | None:
+        """Of a benchmark with points, the smallest share of them that a sample has, at most 0; None without points."""
+        return self.counted.lowest
+
+    @property
+    def right(self) -> float:
+        """What the accuracy counts: the sum of the shares of points; without points, the samples graded correct."""
+        return self.correct if self.lowest is None else self.shares
+
+    @property
+    def uncut_right(self) -> float:
+        """As `right`, of the samples not cut by max_tokens."""
+        if self.lowest is None:
+            return self.uncut_correct
+        facts = self.facts
+        return float(facts["share"][facts["signs"] & _TRUNCATED == 0].sum())
+
+    @property
     def n(self) -> int:
         """The number of samples present."""
         return self.counted.starts[self.number + 1] - self.counted.starts[self.number]
 
     @property
     def rate(self) -> float | None:
-        """The fraction of the samples graded correct; None without samples."""
-        return self.correct / self.n if self.n else None
+        """The fraction of the samples that is right (`right`); None without samples."""
+        return self.right / self.n if self.n else None
 
     @property
     def cluster(self) -> str:
@@ -313,6 +341,7 @@ def tally(
             position=rows["position"],
             tokens=rows["tokens"],
             correct=(rows["signs"] & CORRECT).astype(bool),
+            right=rows["share"] if counted.lowest is not None else (rows["signs"] & CORRECT).astype(float),
         ),
         copies=copies,
     )
@@ -338,10 +367,11 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
     kinds, packed, pack = dict[GradeKind, int](), bytearray(), struct.Struct("<" + "".join(_FIELDS.values())).pack
     for number, position, grade in located:
         kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
-        signs = {"correct": CORRECT, "undecided": UNDECIDED}.get(grade.verdict, 0)
+        signs = {"correct": CORRECT, "undecided": UNDECIDED, "no_answer": _NO_ANSWER}.get(grade.verdict, 0)
         signs |= _MAYBE_CUT if grade.truncated is None else _TRUNCATED * grade.truncated
         signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
         signs |= _STATES_PARTS * (grade.parts is not msgspec.UNSET)
+        signs |= _HAS_POINTS * (grade.points is not msgspec.UNSET)
         # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
         packed += pack(
@@ -416,13 +446,14 @@ class SampleColumns:
     """The samples that a score covers in columns, question by question.
 
     question: number of each sample's question. position: that of its grade among all that were tallied. tokens:
-    completion tokens, NaN where the server stated none.
+    completion tokens, NaN where the server stated none. right: share of each sample, as in `QuestionTally.right`.
     """
 
     question: NDArray[np.uint32]
     position: NDArray[np.uint32]
     tokens: NDArray[np.float64]
     correct: NDArray[np.bool_]
+    right: NDArray[np.float64]
 
     def in_order(self, questions: Sequence[int]) -> SampleColumns:
         """The samples with their questions numbered anew. questions: (Q,), the present numbers in the new order."""

@@ -95,7 +95,7 @@ def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
     answered = [item for item in items if item.uncut]
     if not answered:
         return None
-    return rate(answered, [item.uncut_correct for item in answered], [item.uncut for item in answered])
+    return rate(answered, [item.uncut_right for item in answered], [item.uncut for item in answered])
 
 
 def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dict[int, BudgetScore]:
@@ -124,7 +124,7 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
     Every question has samples, and all have a token count.
     """
     within = columns.tokens <= budget
-    hits = np.bincount(columns.question[within & columns.correct], minlength=len(items)).tolist()
+    hits = np.bincount(columns.question, np.where(within, columns.right, 0.0), len(items)).tolist()
     return BudgetScore(accuracy=rate(items, hits), cut=int((~within).sum()) / len(within))
 
 

@@ -60,12 +60,12 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
     With one sample of every question, or with copies among the samples, the error is unknown; it is at most
     √(p̄(1−p̄)/Q), the error for equally hard questions.
     """
-    correct, counts = _counts(items)
-    variance = float(sampling_variance_of_mean(correct, counts))
-    mean = float((correct / counts).mean())
+    right, counts, squares, scale = _counts(items)
+    variance = float(sampling_variance_of_mean(right, counts, squares=squares))
+    mean = float((right / counts).mean())
     return SamplingError(
-        None if math.isnan(variance) or any(item.has_copies for item in items) else math.sqrt(variance),
-        math.sqrt(max(0.0, mean * (1.0 - mean)) / len(items)),
+        None if math.isnan(variance) or any(item.has_copies for item in items) else scale.size * math.sqrt(variance),
+        scale.size * math.sqrt(max(0.0, mean * (1.0 - mean)) / len(items)),
         int((counts == 1).sum()),
     )
 
@@ -75,10 +75,10 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
 
     It contains the sampling error: the two errors are never added. Every question has samples.
     """
-    correct, counts = _counts(items)
+    right, counts, _, scale = _counts(items)
     clusters = cluster_numbers(items)
     # A single cluster has the number 0 everywhere.
-    return math.sqrt(float(between(correct / counts, clusters).variance)) if clusters.any() else None
+    return scale.size * math.sqrt(float(between(right / counts, clusters).variance)) if clusters.any() else None
 
 
 def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
@@ -103,27 +103,76 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
 def accuracy_of(items: Sequence[QuestionTally]) -> Estimate | None:
     """The accuracy over the questions that have samples; None without any."""
     present = [item for item in items if item.n]
-    return rate(present, [item.correct for item in present]) if present else None
+    return rate(present, [item.right for item in present], squares=_squares(present)) if present else None
 
 
-def rate(items: Sequence[QuestionTally], hits: Sequence[int], samples: Sequence[int] | None = None) -> Estimate:
+def rate(
+    items: Sequence[QuestionTally],
+    hits: Sequence[float],
+    samples: Sequence[int] | None = None,
+    squares: Array | None = None,
+    *,
+    verdicts: bool = False,
+) -> Estimate:
     """The mean over questions of hits / samples.
 
-    hits: samples of each question that have the property in question, such as "correct". samples: per question, all
-    above 0; None = all that the question has.
+    hits: samples of each question that have the property in question, such as "correct", or the sum of their shares of
+    points. samples: per question, all above 0; None = all that the question has. squares: sums of the squares of these
+    shares, where they are known. Points below 0 count in the mean, and only the mean is clipped to 0. verdicts: hits
+    are numbers of samples, also with points.
     """
     n, independent = sample_counts(items)
     right, counts = np.array(hits, dtype=float), n if samples is None else np.array(samples, dtype=float)
     mean = math.fsum((right / counts).tolist()) / len(items)
+    scale = Scale(0.0) if verdicts else Scale.of(items)
+    squares, right = scale.squares(squares, right, counts), scale.sums(right, counts)
     # The fraction of independent samples of a question holds for any part of its samples, too.
     thinned = np.maximum(1.0, np.floor(counts * independent / n))
-    right, counts = right * thinned / counts, thinned
+    right, squares = right * thinned / counts, None if squares is None else squares * thinned / counts
     return Estimate(
-        value=mean,
-        sampling=sampling_limits(right, counts).interval(),
-        question=mean_question_interval(right / counts, items),
-        at_most=bool((counts == 1).all()) or any(item.has_copies for item in items),
+        value=scale.clipped(mean),
+        sampling=scale.interval(sampling_limits(right, thinned, squares=squares).interval()),
+        question=scale.interval(mean_question_interval(right / thinned, items)),
+        at_most=bool((thinned == 1).all()) or any(item.has_copies for item in items),
     )
+
+
+class Scale(NamedTuple):
+    """Shares of points from `lowest` (at most 0) to 1, moved to 0 … 1, where the formulas hold; without points, and
+    without points below 0, nothing is moved.
+    """
+
+    lowest: float
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionTally]) -> Scale:
+        """The scale of these questions, which may be of several runs."""
+        return cls(min((item.lowest or 0.0 for item in items), default=0.0))
+
+    @property
+    def size(self) -> float:
+        """The distance from the lowest share to 1."""
+        return 1.0 - self.lowest
+
+    def sums(self, right: Array, counts: Array) -> Array:
+        """Moved sums of `counts` shares."""
+        return (right - self.lowest * counts) / self.size if self.lowest else right
+
+    def squares(self, squares: Array | None, right: Array, counts: Array) -> Array | None:
+        """The sums of the squares of the moved shares. right: the sums of the shares."""
+        if squares is None or not self.lowest:
+            return squares
+        return (squares - 2 * self.lowest * right + self.lowest**2 * counts) / self.size**2
+
+    def clipped(self, mean: float) -> float:
+        """A mean, not below 0."""
+        return max(0.0, mean) if self.lowest else mean
+
+    def interval(self, interval: Interval | None) -> Interval | None:
+        """An interval of a moved mean, moved back and clipped to 0."""
+        if interval is None or not self.lowest:
+            return interval
+        return Interval(*(max(0.0, self.lowest + self.size * end) for end in interval))
 
 
 class Draws(NamedTuple):
@@ -140,11 +189,16 @@ class Draws(NamedTuple):
     single: float
 
 
-def accuracy(items: Sequence[QuestionTally]) -> Draws:
-    """The accuracy, pass@1; every question has samples."""
-    correct, counts = _counts(items)
-    variance, trials = float(sampling_variance_of_mean(correct, counts)), float(effective_samples(counts))
-    return Draws(rate(items, [item.correct for item in items]), variance, trials, variance * trials)
+def accuracy(items: Sequence[QuestionTally], *, verdicts: bool = False) -> Draws:
+    """The accuracy, pass@1; every question has samples. verdicts: of the samples graded correct, also with points."""
+    right, counts, squares, scale = _counts(items, verdicts=verdicts)
+    variance = scale.size**2 * float(sampling_variance_of_mean(right, counts, squares=squares))
+    trials = float(effective_samples(counts))
+    if verdicts:
+        estimate = rate(items, [item.correct for item in items], verdicts=True)
+    else:
+        estimate = rate(items, [item.right for item in items], squares=_squares(items))
+    return Draws(estimate, variance, trials, variance * trials)
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Draws:
@@ -165,7 +219,7 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, share: float) -> Draws:
 def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
     """The estimate of the chance that at least `least` of k samples are right."""
     if k == 1:
-        return accuracy(items)
+        return accuracy(items, verdicts=True)
 
     @cache  # Most questions share their (n, correct) with others.
     def value(n: int, correct: int) -> float:
@@ -190,14 +244,36 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws
             if spread_known[k]:
                 variances[k].append(maj_jackknife(groups, silent, k))
     draws = {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in above_one}
-    return {k: draws[k] if k > 1 else accuracy(items) for k in ks}
+    return {k: draws[k] if k > 1 else accuracy(items, verdicts=True) for k in ks}
 
 
-def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """Return (samples graded correct, samples) of each question, where copies count as one sample."""
+class _RightCounts(NamedTuple):
+    """Right samples (or moved sums of shares), samples, and with points the sums of squares, of each question, where
+    copies count as one sample; and the scale of the shares.
+    """
+
+    right: Array
+    counts: Array
+    squares: Array | None
+    scale: Scale
+
+
+def _counts(items: Sequence[QuestionTally], *, verdicts: bool = False) -> _RightCounts:
+    """The counts of the questions. verdicts: of the samples graded correct, also with points."""
     counts, independent = sample_counts(items)
-    correct = np.fromiter((item.correct for item in items), float, len(items))
-    return correct * independent / counts, independent
+    right = np.fromiter((item.correct if verdicts else item.right for item in items), float, len(items))
+    scale = Scale(0.0) if verdicts else Scale.of(items)
+    squares = None if verdicts else scale.squares(_squares(items), right, counts)
+    if squares is not None:
+        squares = squares * independent / counts
+    return _RightCounts(scale.sums(right, counts) * independent / counts, independent, squares, scale)
+
+
+def _squares(items: Sequence[QuestionTally]) -> Array | None:
+    """The sum of the squares of each question's shares of points; None without points."""
+    if not items or items[0].lowest is None:
+        return None
+    return np.fromiter((item.squares for item in items), float, len(items))
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:

@@ -82,6 +82,8 @@ def pass_at_k(result: CellResult, k: int) -> float | None:
     assert result.benchmark is not None
     if k in result.score.pass_at:
         return result.score.pass_at[k].value
+    if result.score.points_of and not result.score.right_from:
+        return None
     items = [item for item in result.benchmark.questions if item.n]
     return pass_at(items, k).estimate.value if items and all(item.n >= k for item in items) else None
 
@@ -107,7 +109,7 @@ def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
     several = [item for item in result.benchmark.questions if item.n > 1] if result.benchmark else []
     if not several:
         return ABSENT
-    errors = [math.sqrt(item.correct * (item.n - item.correct) / (item.n - 1)) / item.n for item in several]
+    errors = [math.sqrt(item.right * (item.n - item.right) / (item.n - 1)) / item.n for item in several]
     return percent(math.fsum(errors) / len(errors)) + notes.mark(PER_QUESTION)
 
 

@@ -75,9 +75,9 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
             id=tally.question.question_id,
             title=title(first, first.questions[tally.question.question_id]),
             excerpt=excerpt(first, first.questions[tally.question.question_id]),
-            first=f"{100 * tally.correct / tally.n:.0f} % of {tally.n}",
-            second=f"{100 * match.correct / match.n:.0f} % of {match.n}",
-            change=100 * (match.correct / match.n - tally.correct / tally.n),
+            first=f"{100 * tally.right / tally.n:.0f} % of {tally.n}",
+            second=f"{100 * match.right / match.n:.0f} % of {match.n}",
+            change=100 * (match.right / match.n - tally.right / tally.n),
         )
         for tally, match in pairs(*tallies)
     ]

@@ -12,6 +12,7 @@ from harness.core.inert import visible
 from harness.core.records import Grade, Key, Sample
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import without_judge
+from harness.grading.second.judge_rulings import JudgeRuling
 from harness.grading.verdict import JUDGE_RULE, Verdict
 from harness.scoring.judge_replies import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
@@ -21,9 +22,6 @@ MAX_JUDGE_CHARS = 600
 
 _OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an answer", "undecided": "undecided"}
 """Verdict of a grader → its words behind "the sample is" and "calls the answer"."""
-
-_VERDICTS = {True: "calls the answer correct", False: "calls the answer wrong", None: "gives no verdict"}
-"""Vote of a judge → the words behind its name."""
 
 
 def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
@@ -78,6 +76,15 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     )
 
 
+def _ruled(ruling: JudgeRuling | None) -> str:
+    """What a judge does by its ruling, in words."""
+    if ruling is None:
+        return "gives no verdict"
+    if ruling.points is not None:
+        return f"gives {ruling.points[0]:g} of {ruling.points[1]:g} points"
+    return f"calls the answer {ruling.verdict if ruling.verdict != 'no_answer' else 'not attempted'}"
+
+
 def _words(reply: JudgeReply) -> str:
     """What a judge replied, and the command that shows its request and its whole reply."""
     text = " ".join(reply.text.split())
@@ -85,6 +92,6 @@ def _words(reply: JudgeReply) -> str:
     text = text if len(text) <= MAX_JUDGE_CHARS else f"…{text[-MAX_JUDGE_CHARS:]}"
     name = f"{reply.key.question_id}:{reply.key.sample_index}"
     return (
-        f"the judge {visible(reply.judge, 200)} {_VERDICTS[reply.vote]}: “{visible(text)}” "
+        f"the judge {visible(reply.judge, 200)} {_ruled(reply.ruling)}: “{visible(text)}” "
         f"(in full: harness show {visible(shlex.quote(str(reply.folder.source)))} {name})"
     )

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.benchmarks.judge_forms import form_named
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
-from harness.grading.second.judge_prompts import VERDICT
 from harness.judges.judge import Judged, JudgeServer, JudgeSettings, Serve, score_with_judge
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
@@ -19,14 +19,20 @@ from harness.scoring.pipeline import grade_run
 from harness.testing import Answer, FakeServer, Request, Step, completion, models
 from tests.runs import recorded
 
+VERDICT = form_named("verdict")
+
 SHOWN = re.compile(r"<(reference|answer)-[0-9a-f]{12}>(.*)</\1-[0-9a-f]{12}>")
 
 PROSE = "the process by which green plants turn light into sugar"
 """A reference that no rule can compare with anything but itself."""
 
 
-def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchmark: str = "prose") -> RunFolder:
-    """A run folder with this benchmark, and those that it had before. rows: question id → (reference, its texts)."""
+def write_run(
+    path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchmark: str = "prose", **fields: Any
+) -> RunFolder:
+    """A run folder with this benchmark, and those that it had before. rows: question id → (reference, its texts).
+    fields: further ones of each question.
+    """
     asked = [
         Question(
             benchmark=benchmark,
@@ -36,6 +42,7 @@ def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchma
             kind="text" if " " in reference else "integer",
             row_digest=digest(name),
             prompt_digest=digest([name, "asked"]),
+            **fields,
         )
         for name, (reference, _) in rows.items()
     ]

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import harness as front
+from harness.benchmarks.judge_forms import with_rubric
 from harness.core.records import Key
-from harness.grading.second.judge_prompts import with_rubric
 from harness.judges.audit import Audit
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides

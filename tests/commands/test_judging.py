@@ -19,10 +19,10 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.core.errors import ServerError
+from harness.benchmarks.judge_forms import form_named, with_rubric
+from harness.core.errors import ServerError, UsageError
 from harness.core.records import GradeRules
 from harness.grading import GRADER
-from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
 from harness.judges.judge import JudgeSettings
 from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.score import Score
@@ -41,6 +41,9 @@ from tests.commands.judged_runs import (
 )
 from tests.system.command import harness
 from tests.viewer.running import answering_here
+
+VERDICT = form_named("verdict")
+LIMO = form_named("limo")
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
@@ -425,3 +428,82 @@ def test_a_judges_reply_is_quoted_at_its_end_and_escaped(small: RunFolder) -> No
     assert "\u202e" not in last
     assert "VERDICT: CORRECT”" in last
     assert len(last) < 1500
+
+
+LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"
+
+
+def by_forms(request: Request) -> Iterator[Step]:
+    """A judge of three forms that follows what the answer tells it; "late" answers it reads at the second request."""
+    text = request.json["messages"][-1]["content"]
+    answer = re.findall(r"<answer-[0-9a-f]{12}>(.*?)</answer", text, re.DOTALL)[-1]
+    if "mute" in answer or ("late" in answer and "nothing could be read" not in text):
+        return completion("I would rather not say.")
+    word = re.findall(r"\w+", answer)[-1]
+    form = f"Checked.\n<points>{word} out of 7</points>" if "out of 7" in text else f"VERDICT: {word}"
+    return completion(word if "A, B or C" in text else form, tokens=3)
+
+
+def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> None:
+    rules = GradeRules(grader=LEFT_OPEN, whole_reply=True)
+    texts = {"p1": (PROSE, ["a 7", "a late 6", "a 1", "a mute 7"]), "p2": (PROSE, ["a 0", "b 6", "b 0", "b 1"])}
+    write_run(
+        tmp_path, texts, "proofs", rules=msgspec.structs.replace(rules, judge="proofbench", right_from=6.0), rubric="r"
+    )
+    write_run(tmp_path, {"f1": (PROSE, ["is A", "is B", "is C", "a late A"])}, "facts",
+              rules=msgspec.structs.replace(rules, judge="simpleqa"))  # fmt: skip
+    run = write_run(tmp_path, {"w1": (PROSE, ["So \\boxed{\\text{it is CORRECT}}"])})
+    with FakeServer(judging(by_forms)) as server:
+        judged = judge_run(run, serve(server))
+        n_asked = len(asked_of_any(server))
+        assert n_asked == 8 + 4 + 1 + 3, "each off its form once more, of a labelled line never"
+    proofs, facts, prose = judged.scores
+    grades = graded(run, "proofs")
+    assert [grades["p1", index].points for index in range(4)] == [(7, 7), (6, 7), (1, 7), msgspec.UNSET]
+    assert [grades["p1", index].verdict for index in range(4)] == ["correct", "correct", "wrong", "undecided"]
+    assert proofs.accuracy
+    assert proofs.accuracy.value == pytest.approx((14 / 28 + 7 / 28) / 2)
+    assert proofs.measures["right from 6 of 7"].value == proofs.pass_at[1].value == 3 / 8
+    assert not proofs.maj_at
+    assert any("1 undecided sample, 2 answers twice," in sentence for sentence in proofs.sentences)
+    assert {name: round(each.value, 3) for name, each in facts.measures.items()} == {
+        "F1": round(2 * 2 / (4 + 3), 3), "attempted": 0.75, "right of attempted": round(2 / 3, 3),
+    }  # fmt: skip
+    assert [grade.verdict for grade in graded(run, "facts").values()] == ["correct", "wrong", "no_answer", "correct"]
+    assert prose.n_correct == 1
+    again = judge_run(run, nobody)
+    assert ([*again.scores], again.outcomes) == (judged.scores, ())
+
+
+def asked_of_any(server: FakeServer) -> list[Request]:
+    return [request for request in server.requests if request.method == "POST"]
+
+
+def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Path) -> None:
+    rules = GradeRules(grader=LEFT_OPEN, whole_reply=True, judge="proofbench")
+    with FakeServer(judging(by_forms)) as server:
+        for name, points in (("better", "7"), ("worse", "1")):
+            texts = {f"p{n}": (PROSE, [f"{n} {i} {points}" for i in range(4)]) for n in range(9)}
+            judge_run(write_run(tmp_path / name, texts, "proofs", rules=rules, rubric="r"), serve(server))
+
+    def verdict() -> tuple[str, str]:
+        [compared] = reasoning_harness.compare([tmp_path / "worse", tmp_path / "better"])
+        return compared.decision.verdict, " ".join(compared.decision.warnings)
+
+    assert verdict()[0] == "better"
+    assert "would undo what is seen" in verdict()[1]
+    [audit] = reasoning_harness.audit(tmp_path / "better", samples=40, out=tmp_path / "todo.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "todo.jsonl").read_text("utf-8").splitlines()]
+    assert {row["points_of"] for row in rows} == {7}
+    for points, reason in ((8, "are 8; expected at most 7"), (None, "holds no verdict")):
+        (tmp_path / "bad.jsonl").write_text(json.dumps(rows[0] | {"points": points}), "utf-8")
+        with pytest.raises(UsageError, match=reason):
+            reasoning_harness.audit(tmp_path / "better", verdicts=tmp_path / "bad.jsonl", who="Ann")
+    done = "".join(json.dumps(row | {"points": 1}) + "\n" for row in rows[:20])
+    (tmp_path / "done.jsonl").write_text(done, "utf-8")
+    [audit] = reasoning_harness.audit(tmp_path / "better", verdicts=tmp_path / "done.jsonl", who="Ann")
+    assert audit.estimate
+    assert audit.estimate.accuracy.value == pytest.approx(1 / 7)
+    assert "the judge gave more points than the person to 20" in audit.estimate.sentence
+    assert verdict()[0] == "no difference seen"
+    assert "so nothing is decided" in verdict()[1]

@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
+from harness.benchmarks.judge_forms import JudgeForm, form_named, with_rubric
 from harness.core.errors import HarnessError
 from harness.core.records import Grade, GradeRules, Question
-from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, questions
 from harness.scoring.graded_by import grading_warnings
@@ -27,6 +27,8 @@ from harness.scoring.score import Score, score_benchmark
 from harness.testing import FakeServer
 from tests.commands.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
 from tests.system.command import harness
+
+VERDICT = form_named("verdict")
 
 ROWS = {"q1": (PROSE, [r"\boxed{x}"])}
 JUDGED = "rules+judge:judge@verdict"
@@ -114,7 +116,7 @@ TWO_ROWS = {"q1": (PROSE, [r"\boxed{\text{plants making sugar}}"]), "q2": ("4", 
 COMMON = "Sugar is right."
 
 
-def judged(folder: Path, name: str, prompt: JudgePrompt, temperature: float = 0.0) -> None:
+def judged(folder: Path, name: str, prompt: JudgeForm, temperature: float = 0.0) -> None:
     with FakeServer(ruling_by({"making": True})) as server:
         judge_run(write_run(folder / name, TWO_ROWS), serve(server), prompt=prompt, temperature=temperature)
 
@@ -220,7 +222,7 @@ def test_a_judge_that_fails_leaves_stored_scores_and_names_itself_in_new_ones(tm
     ],
 )
 def test_another_grading_is_named_by_both_comparisons(
-    tmp_path: Path, prompt: JudgePrompt, temperature: float, differs: str, said_of_graders: str
+    tmp_path: Path, prompt: JudgeForm, temperature: float, differs: str, said_of_graders: str
 ) -> None:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", prompt, temperature)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from harness.benchmarks.judge_forms import form_named
 from harness.core.records import Grade, Message, Question, VerdictName
 from harness.grading.second.judge_messages import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question
-from harness.grading.second.judge_prompts import LIMO, VERDICT
+from harness.grading.second.judge_rulings import JudgeRuling
+
+VERDICT = form_named("verdict")
+LIMO = form_named("limo")
 
 QUESTION = Question(
     benchmark="b",
@@ -41,8 +45,8 @@ def test_the_scope_says_whose_answers_are_shown(scope: str, seen: set[str]) -> N
 
 
 @pytest.mark.parametrize("verdict", ["correct", "wrong", "no_answer", "undecided"])
-@pytest.mark.parametrize("ruling", [True, False, None])
-def test_a_ruling_changes_only_what_it_may(verdict: VerdictName, ruling: bool | None) -> None:
+@pytest.mark.parametrize("ruling", [JudgeRuling("correct"), JudgeRuling("wrong"), None])
+def test_a_ruling_changes_only_what_it_may(verdict: VerdictName, ruling: JudgeRuling | None) -> None:
     grade = grade_of(verdict)
     unchanged = apply_ruling(grade, ruling, "g")
     assert (unchanged == grade) == (verdict != "undecided" or ruling is None)
@@ -50,9 +54,10 @@ def test_a_ruling_changes_only_what_it_may(verdict: VerdictName, ruling: bool | 
     if ruling is None:
         assert replaced == grade
     else:
-        assert (replaced.verdict == "correct") == ruling
+        is_right = ruling.verdict == "correct"
+        assert (replaced.verdict == "correct") == is_right
         assert (replaced.rule, replaced.grader) == ("judge", "rules/1+g"), "decided by the judge, also if both agree"
-        assert (replaced.verdict == verdict) == (verdict != "undecided" and (verdict == "correct") == ruling)
+        assert (replaced.verdict == verdict) == (verdict != "undecided" and (verdict == "correct") == is_right)
 
 
 @pytest.mark.parametrize(("rule", "shown"), [("integer", "2"), ("sentence", None)])
@@ -82,5 +87,8 @@ def test_the_name_of_a_judge_has_its_model_and_prompt() -> None:
 
 def test_the_grader_of_a_judged_sample_is_who_left_it_open_and_then_the_judge() -> None:
     by_verifier = msgspec.structs.replace(grade_of("undecided"), grader="mine:right@1f88ba22c3e8")
-    assert apply_ruling(by_verifier, True, "judge:m@verdict").grader == "mine:right@1f88ba22c3e8+judge:m@verdict"
+    assert (
+        apply_ruling(by_verifier, JudgeRuling("correct"), "judge:m@verdict").grader
+        == "mine:right@1f88ba22c3e8+judge:m@verdict"
+    )
     assert apply_ruling(by_verifier, None, "judge:m@verdict").grader == "mine:right@1f88ba22c3e8"

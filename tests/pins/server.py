@@ -105,13 +105,17 @@ def _solution(question: str, number: int, percent: int, kinds: bool) -> tuple[st
 
 
 def judging(engine: str = "plain") -> Answer:
-    """A judge that finds right what says the words 'comes after'."""
+    """A judge that finds right what says the words 'comes after', and gives it all of 7 points but one."""
 
     def answer(request: Request) -> Iterator[Step]:
         if request.method == "GET":
             yield page(engine, request)
             return
         shown = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
+        is_right = "comes after" in request.json["messages"][-1]["content"].partition("<answer-")[2]
+        if "out of 7" in request.json["messages"][-1]["content"]:
+            yield from _reply(request.json, f"<points>{6 if is_right else 1} out of 7</points>", None, "stop")
+            return
         word = "CORRECT" if "comes after" in shown.get("answer", "") else "INCORRECT"
         yield from _reply(request.json, f"I compared them.\n**VERDICT: {word}**", None, "stop")
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.benchmarks.judge_forms import Reading
 from harness.core.records import Grade, Key
 from harness.grading.second.judge_messages import apply_ruling
+from harness.grading.second.judge_rulings import JudgeRuling
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.runs import questions as question_file
@@ -166,13 +168,13 @@ def test_only_a_grade_that_today_s_grader_makes_again_is_explained(
 
 @pytest.mark.parametrize(
     ("rules", "ruling", "in_place"),
-    [("open", True, False), ("open", False, False), ("plain", True, True), ("plain", False, False)],
+    [("open", "correct", False), ("open", "wrong", False), ("plain", "correct", True), ("plain", "wrong", False)],
 )
 def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands(
-    changing: Changing, rules: str, ruling: bool, in_place: bool
+    changing: Changing, rules: str, ruling: Reading, in_place: bool
 ) -> None:
     changing.began_with(rules)
-    judged = apply_ruling(changing.scored(), ruling, "judge:judge@verdict", override=True)
+    judged = apply_ruling(changing.scored(), JudgeRuling(ruling), "judge:judge@verdict", override=True)
     write_lines(changing.run.benchmark("numbers").grades, [judged])
     steps = changing.why()
     assert (steps == ["the rules call the answer wrong, and a judge decided in their place"]) == in_place

@@ -10,10 +10,14 @@ from typing import Literal
 import msgspec
 
 from harness.answers.reasoning import final_part
+from harness.benchmarks.judge_forms import JudgeForm, criteria_of
 from harness.core.codec import digest
+from harness.core.errors import UsageError
+from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Question, Sample
 from harness.grading.find.values import UNSTATED
-from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending, shown_reply, verdict
+from harness.grading.second.judge_prompts import render, shown_answer, shown_ending, shown_reply
+from harness.grading.second.judge_rulings import JudgeRuling, ruling_of
 from harness.grading.verdict import JUDGE_RULE
 
 Scope = Literal["undecided", "wrong", "all"]
@@ -39,23 +43,27 @@ def answer_for_judge(grade: Grade) -> str | None:
     return shown_answer(grade.extracted) or None
 
 
-def text_for_judge(sample: Sample, *, whole: bool = False) -> str | None:
+def text_for_judge(sample: Sample, *, whole: int = 0) -> str | None:
     """Return the end of a sample's final part, or its whole reply, as the judge sees it; None without one.
 
-    The judge sees the end if `answer_for_judge` is None, and whole replies if its prompt shows them.
+    The judge sees the end if `answer_for_judge` is None, and whole replies if its form shows them. whole: the most
+    characters of a whole reply (`JudgeForm.reply_chars`); 0: the end.
     """
     part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
     if part is None or sample.text is None:
         return None
-    return shown_reply(sample.text) if whole else shown_ending(sample.text[slice(*part)]) or None
+    return shown_reply(sample.text, whole) if whole else shown_ending(sample.text[slice(*part)]) or None
 
 
-def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Question:
+def judge_question(form: JudgeForm, question: Question, answer: str, *, again: bool = False) -> Question:
     """Return the request to the judge as a question, so that it is sent and stored like any other question.
 
-    answer: from `answer_for_judge` or `text_for_judge`. Equal requests have equal ids.
+    answer: from `answer_for_judge` or `text_for_judge`. again: as in `render`. Equal requests have equal ids. Raises
+    `UsageError` if the form shows a rubric that the question does not have.
     """
-    messages = render(prompt, question.last_turn, question.references, answer)
+    messages = render(
+        form, _shown_question(form, question), question.references, answer, _rubric_of(form, question), again=again
+    )
     sent = digest([[message.role, message.content] for message in messages])
     return Question(
         benchmark=question.benchmark,
@@ -69,14 +77,44 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
     )
 
 
-def vote(reply: Sample, prompt: JudgePrompt) -> bool | None:
-    """The verdict of a judge's reply; None without a verdict, and for a truncated reply, whose last word may be cut."""
-    return None if reply.truncated else verdict(prompt, reply.text)
+def _shown_question(form: JudgeForm, question: Question) -> str:
+    """The question that the judge sees, or the conversation that it ends."""
+    if not form.turns:
+        return question.last_turn
+    turns = [message for message in question.messages if message.role != "system"]
+    return "\n\n".join(f"{turn.role}: {turn.content}" for turn in turns) or question.prompt
 
 
-def judge_name(model: str, prompt: JudgePrompt) -> str:
+def _rubric_of(form: JudgeForm, question: Question) -> str:
+    """The row's rubric as the judge sees it; empty for a form that shows none. Raises `UsageError`."""
+    if not form.shows_rubric:
+        return ""
+    where = f"the question {quoted(question.question_id)} of {visible(question.benchmark, 80)}"
+    if not (rubric := question.rubric or "").strip():
+        raise UsageError(f"{where} has no rubric, and the judge's form {visible(form.name, 80)} shows it: name its "
+                         "column in the card, as `columns: {rubric: NAME}`")  # fmt: skip
+    if form.reply != "criteria":
+        return rubric
+    try:
+        return "\n".join(f"{n}. {each.criterion}" for n, each in enumerate(criteria_of(rubric), 1))
+    except ValueError as error:
+        raise UsageError(f"the rubric of {where}: {quoted(str(error))}; expected a list of `criterion` with `points`"
+                         ) from error  # fmt: skip
+
+
+def vote(reply: Sample, form: JudgeForm, question: Question) -> JudgeRuling | None:
+    """The ruling of a judge's reply about an answer to `question`; None without one, and for a truncated reply, whose
+    last word may be cut. Of points, the sample is correct from the card's `right_from` on, else with all of them.
+    """
+    ruling = None if reply.truncated else ruling_of(form, reply.text, question.rubric or "")
+    if ruling is None or ruling.points is None or question.rules.right_from is None:
+        return ruling
+    return ruling._replace(verdict="correct" if ruling.points[0] >= question.rules.right_from else "wrong")
+
+
+def judge_name(model: str, form: JudgeForm) -> str:
     """Return the name of a judge in grades and opinions, such as `judge:org/model@verdict`."""
-    return f"judge:{model}@{prompt.name}"
+    return f"judge:{model}@{form.name}"
 
 
 def without_judge(grader: str) -> str:
@@ -89,22 +127,27 @@ def prompt_of(grader: str) -> str:
     return grader.rpartition("@")[2].partition("*")[0]
 
 
-def apply_ruling(grade: Grade, ruling: bool | None, judge: str, *, override: bool = False) -> Grade:
+def apply_ruling(grade: Grade, ruling: JudgeRuling | None, judge: str, *, override: bool = False) -> Grade:
     """Return the grade after the judge's ruling, which decides undecided grades, or all with `override`.
 
     A decided grade has the rule `JUDGE_RULE`, also if the judge agrees with the rules: its verdict is the one that
     counts, so an audit must be able to draw it. Its grader is the former one, then the judge. The next score grades
     such a sample by the rules again, since the name differs from theirs.
 
-    ruling: right, wrong, or None: the judge has no verdict, and the grade stays. judge: from `judge_name`.
+    ruling: None: the judge has none, and the grade stays. judge: from `judge_name`.
     """
     if ruling is None or (grade.verdict != "undecided" and not override):
         return grade
-    decided = msgspec.structs.replace(grade, rule=JUDGE_RULE, grader=f"{grade.grader}+{judge}")
-    if grade.verdict != "undecided" and (grade.verdict == "correct") == ruling:
+    decided = msgspec.structs.replace(
+        grade, rule=JUDGE_RULE, grader=f"{grade.grader}+{judge}",
+        points=ruling.points or msgspec.UNSET,
+        confidence=msgspec.UNSET if ruling.confidence is None else ruling.confidence,
+    )  # fmt: skip
+    is_correct = ruling.verdict == "correct"
+    if grade.verdict != "undecided" and (grade.verdict == "correct") == is_correct:
         return decided
-    if ruling:
+    if is_correct:
         return msgspec.structs.replace(decided, verdict="correct", unextracted=False, near_miss=None)
     # An undecided grade has no near miss, but one by another box follows from `unextracted`.
-    near_miss = grade.near_miss or ("another box" if grade.unextracted else None)
-    return msgspec.structs.replace(decided, verdict="wrong", near_miss=near_miss)
+    near_miss = grade.near_miss or ("another box" if grade.unextracted and ruling.verdict == "wrong" else None)
+    return msgspec.structs.replace(decided, verdict=ruling.verdict, near_miss=near_miss)

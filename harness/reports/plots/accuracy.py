@@ -106,12 +106,12 @@ def curve_plot(score: Score) -> Plot | None:
     if len(ks) < 2:
         return None
     most = ks[-1]
-    any_right, majority = (f"{by_k[most].value:.0%}" for by_k in (score.pass_at, score.maj_at))
+    any_right = f"{score.pass_at[most].value:.0%}"
+    majority = f", the majority right {score.maj_at[most].value:.0%}" if most in score.maj_at else ""
     return Plot(
         name="curves",
         title="More samples",
-        summary=f"With {count_noun(most, 'sample')} a question: any right {any_right}, the majority "
-        f"right {majority}. {BANDS}",
+        summary=f"With {count_noun(most, 'sample')} a question: any right {any_right}{majority}. {BANDS}",
         columns=("series", "k", "value", "low", "high"),
         rows=tuple(rows),
         drawing=curves(rows, axis("k", "samples a question, k", scale=DOUBLING, values=ks, format="d"), "value"),

@@ -25,11 +25,11 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     pairs: (question in the baseline, the same in the second run).
     """
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (a.question.question_id, a.correct / a.n, b.correct / b.n, a.n, b.n) for a, b in pairs
+        (a.question.question_id, a.right / a.n, b.right / b.n, a.n, b.n) for a, b in pairs
     )
     # The fractions are compared crosswise in whole numbers, so that equal ones are equal.
-    better = sum(b.correct * a.n > a.correct * b.n for a, b in pairs)
-    worse = sum(b.correct * a.n < a.correct * b.n for a, b in pairs)
+    better = sum(b.right * a.n > a.right * b.n for a, b in pairs)
+    worse = sum(b.right * a.n < a.right * b.n for a, b in pairs)
     across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS, "titleLimit": _TITLE_PX}
     ends = {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}
     dashed = {"color": AXIS, "strokeDash": [4, 4], "strokeWidth": 1}

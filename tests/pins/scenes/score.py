@@ -154,6 +154,28 @@ def judge_of_a_file(stage: Stage) -> None:
     stage.requests(judge)
 
 
+def judge_by_a_form(stage: Stage) -> None:
+    """A card names the form of its judge, which gives points; a sample is right from 6 of 7 on."""
+    lines = (
+        "title: Proofs", "source: {kind: file, path: theirs.jsonl}", "kind: text", "prompt: none",
+        "columns: {question: question, answer: answer, rubric: rubric}", "judge: proofbench", "right_from: 6",
+        'rules: {grader: "harness.grading.verifiers.left_open:to_judge", whole_reply: true}',
+    )  # fmt: skip
+    (stage.folder / "proofs.yaml").write_text("\n".join(lines), "utf-8")
+    rows = [
+        {"question": f"why {n}?", "answer": PROSE, "rubric": "1 point: light", "gen": [f"proof {n} comes after", "so"]}
+        for n in range(3)
+    ]
+    write_lines(stage.folder / "theirs.jsonl", rows)
+    judge = stage.server("judge", judging())
+    words = ["--benchmark", "./proofs.yaml", "--response-key", "gen", "--out", "theirs", "--workers", "1", "--json"]
+    for _ in range(2):
+        asks = ["--judge", f"pinned@{judge.base_url}"]
+        stage.command("score", "theirs.jsonl", *words, *asks, read=reading.scores)
+        stage.keep(**reading.graded(stage.folder / "theirs"))
+        stage.requests(judge)
+
+
 def audited(stage: Stage) -> None:
     """Samples are written for a person, who finds each right; the score gets the accuracy that follows."""
     stored.copy("first", stage.folder, scored=True)
@@ -223,6 +245,6 @@ def old_completions(stage: Stage) -> None:
 
 SCENES: tuple[Scene, ...] = (
     a_run_folder, other_ks, a_file_of_outputs, llmeval_rows, a_card_by_its_questions, shards, refusals,
-    judge_of_the_undecided, judge_of_all, judge_of_the_wrong, judge_of_each_engine, judge_of_a_file, audited, grade,
-    old_card, old_own_file, old_completions,
+    judge_of_the_undecided, judge_of_all, judge_of_the_wrong, judge_of_each_engine, judge_of_a_file, judge_by_a_form,
+    audited, grade, old_card, old_own_file, old_completions,
 )  # fmt: skip

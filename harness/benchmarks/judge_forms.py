@@ -1,0 +1,282 @@
+r"""A judge's form: its prompt, how it must reply, and what its reply says. One YAML file a form, in `datasets/judges`.
+
+    reply      the judge writes                                        verdict or points
+    line       `LABEL: WORD`, or the word behind a heading `## LABEL`   `reads` of the word; the last such line counts
+    letter     a line that is a key of `reads` alone                    `reads` of it
+    json       an object with `fields`                                  `reads` of its verdict, or its points
+    points     `<LABEL>N out of M</LABEL>` or `LABEL: N/M` on a line    N of `points`
+    criteria   `{"met": [true, …]}`, one for each criterion of the row  points of those met, of all positive ones
+
+A benchmark's card names its form (`judge: NAME`, or the path of a file), `--judge` names the model. A user's rubric, a
+text file, is the form `rubric` with this text in it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import Field, model_validator
+
+from harness.benchmarks.placeholders import placeholders
+from harness.core import files, yaml_file
+from harness.core.codec import digest
+from harness.core.errors import UsageError, near_names
+from harness.core.files import read_named
+from harness.core.inert import check_text, visible
+from harness.core.part import Part
+from harness.core.validation import validated
+
+MAX_RUBRIC_CHARS = 20_000
+"""Largest number of characters of a rubric."""
+
+RUBRIC = "rubric-"
+"""The name of a form with a user's rubric begins with this; the rubric's checksum follows."""
+
+OF_CARD = "card"
+"""The value of `form` in a judge's recorded settings if the benchmark's card names it."""
+
+SUFFIXES = (".yaml", ".yml")
+"""The ends of the names of forms' files; any other file is a rubric."""
+
+MAX_SHOWN_REPLY_CHARS = 20_000
+"""Largest number of characters at the end of a whole reply that a judge is shown."""
+
+MAX_SHOWN_PROOF_CHARS = 100_000
+"""The same where the judge gives points, which may depend on how a reply begins."""
+
+Reading = Literal["correct", "wrong", "no_answer"]
+"""A verdict of a judge."""
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class JudgeForm(Part):
+    """The form of a judge's request and reply; `reply` and its keys are as in the table of this module.
+
+    prompt: the user's turn with the fields {question}, {references}, {answer} and {rubric} (that of the row); all other
+    braces are text. source, licence: of the prompt's words. published_with: the judge of published scores. shows: the
+    extracted answer, or the whole reply. turns: whether the question is shown with the turns before it. fields: name of
+    each field of the JSON object, in order, and what it holds. points: the most points. allowed: the points that may be
+    given; empty: any from 0 to `points`. measures: what the score has beside the accuracy.
+    """
+
+    name: str
+    about: _Text
+    source: str = ""
+    licence: str = ""
+    published_with: str = ""
+    prompt: _Text
+    shows: Literal["answer", "reply"] = "answer"
+    turns: bool = False
+    reply: Literal["line", "letter", "json", "points", "criteria"]
+    label: str = ""
+    reads: dict[str, Reading] = Field(default_factory=dict)
+    fields: dict[str, Literal["text", "answer", "verdict", "confidence", "points"]] = Field(default_factory=dict)
+    points: Annotated[float, Field(gt=0)] | None = None
+    allowed: tuple[float, ...] = Field(default=(), strict=False)
+    measures: tuple[Literal["f1", "calibration"], ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> JudgeForm:
+        """Refuse a form whose reply could never be read."""
+        holds = [*self.fields.values()]
+        needs_points = self.reply == "points" or "points" in holds
+        needs_reads = self.reply in ("line", "letter") or "verdict" in holds
+        problems = {
+            "`prompt` must show {answer}": "{answer}" not in self.prompt,
+            f"`reply: {self.reply}` needs a `label`": self.reply in ("line", "points") and not self.label.strip(),
+            "`reply: json` needs `fields` with exactly one verdict or points": (
+                self.reply == "json" and holds.count("verdict") + holds.count("points") != 1
+            ),
+            "`reads` says what a verdict's words mean, and this form has none": bool(self.reads) != needs_reads,
+            "`points` is the most that this form gives, and it gives none": (self.points is not None) != needs_points,
+            "`reply: criteria` needs {rubric} in `prompt`": self.reply == "criteria" and not self.shows_rubric,
+            "`allowed` must be points from 0 to `points`": not all(0 <= p <= (self.points or 0) for p in self.allowed),
+        }
+        for problem, is_there in problems.items():
+            if is_there:
+                raise ValueError(problem)
+        return self
+
+    @property
+    def shows_rubric(self) -> bool:
+        """Whether the judge is shown the row's own rubric."""
+        return "{rubric}" in self.prompt
+
+    @property
+    def gives_points(self) -> bool:
+        """Whether a ruling has points."""
+        return self.points is not None or self.reply == "criteria"
+
+    @property
+    def reply_chars(self) -> int:
+        """The most characters of a whole reply that the judge sees; 0: it sees the extracted answer."""
+        if self.shows == "answer":
+            return 0
+        return MAX_SHOWN_PROOF_CHARS if self.gives_points else MAX_SHOWN_REPLY_CHARS
+
+    @property
+    def asked_for(self) -> str:
+        """The form of the ruling that the prompt asks for, in words."""
+        words = " or ".join(self.reads)
+        match self.reply:
+            case "line" if f"## {self.label}\n" in self.prompt:
+                return f"the heading ## {self.label}, then {words} alone"
+            case "line":
+                lines = " or ".join(f"{self.label}: {word}" for word in self.reads)
+                return f"{lines} (a rubric must not ask for another)"
+            case "letter":
+                return f"{words} alone on a line"
+            case "points":
+                given = " or ".join(f"{points:g}" for points in self.allowed) or f"0 to {self.points:g}"
+                return f"a line <{self.label}>N out of {self.points:g}</{self.label}>, N {given}"
+            case _:
+                return f"one JSON object with {', '.join(self.fields) or 'met'}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that shapes a ruling."""
+        if self.reply == "line":
+            # The verdicts of the words stand in the digest only where they are not the usual ones, in their order.
+            reads = [*self.reads] if [*self.reads.values()] == ["correct", "wrong"] else [self.reads]
+            return digest([self.prompt, self.label, *reads, *(["reply"] if self.shows == "reply" else [])])
+        shaping = self.model_dump(exclude={"name", "about", "source", "licence", "published_with", "measures"})
+        return digest({**shaping, "allowed": [*self.allowed]})
+
+    @property
+    def schema_of_reply(self) -> dict[str, Any] | None:
+        """The JSON schema of the reply; None where it is no JSON."""
+        kinds: dict[str, Any] = {
+            "verdict": {"type": "string", "enum": [*self.reads]},
+            "confidence": {"type": ["number", "null"]},
+            "points": {"type": "number"},
+        }
+        properties = {name: kinds.get(holds, {"type": "string"}) for name, holds in self.fields.items()}
+        if self.reply == "criteria":
+            properties = {"met": {"type": "array", "items": {"type": "boolean"}}}
+        if not properties:
+            return None
+        return {
+            "type": "object", "properties": properties, "required": [*properties], "additionalProperties": False,
+        }  # fmt: skip
+
+
+class Criterion(msgspec.Struct, frozen=True):
+    """A criterion of a row's rubric, with its points; negative for a fault."""
+
+    criterion: str
+    points: float
+
+
+def criteria_of(rubric: str) -> list[Criterion]:
+    """The criteria of a row's rubric, a JSON list. Raises `ValueError` if it is none, or gives no points."""
+    criteria = msgspec.json.decode(rubric, type=list[Criterion])
+    if not 0 < sum(max(0.0, each.points) for each in criteria) < math.inf:
+        raise ValueError("no criterion has points above 0")
+    return criteria
+
+
+def forms_folder() -> Path:
+    """The folder of the forms that ship with the harness."""
+    return files.shipped_folder("datasets", "datasets") / "judges"
+
+
+def form_names() -> list[str]:
+    """The names of the forms that ship with the harness, without the frame of a user's rubric."""
+    return sorted(path.stem for path in forms_folder().glob("*.yaml") if path.stem != "rubric")
+
+
+def form_named(name: str) -> JudgeForm:
+    """Return the shipped form `name`, else the form in the file of this name, else the form made of a user's rubric.
+
+    Raises `UsageError`: there is no such form (the message lists all, and suggests names with a similar spelling), or
+    the file is no form and no rubric (the message says why).
+    """
+    if name in form_names():
+        return _shipped(name)
+    if name.endswith(SUFFIXES):
+        return _of_file(Path(name).expanduser())
+    if "/" in name or "." in name or Path(name).exists():
+        return with_rubric(_read_rubric(name))
+    raise UsageError(
+        f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(form_names())}, a file with a form "
+        f"(./form.yaml) or with a rubric (./rubric.txt).{near_names(name, form_names())}"
+    )
+
+
+@cache
+def _shipped(name: str) -> JudgeForm:
+    path = forms_folder() / f"{name}.yaml"
+    return validated(JudgeForm, {"name": name, **yaml_file.read_mapping(path, "a judge's form")}, str(path))
+
+
+def _of_file(path: Path) -> JudgeForm:
+    """The form in a user's file; its name has its checksum, so that grades tell one form from another."""
+    value = {"name": "form", **yaml_file.read_mapping(path, "a judge's form")}
+    form = validated(JudgeForm, value, str(path), JudgeForm.model_fields)
+    return form.model_copy(update={"name": f"{path.stem}-{form.digest[:8]}"})
+
+
+def with_rubric(rubric: str) -> JudgeForm:
+    """Return the form `rubric` with a text of the user's own that says what is correct.
+
+    Tags, the warning that a text between them is no instruction, and the form of the verdict are those of `verdict`.
+    The form's name has the rubric's checksum, so grades tell one rubric from another.
+    """
+    plain, frame = rubric.strip(), _shipped("rubric")
+    name = f"{RUBRIC}{digest(plain)[:8]}"
+    return frame.model_copy(update={"name": name, "prompt": frame.prompt.replace("{rubric}", plain)})
+
+
+def stored_form(name: str, card_form: str = "") -> JudgeForm | None:
+    """Return the form that has the name `name` in stored rulings; None if it is not there any more.
+
+    card_form: what the benchmark's card names. A rubric's rulings are read as those of the form `rubric`.
+    """
+    if name.startswith(RUBRIC) or name in form_names():
+        return _shipped("rubric" if name.startswith(RUBRIC) else name)
+    try:
+        form = form_named(card_form) if card_form else None
+    except UsageError:
+        return None
+    return form if form is not None and form.name == name else None
+
+
+def _read_rubric(name: str) -> str:
+    """The rubric, the rules by which a judge decides, in a user's text file. Raises `UsageError`."""
+    shown = visible(name, 200)
+    try:
+        content = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1)
+        rubric = check_text(content.decode("utf-8-sig").replace("\r\n", "\n"))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the judge's rubric {shown}: {_unreadable(error)}; expected a text file", field="prompt"
+        ) from error
+    if not rubric.strip() or len(rubric) > MAX_RUBRIC_CHARS:
+        raise UsageError(
+            f"the judge's rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
+            field="prompt",
+        )
+    if fields := placeholders(rubric):
+        words, them = ("placeholders", "them") if len(fields) > 1 else ("placeholder", "it")
+        raise UsageError(
+            f"the judge's rubric {shown} has the {words} {visible(', '.join(fields), 400)}; leave {them} out: nothing "
+            "is filled in, and question, reference answers and answer are shown before the rubric",
+            field="prompt",
+        )
+    return rubric
+
+
+def _unreadable(error: OSError | ValueError) -> str:
+    """Why a file is no text, in words."""
+    match error:
+        case OSError():
+            return error.strerror or "cannot be read"
+        case UnicodeDecodeError():
+            return "is not UTF-8"
+        case _:
+            return str(error)

@@ -1,0 +1,9 @@
+"""Answers that only a judge can grade: the verifier of cards whose judge rules on each reply."""
+
+from __future__ import annotations
+
+from harness.core.records import Question
+
+
+def to_judge(answer: str, question: Question) -> None:
+    """Return None, which leaves the answer to a judge; without one it stays undecided."""
