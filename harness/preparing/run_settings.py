@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.providers import leaving_out
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, request_headers
 from harness.client.spelling import Spelling
@@ -128,7 +129,8 @@ def _left_out(
     for field in sorted(untaken | refused):
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
             who = visible(looks.model, 80) if field in refused else f"api={wire.api} of this server"
-            raise UsageError(f"{who} does not take it: leave it out; `drop` leaves out a preset's", field=field)
+            by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
+            raise UsageError(f"{who} does not take it: leave it out{by}", field=field)
     if wire.bound_required and "max_tokens" in options.drop:
         raise UsageError(f"api={wire.api} needs max_tokens: do not drop it", field="drop")
     return {*untaken, *refused}
