@@ -103,8 +103,12 @@ class Completion:
         if self.written is not None:
             self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
-            before = self.n_chars
-            added = self._add_texts(choice)
+            before, delta = self.n_chars, choice.delta
+            # The form of nearly every token, without a further call.
+            if delta and delta.content and delta.reasoning_content is delta.reasoning is choice.text is None:
+                added = self._take(_TEXT, delta.content)
+            else:
+                added = self._add_texts(choice)
             if self.written is not None:
                 self.written.add_event(self.n_chars - before, choice.token_ids)
             reason = choice.finish_reason

@@ -68,9 +68,9 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _unnamed(event: bytes) -> bytes:
-    """An event without its first line, `event: NAME`, unless the name is `error`: all others have no meaning here."""
+    """An event without a first line `event: NAME`, unless the name is `error`: all others have no meaning here."""
     name, end, rest = event.partition(b"\n")
-    return rest if end and name[6:].strip() != b"error" else event
+    return rest if end and name[:6] == b"event:" and name[6:].strip() != b"error" else event
 
 
 class ReplyParser:
@@ -297,7 +297,7 @@ class ReplyParser:
         last = parts.pop()
         between_events = self._data is None and not self._is_error
         for part in parts:
-            event = _unnamed(part) if part[:6] == b"event:" else part
+            event = _unnamed(part) if part[:1] == b"e" else part
             if between_events and event[:7] == b"data: {" and b"\n" not in event and len(event) <= MAX_EVENT_BYTES:
                 self._dispatch_object(event[6:])
                 continue
