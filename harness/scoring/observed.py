@@ -184,9 +184,8 @@ class Observed:
         by_kernel = timing.clock == "kernel"
         stopped = sample.finish_reason == "stop"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
-        summary = sample.hides_reasoning and bool(sample.reasoning)
-        hidden = sample.hides_reasoning and not summary
-        salvaged = bool(sample.salvaged_at)
+        hides, salvaged = sample.hides_reasoning, bool(sample.salvaged_at)
+        hidden, summary = hides and not sample.reasoning, hides and bool(sample.reasoning)
         self._flags.put((by_kernel, hidden, summary, salvaged, retokenised, sample.foreign, stopped))
         self.checksums.append(reply_checksum(sample.text or "", sample.reasoning or ""))
         shown = signs_of(sample)

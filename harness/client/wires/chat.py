@@ -6,7 +6,7 @@ from harness.client.wires.choices import OWNED, READER
 from harness.client.wires.wire import Wire
 
 CHAT = Wire(
-    api="chat", path="/chat/completions", owned=OWNED, bound=None, templated=True, reader=lambda: READER,
+    api="chat", path="/chat/completions", owned=OWNED, bound=None, reader=lambda: READER,
     prompt=lambda messages, _text: {"messages": messages},
     likeliest=lambda n: {"logprobs": True, "top_logprobs": n},
 )  # fmt: skip

@@ -172,7 +172,6 @@ MESSAGES = Wire(
     },
     prompt=_prompt,
     bound="max_tokens",
-    templated=True,
     reader=_MessagesReader,
     # vLLM and SGLang obey no more, and drop what they do not know without a word.
     takes=frozenset({"temperature", "top_p", "top_k", "stop", "max_tokens"}),

@@ -172,8 +172,7 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     """`reasoning_effort` as `reasoning.effort`; a switch of DeepSeek's as an effort."""
     fields = dict(fields)
     effort, switch = fields.pop("reasoning_effort", None), object_of(fields.pop("thinking", None))
-    if switch.get("type") == "disabled":
-        effort = "none"
+    effort = "none" if switch.get("type") == "disabled" else effort
     return fields if effort is None else {**fields, "reasoning": {"effort": effort}}
 
 
@@ -190,7 +189,6 @@ RESPONSES = Wire(
     # No item has a status: vLLM would go on writing one.
     prompt=lambda messages, _text: prompt_of("instructions", "input", messages),
     bound="max_output_tokens",
-    templated=True,
     reader=_ResponsesReader,
     takes=frozenset({"temperature", "top_p", "max_tokens"}),
     fixed={"store": False},

@@ -159,9 +159,9 @@ class Wire:
     owned: Mapping[str, str]
     prompt: Callable[[Sequence[Message], str], dict[str, Any]]
     bound: str | None
-    templated: bool
     reader: Callable[[], Reader]
     likeliest: Callable[[int], dict[str, Any]] = lambda _n: {}
+    templated: bool = True
     takes: frozenset[str] | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
