@@ -55,7 +55,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SHOWN = [
-    block for name in ("README.md", "docs/deciding.md", "docs/grading.md") for block in blocks(ROOT / name, "console")
+    block
+    for name in ("README.md", "docs/deciding.md", "docs/grading.md", "docs/statistics.md")
+    for block in blocks(ROOT / name, "console")
 ]
 
 
