@@ -288,13 +288,11 @@ _COMMANDS: dict[str, Callable[[Parser], Node]] = {
 
 # --- brackets ---
 def _brackets(p: Parser) -> Node:
-    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix.
-
-    Raises `Unreadable` if nothing stands in them, or if the two brackets differ around other than two items.
+    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix; nothing
+    in them, or brackets that differ around other than two items, raises `Unreadable`.
     """
     opening = p.peek(-1).kind
-    # Directly inside square brackets, these brackets may be a row of a matrix.
-    is_row = p.rows and p.peek(-2).kind in ("[", ",")
+    is_row = p.rows and p.peek(-2).kind in ("[", ",")  # directly inside square brackets: perhaps of a matrix
     if p.accept(")", "]"):
         raise Unreadable("empty brackets")
     node = p.inside(")", "]", rows=opening == "[")
@@ -304,22 +302,18 @@ def _brackets(p: Parser) -> Node:
             return Node("tuple", (node,))
         if is_row and ends == "[]" and p.peek().kind in (",", "]"):
             return Node("bracket", (node,))  # a row with one entry: [[1], [2]]
-        return _entry(node)
+        return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node  # [[1]]: no matrix came of it
     items = node.args
     if ends == "()":
         return Node("tuple", items)
-    if ends == "[]":
-        if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
-            return Node("matrix", tuple(item.args for item in items))
-        return Node("bracket", tuple(map(_entry, items)))
-    if len(items) == 2:
+    if ends != "[]":
+        if len(items) != 2:
+            raise Unreadable("brackets of two kinds")
         return Node("interval", (*items, ends[0] == "[", ends[1] == "]"))
-    raise Unreadable("brackets of two kinds")
-
-
-def _entry(node: Node) -> Node:
-    """The entry of what was taken for a row with one, where no matrix came of it: [[1]], [[1], 2]; else the node."""
-    return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node
+    if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
+        return Node("matrix", tuple(item.args for item in items))
+    # An item that `is_row` took for a row with one entry is that entry: [[1], 2].
+    return Node("bracket", tuple(i.args[0] if i.op == "bracket" and len(i.args) == 1 else i for i in items))
 
 
 def _group(p: Parser) -> Node:
