@@ -95,10 +95,12 @@ def test_an_address_without_a_path_gets_the_providers() -> None:
         ("zai", "chat", "https://api.z.ai", "https://api.z.ai/api/paas/v4"),
         ("moonshot", "messages", "https://api.moonshot.cn", "https://api.moonshot.cn/anthropic/v1"),
         ("minimax", "responses", None, "https://api.minimax.io/v1"),
+        ("zai", "chat", "api.z.ai", "https://api.z.ai/api/paas/v4"),  # a key goes to a service by https alone
+        ("zai", "chat", "127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
         ("minimax", "messages", "https://proxy.example/v1", "https://proxy.example/v1"),
     ],
 )
-def test_an_api_may_have_a_path_of_its_own(name: str, api: Api, url: str | None, asked: str) -> None:
+def test_an_address_may_lack_its_path_and_its_scheme(name: str, api: Api, url: str | None, asked: str) -> None:
     assert providers.load(name).endpoint(url, "k", api=api).base_url == asked
 
 

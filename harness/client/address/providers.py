@@ -200,6 +200,8 @@ class Provider(Part):
             url = str(self.address.base_url).removesuffix(self.address.path)
         parsed = Endpoint.parse(url, key, headers)
         base_url = parsed.base_url
+        if self.hosted and "://" not in url and not parsed.local:  # a key in the clear, for a scheme that was left out
+            base_url = base_url.replace("http://", "https://", 1)
         if not urlsplit(url if "://" in url else f"http://{url}").path.strip("/"):
             base_url = base_url.removesuffix("/v1") + self.address.paths.get(api, self.address.path)
         api_key, own = parsed.api_key, parsed.headers
