@@ -56,7 +56,7 @@ SEQUENCES = 8
 COLUMNS = 100
 Scores = dict[str, RunningScore]
 RUNS = ("thinking", "plain")
-REPORTS = {"report": ("thinking",), "report-two": ("plain", "thinking")}
+REPORTS = {"report": ("plain",), "report-two": ("plain", "thinking")}
 
 
 def command(folder: Path, *words: str) -> subprocess.Popen[bytes]:
