@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.client.protocol.failures import failure_of_status
@@ -27,11 +28,12 @@ NOTES = {
 }  # fmt: skip
 
 
-def read(api: str, pieces: list[bytes], status: int = 200) -> Reply | RequestFailed:
-    """What comes of a body that arrives in these pieces."""
+def read(api: str, pieces: list[bytes], status: int = 200, *, tool: bool = False) -> Reply | RequestFailed:
+    """What comes of a body that arrives in these pieces. tool: one was offered."""
     if status != 200:
         return failure_of_status(status, b"".join(pieces))
-    parser = ReplyParser(wire_of(api), started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
+    wire = wire_of(api).with_calls if tool else wire_of(api)
+    parser = ReplyParser(wire, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
     try:
         for piece in pieces:
             parser.feed(piece, 1.0)
@@ -68,3 +70,17 @@ def test_a_reply_is_read_as_it_must_be_however_it_is_split(case: dict[str, Any])
     ):
         again = read(case["api"], pieces, status)
         assert (outcome(again), getattr(again, "notes", ())) == (got, notes)
+    for pieces in ([data], events, [data[i : i + 1] for i in range(len(data))]):
+        with_tool = read(case["api"], pieces, status, tool=True)
+        assert (outcome(with_tool), getattr(with_tool, "notes", ())) == (got, notes)
+        calls = [msgspec.to_builtins(call) for call in getattr(with_tool, "calls", ())]
+        assert calls == [{**call, "id": call["id"] or ""} for call in case.get("calls", ())]
+    assert not getattr(whole, "calls", ())
+    if isinstance(with_tool, Reply) and with_tool.calls:
+        form = wire_of(case["api"]).tools
+        assert form is not None
+        turns = form.answered(with_tool.turn, ["out"] * len(calls))
+        handed = json.dumps(turns)
+        assert handed.count('"out"') == len(calls)
+        assert all(call["arguments"] in handed.replace('\\"', '"') or call["name"] in handed for call in calls)
+        assert with_tool.reasoning is None or with_tool.reasoning in handed

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from harness.answers.reasoning import final_part
 from harness.client.address.endpoint import without_repeats
+from harness.client.wires.wire import Call, Turn
 from harness.core.contradictions import Claims
 from harness.core.records import Timing, Usage
 from harness.core.secret import HIDDEN, Secret
@@ -34,7 +35,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     text, reasoning: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as the
     server stated them. stated, stated_total: token counts as the server stated them, of which `usage` lacks those that
-    cannot be true. notes: oddities for the log, e.g. "no [DONE]".
+    cannot be true. notes: oddities for the log, e.g. "no [DONE]". calls: of a tool that was offered, whole ones only.
+    carry: what the next request hands back of the reply.
     """
 
     text: str | None
@@ -49,6 +51,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     stated: Usage = Usage()
     stated_total: int | None = None
     notes: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    carry: tuple[Any, ...] = ()
+
+    @property
+    def turn(self) -> Turn:
+        """What the next request of the conversation hands back."""
+        return Turn(self.text, self.reasoning, self.calls, self.carry)
 
     def claims(self, max_tokens: int | None) -> Claims:
         """What the reply states and is, to look for contradictions. max_tokens: as sent; None: not sent."""
@@ -74,12 +83,16 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     secrets = tuple(secrets)
     if not secrets:
         return reply
-    hidden: dict[str, str] = {}
+    hidden: dict[str, Any] = {}
     for name in ("text", "reasoning", "finish_reason", "server_model", "fingerprint", "request_id", "provider"):
         text = getattr(reply, name)
         shown = without_repeats(text, secrets) if text else text
         if shown != text:
             hidden[name] = shown
+    if without_repeats(arguments := "\0".join(call.arguments for call in reply.calls), secrets) != arguments:
+        hidden["calls"] = tuple(
+            msgspec.structs.replace(call, arguments=without_repeats(call.arguments, secrets)) for call in reply.calls
+        )
     if hidden.get("server_model") == HIDDEN:
         del hidden["server_model"]
     notes = tuple(without_repeats(note, secrets) for note in reply.notes)

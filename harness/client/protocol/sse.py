@@ -237,6 +237,12 @@ class ReplyParser:
         if how == "end" and completion.is_all_reasoning:
             completion.note(ALL_REASONING)
         reply = completion.reply(self.last_byte_at, self.request_id)
+        try:
+            calls, carry = self._reader.handed()
+        except BadEvent as bad:
+            raise self._unbelievable(bad) from None
+        if calls and how not in ("cut", "filter"):  # what ended the reply early may have cut the call
+            reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
         return without_keys(reply, self.secrets)
 
     def _is_over(self) -> bool:

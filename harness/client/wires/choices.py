@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.wire import BadEvent, Choice, Delta, Event, is_error, string_or_none, unread
+from harness.client.wires.wire import BadEvent, Call, Choice, Delta, Event, is_error, string_or_none, unread
 from harness.core.reply_notes import MORE_CHOICES
 
 OWNED = {
@@ -174,6 +174,10 @@ class ChoicesReader:
     def is_whole(value: dict[str, Any]) -> bool:
         """Whether an object holds choices or an error."""
         return bool(value.get("choices")) or is_error(value)
+
+    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+        """Nothing: no tool was offered."""
+        return (), ()
 
 
 READER = ChoicesReader()

@@ -12,8 +12,18 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, prompt_of, string_of, whole
-from harness.client.wires.wire import BadEvent, Choice, Delta, Event, Wire, is_error, unread
+from harness.client.wires.parts import (
+    ReplyParts,
+    TextName,
+    call_of,
+    object_of,
+    objects_of,
+    prompt_of,
+    string_of,
+    whole,
+)
+from harness.client.wires.wire import BadEvent, Call, Choice, Delta, Event, ToolForm, Turn, Wire, is_error, unread
+from harness.core import codec
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT
 
@@ -124,6 +134,65 @@ class _MessagesReader(ReplyParts):
         return value.get("type") == "message" or is_error(value)
 
 
+_KEPT = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature",
+         "input_json_delta": "partial_json"}  # fmt: skip
+"""Type of a delta → its field, which is kept of a reply that may hold calls."""
+
+
+class _BlocksReader(_MessagesReader):
+    """Reads one reply that may hold calls, and keeps its blocks as they came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: dict[object, dict[str, Any]] = {}
+        self._pieces: dict[tuple[object, str], list[str]] = {}
+
+    def _piece(self, value: _BlockDelta) -> Event:
+        field, text = ("text", value.delta.text) if isinstance(value.delta, _TextBlock) else (
+            "thinking", value.delta.thinking)  # fmt: skip
+        self._keep(value.index, field, text)
+        return super()._piece(value)
+
+    def _keep(self, index: object, field: str, text: str) -> None:
+        self._pieces.setdefault((index, field), []).append(text)
+
+    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
+        """As of any message, and its blocks are kept."""
+        read, delta = super().event(value, begun), object_of(value.get("delta"))
+        if value.get("type") == "content_block_start":
+            self._blocks[value["index"]] = object_of(value.get("content_block"))
+        elif value.get("type") == "message":
+            self._blocks = dict(enumerate(objects_of(value.get("content"))))
+        elif (field := _KEPT.get(str(delta.get("type")))) in ("signature", "partial_json"):
+            self._keep(value.get("index"), field, string_of(delta.get(field), field))
+        return read
+
+    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+        """The calls, and all blocks but empty texts in their order. Raises `BadEvent`."""
+        calls, blocks = [], []
+        for index, begun in self._blocks.items():
+            block = dict(begun)
+            for field in ("text", "thinking", "signature"):
+                if (index, field) in self._pieces:
+                    block[field] = string_of(block.get(field), field) + "".join(self._pieces[index, field])
+            if block.get("type") == "tool_use":
+                written = "".join(self._pieces.get((index, "partial_json"), ()))
+                written = written or codec.encode(block.get("input") or {}).decode()
+                calls.append(call_of(block.get("id"), block.get("name"), written))
+                block["input"] = _object_in(written)
+            if block.get("text") != "":
+                blocks.append(block)
+        return tuple(calls), tuple(blocks)
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    """The JSON object in `text`; empty for any other text, since a block of a call must hold an object."""
+    try:
+        return object_of(codec.decode_loosely(text.encode("utf-8", "surrogatepass")))
+    except codec.DecodeError:
+        return {}
+
+
 def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:
     """(which text it is a part of, its text) of a block. Raises `BadEvent`."""
     kind = str(block.get("type"))
@@ -162,6 +231,12 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     return fields if effort is None else {**fields, "output_config": {"effort": effort}}
 
 
+def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
+    called = zip(turn.calls, outputs, strict=True)
+    results = [{"type": "tool_result", "tool_use_id": call.id, "content": output} for call, output in called]
+    return [{"role": "assistant", "content": [*turn.carry]}, {"role": "user", "content": results}]
+
+
 MESSAGES = Wire(
     api="messages",
     path="/messages",
@@ -184,4 +259,12 @@ MESSAGES = Wire(
     headers={"anthropic-version": "2023-06-01"},
     in_batches=False,
     idle=600.0,
+    tools=ToolForm(
+        reader=_BlocksReader,
+        turns="messages",
+        offer=lambda name, description, parameters: {
+            "tools": [{"name": name, "description": description, "input_schema": parameters}]
+        },
+        answered=_answered,
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from harness.client.wires.wire import BadEvent, Choice, Delta, Event
+from harness.client.wires.wire import BadEvent, Call, Choice, Delta, Event
 from harness.core.records import Message
 
 TextName = Literal["content", "reasoning"]
@@ -48,6 +48,10 @@ class ReplyParts:
         self._reasoning.reasoning = piece
         return self._of_reasoning
 
+    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+        """Nothing: no tool was offered."""
+        return (), ()
+
     def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
         """An event of its own. choice: what it holds of the texts; None: nothing."""
         return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
@@ -73,6 +77,13 @@ def string_of(value: object, name: str) -> str:
     if value is not None and not isinstance(value, str):
         raise BadEvent(f"its {name} is no string")
     return value or ""
+
+
+def call_of(call_id: object, name: object, arguments: object) -> Call:
+    """The call of a tool with these three. Raises `BadEvent` if the id is missing or one of them is no string."""
+    if not (call_id and isinstance(call_id, str)):
+        raise BadEvent("a call of a tool has no id")
+    return Call(call_id, string_of(name, "call's name"), string_of(arguments, "call's arguments"))
 
 
 def object_of(value: object) -> dict[str, Any]:

@@ -7,13 +7,22 @@ and once more in the last one: the deltas are the text, and the whole is held ag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from harness.client.wires.parts import ReplyParts, TextName, object_of, objects_of, prompt_of, string_of, whole
-from harness.client.wires.wire import BadEvent, Choice, Event, Wire, is_error, unread
+from harness.client.wires.parts import (
+    ReplyParts,
+    TextName,
+    call_of,
+    object_of,
+    objects_of,
+    prompt_of,
+    string_of,
+    whole,
+)
+from harness.client.wires.wire import BadEvent, Call, Choice, Event, ToolForm, Turn, Wire, is_error, unread
 from harness.core.reply_notes import LATE_TEXT
 
 _TEXT = "response.output_text.delta"
@@ -118,6 +127,29 @@ class _ResponsesReader(ReplyParts):
         return _is_body(value) or is_error(value)
 
 
+class _ItemsReader(_ResponsesReader):
+    """Reads one reply that may hold calls, and keeps its items as they came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: list[dict[str, Any]] = []
+
+    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
+        """As of any response, and its whole items are kept."""
+        read = super().event(value, begun)
+        if value.get("type") == "response.output_item.done":
+            self._items.append(object_of(value.get("item")))
+        self._items = max(self._items, objects_of(_ended(value).get("output")), key=len)
+        return read
+
+    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+        """The calls, and all items in their order. Raises `BadEvent`."""
+        calls = [item for item in self._items if item.get("type") == "function_call"]
+        # vLLM refuses an item with a field for encrypted reasoning, also an empty one.
+        items = ({name: value for name, value in item.items() if value is not None} for item in self._items)
+        return tuple(call_of(*map(each.get, ("call_id", "name", "arguments"))) for each in calls), tuple(items)
+
+
 def _is_body(value: Mapping[str, Any]) -> bool:
     return value.get("object") == "response"
 
@@ -176,6 +208,12 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     return fields if effort is None else {**fields, "reasoning": {"effort": effort}}
 
 
+def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
+    called = zip(turn.calls, outputs, strict=True)
+    results = ({"type": "function_call_output", "call_id": call.id, "output": output} for call, output in called)
+    return [*turn.carry, *results]
+
+
 RESPONSES = Wire(
     api="responses",
     path="/responses",
@@ -196,4 +234,14 @@ RESPONSES = Wire(
     states_ids=False,
     stream_usage=False,
     idle=600.0,
+    tools=ToolForm(
+        reader=_ItemsReader,
+        turns="input",
+        offer=lambda name, description, parameters: {
+            "tools": [{"type": "function", "name": name, "description": description, "parameters": parameters}],
+            # Nothing is kept at the maker, so the reasoning has to travel with the request.
+            "include": ["reasoning.encrypted_content"],
+        },
+        answered=_answered,
+    ),
 )

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -80,6 +80,23 @@ def checked_name(name: str, field: str) -> str:
     return name
 
 
+class Call(msgspec.Struct, frozen=True):
+    """A model's request to run a tool. id: empty if the server states none. arguments: as sent, perhaps no JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Turn(NamedTuple):
+    """What the next request of a conversation hands back of a reply. carry: what its API wants back unchanged."""
+
+    text: str | None
+    reasoning: str | None
+    calls: tuple[Call, ...]
+    carry: tuple[Any, ...]
+
+
 class Reader(Protocol):
     """Reads one reply: its events in their order, or its whole body. A reader of its own for each reply may keep state.
 
@@ -113,6 +130,10 @@ class Reader(Protocol):
         """Whether an object is a reply, or an error, of this API in one piece, and no stranger's page."""
         ...
 
+    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+        """The reply's calls, and what of it the next request hands back; empty unless a tool was offered."""
+        ...
+
 
 def is_error(value: Mapping[str, Any]) -> bool:
     """Whether an object is an error in place of a reply or of its event: with `error`, of the type or the kind `error`
@@ -135,6 +156,21 @@ _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolForm:
+    """How an API offers a tool and takes its results.
+
+    reader: makes the reader of a reply that may hold calls. turns: field of the prompt that holds the turns. offer: the
+    fields that offer a tool of this name, description and JSON schema. answered: the turns that follow a reply: the
+    reply itself, and the output of each of its calls.
+    """
+
+    reader: Callable[[], Reader]
+    turns: str
+    offer: Callable[[str, str, dict[str, Any]], dict[str, Any]]
+    answered: Callable[[Turn, Sequence[str]], list[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
     """One API's shape.
 
@@ -151,7 +187,7 @@ class Wire:
     state token ids, so that replies can be continued. stream_usage: whether a stream has to be asked to state its
     token counts. bound_required: whether a request must bound its new tokens. headers: of every request, unless the
     user gives one of the same name; their values are a part of the run's identity. in_batches: whether providers'
-    batches take its requests. idle: seconds from one sign of life to the next.
+    batches take its requests. idle: seconds from one sign of life to the next. tools: None: the API offers none.
     """
 
     api: Api
@@ -172,3 +208,9 @@ class Wire:
     headers: Mapping[str, str] = field(default_factory=dict)
     in_batches: bool = True
     idle: float = 120.0
+    tools: ToolForm | None = None
+
+    @property
+    def with_calls(self) -> Wire:
+        """The same, for requests that offer a tool: calls are read, which costs time at each token."""
+        return self if self.tools is None else replace(self, reader=self.tools.reader)
