@@ -207,6 +207,35 @@ class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
         return Key(self.question_id, self.sample_index)
 
 
+CallEnd = Literal["ran", "failed", "stopped", "unreadable", "unknown tool", "not run"]
+"""How a call ended. failed: it raised an exception. stopped: it passed a limit, or its interpreter ended. unreadable:
+its arguments are no JSON. not run: the sample ended with it."""
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a tool. name, arguments: as sent. output: as told to the model. seconds: CPU time."""
+
+    id: str
+    name: str
+    arguments: str
+    output: str
+    end: CallEnd
+    seconds: float = 0.0
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a sample, its reply, and the calls that the reply makes; each step but the last has calls.
+
+    text, reasoning: unset in the last step, whose texts are the sample's.
+    """
+
+    text: str | msgspec.UnsetType | None = msgspec.UNSET
+    reasoning: str | msgspec.UnsetType | None = msgspec.UNSET
+    finish_reason: str
+    usage: Usage = Usage()
+    calls: tuple[ToolCall, ...] = ()
+
+
 class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion: a line of `samples.jsonl`, which is never rewritten.
 
@@ -215,8 +244,10 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     `UNSTATED_REASON`. server_model, fingerprint, request_id: as the server stated them. seed: the seed that was sent.
     attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
     interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
-    provider: who answered behind a router, as stated; unset where nobody is. The journal adds a checksum to each line
-    (see `harness.runs.journal`).
+    provider: who answered behind a router, as stated; unset where nobody is. steps: the requests of a sample with a
+    tool, unset without one; text, reasoning and finish_reason are then the last step's, `usage` is the sum, `timing`
+    goes from the first request to the last byte, and `attempts` counts requests beyond one a step from 1. The journal
+    adds a checksum to each line (see `harness.runs.journal`).
     """
 
     text: str | None
@@ -233,6 +264,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     prompt_digest: str = ""
     salvaged_at: tuple[Seam, ...] = ()
     provider: str | msgspec.UnsetType = msgspec.UNSET
+    steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property

@@ -26,7 +26,7 @@ class _CallsReader(ChoicesReader):
         self._positions: dict[object, int] = {}  # an id, or an index → position of its latest call
         self._reasoning = ""
 
-    def decode(self, data: bytes) -> Event:
+    def decode(self, data: bytes) -> Event:  # type: ignore[override]
         """As of any chat, and the field of the reasoning is noted."""
         event = _decode(data)
         for choice in event.choices:
@@ -34,7 +34,7 @@ class _CallsReader(ChoicesReader):
                 self._reasoning = "reasoning_content" if choice.delta.reasoning_content else "reasoning"
         return event
 
-    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:  # type: ignore[override]
+    def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         """As of any chat, and the calls are taken."""
         read = ChoicesReader.event(value, begun)
         for choice in objects_of(value.get("choices")):

@@ -18,5 +18,7 @@ from harness.core.plugins import LateFunctions
 
 _READING = {"read": "rows", "written": "rows", "shown": "tests_of", "examples": "tests_of"}
 
-ANSWER = LateFunctions(__name__, {**_READING, "condition": "sandboxes", "start": "grading"})
+ANSWER = LateFunctions(
+    __name__, {**_READING, "condition": "sandboxes", "start": "grading", "Interpreters": "interpreters"}
+)
 """The extension (`harness.grading.elsewhere.AnswerExtension`)."""

@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,10 @@ def require() -> str:
     return path
 
 
-def command() -> list[str]:
+def command(packages: tuple[str, ...] = ()) -> list[str]:
     """The command line of a sandbox that exchanges messages over its standard streams.
 
-    Raises `UsageError` if bubblewrap or a Python is missing.
+    packages: of a tool, shown where this Python has them. Raises `UsageError` if bubblewrap or a Python is missing.
     """
     words, python = [require(), *_EMPTY_MACHINE], interpreter()
     # The libraries of an interpreter that lies in a folder of its own, and the names by which its binary finds them.
@@ -102,13 +103,32 @@ def command() -> list[str]:
               for pattern in _HIDDEN for path in folder.glob(pattern) if path.is_dir()}  # fmt: skip
     words += [word for path in sorted(hidden) for word in ("--tmpfs", path)]
     words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--ro-bind", python, python]
-    spec = find_spec("numpy") if python == _own_python() else None
-    if spec is not None and spec.origin and _may_read(spec.origin):
-        for path in (Path(spec.origin).parent, Path(spec.origin).parent.with_name("numpy.libs")):
-            if path.is_dir():
-                words += ["--ro-bind", str(path), f"{PACKAGES}/{path.name}"]
+    # A tool's packages also by the system's Python of the same version, whose extensions are the same.
+    is_same = python == _own_python() or (
+        packages and Path(python).name == f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    )
+    for path in _folders_of(packages or ("numpy",)) if is_same else ():
+        words += ["--ro-bind", str(path), f"{PACKAGES}/{path.name}"]
     # The root becomes read-only last, because the mounts above create their folders in it.
-    return [*words, "--remount-ro", "/", "--", python, *OPTIONS, "-c", python_text("name_spaces=True, alone=True")]
+    return [
+        *words,
+        "--remount-ro",
+        "/",
+        "--",
+        python,
+        *OPTIONS,
+        "-c",
+        python_text("name_spaces=True, alone=True", packages),
+    ]
+
+
+def _folders_of(packages: tuple[str, ...]) -> Iterator[Path]:
+    """The folders of those of these installed packages that the sandbox's user can read."""
+    for name in packages:
+        spec = find_spec(name)
+        if spec is not None and spec.origin and _may_read(spec.origin):
+            own = Path(spec.origin).parent
+            yield from (path for path in (own, own.with_name(f"{name}.libs")) if path.is_dir())
 
 
 _EMPTY_MACHINE = [
@@ -121,14 +141,17 @@ _EMPTY_MACHINE = [
 """Options of bubblewrap for a machine without network, files or privileges; `command` adds the files to be read."""
 
 
-def start(channel: int, _memory: int) -> subprocess.Popen[bytes]:
-    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
+def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`.
+
+    packages: of a tool.
+    """
     nobody: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
     try:
         return subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
-            command(), stdin=channel, stdout=channel, stderr=subprocess.PIPE, env={}, cwd="/", start_new_session=True,
-            **nobody,
+            command(packages), stdin=channel, stdout=channel, stderr=subprocess.PIPE, env={}, cwd="/",
+            start_new_session=True, **nobody,
         )  # fmt: skip
     except PermissionError as error:
         raise UsageError(

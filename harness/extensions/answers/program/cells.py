@@ -65,6 +65,8 @@ class SandboxCell:
         self._fd, self._memory = -1, 0
         self.version = ""
         """Version of the sandbox's Python; "" before the first start."""
+        self.packages: dict[str, str] = {}
+        """Packages that a tool's code can import → their versions."""
 
     def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
         """Do a job and return its report. work: the tests, which are sent once the program's process has begun.
@@ -94,25 +96,40 @@ class SandboxCell:
 
         memory: bytes for a new sandbox. silence: seconds without a message after which it counts as stuck.
         """
-        self.start(memory)
-        # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's memory.
-        os.write(self._fd, b"j")
-        self._say(job)
-        report = self._report(silence)
+        report = self.begin(job, memory, silence)
         if "end" in report:  # the program ended before it was ready for its tests
             report["begun"] = False
         else:
-            self._say(work)
-            report = self._report(silence)
+            report = self.exchange(work, silence)
+        self.end(silence)
+        return report
+
+    def begin(self, job: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
+        """Begin a job, in a sandbox that is started if none runs; return its first report."""
+        self.start(memory)
+        # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's memory.
+        os.write(self._fd, b"j")
+        return self.exchange(job, silence)
+
+    def exchange(self, message: dict[str, Any], silence: float) -> dict[str, Any]:
+        """Send the job a message and return its report."""
+        frames.send(self._fd, message)
+        return self._report(silence)
+
+    def end(self, silence: float, message: dict[str, Any] | None = None) -> None:
+        """Wait until the job is over; close the sandbox if the job left files. message: ends the job."""
+        if message is not None:
+            frames.send(self._fd, message)
         while "over" not in (last := self._hear(silence)):
             pass  # a further message of the job that has ended
         if last.get("used"):  # files are left that the next program would find
             self.close()
-        return report
 
-    def _say(self, message: Any) -> None:
-        """Send a message to the sandbox. Raises `frames.ClosedError`."""
-        frames.send(self._fd, message)
+    def kill(self) -> None:
+        """Kill the sandbox's processes, from any thread; its own thread then fails, and closes it."""
+        if (process := self._process) is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def _report(self, seconds: float) -> dict[str, Any]:
         """The job's next message. Raises `SandboxFailedError` if the job ended, or `seconds` passed, without one."""
@@ -150,7 +167,8 @@ class SandboxCell:
             self._process = self._maker.start(theirs.fileno(), memory)
             self._fd, self._memory = ours.detach(), memory
         try:
-            self.version = str(self._hear(_START_SECONDS).get("ready"))
+            ready = self._hear(_START_SECONDS)
+            self.version, self.packages = str(ready.get("ready")), ready.get("packages", {})
         except SandboxFailedError as error:
             why = self.close() or str(error)
             # Without a sandbox every verdict would be "undecided", so the command ends instead.

@@ -90,7 +90,7 @@ class ContainerEngine:
                 f"{self.engine} does not answer: {visible(str(error), 200)}; nothing was executed"
             ) from error
 
-    def command(self, name: str, memory: int) -> list[str]:
+    def command(self, name: str, memory: int, packages: tuple[str, ...] = ()) -> list[str]:
         """The command line of a sandbox in a container of this name. Raises `UsageError`."""
         # A user of its own for each container: the bound on threads counts all processes of a user.
         user = 10_000 + secrets.randbelow(50_000)
@@ -100,14 +100,17 @@ class ContainerEngine:
         ]  # fmt: skip
         if self.engine == "podman":  # podman mounts writable folders over a read-only image unless this is set
             words.append("--read-only-tmpfs=false")
-        return [*words, self.image, *OPTIONS, "-c", python_text("name_spaces=False, alone=os.getpid() == 1")]
+        return [*words, self.image, *OPTIONS, "-c", python_text("name_spaces=False, alone=os.getpid() == 1", packages)]
 
-    def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
-        """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""
+    def start(self, channel: int, memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+        """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`.
+
+        packages: of a tool; the image has to have them.
+        """
         name = f"harness-{secrets.token_hex(8)}"
         process = subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
-            self.command(name, memory), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
+            self.command(name, memory, packages), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
             start_new_session=True,
         )  # fmt: skip
         self._names[process.pid] = name

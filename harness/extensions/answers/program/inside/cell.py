@@ -30,7 +30,7 @@ import sys
 import time
 from typing import Any
 
-from harness.extensions.answers.program.inside import confinement, frames, served, tests_outside
+from harness.extensions.answers.program.inside import confinement, frames, interpreter, served, tests_outside
 from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
@@ -53,16 +53,18 @@ _LIBRARIES = (
 LiveCodeBench imports for every program, and others that are often used."""
 
 
-def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
+def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> None:
     """Do jobs until the harness closes the channel.
 
     The last message of a job is {"over": the supervisor's wait status, "used": whether the sandbox must be closed}.
 
     name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes. alone:
-    whether all processes in sight belong to this sandbox, which kills those that a job has left.
+    whether all processes in sight belong to this sandbox, which kills those that a job has left. packages: of a tool,
+    imported like `_LIBRARIES`; the first message has their versions.
     """
     for name in _LIBRARIES.split():
         importlib.import_module(name)
+    versions = interpreter.imported(packages)
     # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(50_000)
@@ -71,7 +73,8 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
     gc.collect()
     # Frozen objects are not touched by a collection, so forked programs share their pages instead of copying them.
     gc.freeze()
-    frames.send(channel.sends, {"ready": platform.python_version()})
+    ready: dict[str, Any] = {"ready": platform.python_version()}
+    frames.send(channel.sends, ready | {"packages": versions} if packages else ready)
     while os.read(channel.receives, 1) == b"j":
         pid = os.fork()
         if pid == 0:
@@ -90,13 +93,13 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
         frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
 
 
-def serve_streams(*, name_spaces: bool, alone: bool) -> None:
+def serve_streams(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> None:
     """Do jobs that come over standard input, and report to standard output, as `serve` does."""
     channel = frames.Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):  # The channel alone keeps the streams, so that nothing but messages reaches the harness.
         os.dup2(null, fd)
-    serve(channel, name_spaces=name_spaces, alone=alone)
+    serve(channel, name_spaces=name_spaces, alone=alone, packages=packages)
 
 
 def _reap(alone: bool) -> None:
@@ -167,8 +170,9 @@ class _Supervisor:
         job = frames.receive(self._channel.receives)
         self._limits = job["limits"]
         confinement.hide()
+        styles = {"stdin": self._do_stdin, "interpreter": self._do_calls}
         try:
-            (self._do_stdin if job["style"] == "stdin" else self._do_tests)(job)
+            styles.get(job["style"], self._do_tests)(job)
         finally:
             if self._pid:
                 os.kill(self._pid, signal.SIGKILL)
@@ -235,6 +239,58 @@ class _Supervisor:
                 return over, error
             if not piece and frames.readable(watched, self._wait_seconds()) == [alive]:
                 time.sleep(0.0005)
+
+    # --- one interpreter ---
+    def _do_calls(self, job: dict[str, Any]) -> None:
+        """Run the code of one request after the other in one interpreter, until a request has none or it ends.
+
+        Between two calls the interpreter is stopped with all its threads. Each report has how the call ended ("ran",
+        "failed", or the rule of the limit that it passed, and then the interpreter is over), what it printed, and its
+        CPU time.
+        """
+        code = os.memfd_create("code")
+        to_program, self._requests = os.pipe()
+        self._replies, answered = os.pipe()
+        printed, out = os.pipe()
+        os.set_blocking(printed, False)
+        null = os.open(os.devnull, os.O_RDWR)
+        self._fork({0: null, 1: out, 2: out, 3: code, 4: to_program, 5: answered, 6: out}, job)
+        for fd in (to_program, answered, out):
+            os.close(fd)
+        frames.send(self._channel.sends, {"started": True})
+        while (text := frames.receive(self._channel.receives).get("code")) is not None:
+            self._start_clock()
+            self._base, self._slept = self._spent, 0.0
+            os.kill(self._pid, signal.SIGCONT)
+            shown = interpreter.Printed(int(self._limits["characters"]))
+            try:
+                data = text.encode("utf-8", "surrogatepass")
+                os.ftruncate(code, 0)
+                os.pwrite(code, data, 0)
+                frames.send(self._requests, {"bytes": len(data)})
+                end = self._call_end(printed, shown)
+            except (ProgramEndedError, frames.ClosedError, OSError) as error:
+                shown.drain(printed)
+                end = error.rule if isinstance(error, ProgramEndedError) else self._end_rule()
+            cpu = self._cpu_seconds() - self._base
+            if goes_on := end in ("ran", "failed"):
+                os.kill(self._pid, signal.SIGSTOP)
+            frames.send(self._channel.sends, {"end": end, "out": shown.text, "cpu": cpu})
+            if not goes_on:
+                return
+
+    def _call_end(self, printed: int, shown: interpreter.Printed) -> str:
+        """Take what the interpreter prints until it says how the call ended. Raises `ProgramEndedError`."""
+        watched = [printed, self._replies]
+        while self._replies not in (ready := frames.readable(watched, self._wait_seconds())):
+            if over := self._over():
+                raise ProgramEndedError(over)
+            if ready and not shown.take(printed):
+                watched = [self._replies]  # it has closed all that it could print to
+        reply = self._reply()
+        shown.drain(printed)
+        shown.add(str(reply.get("shown")))
+        return "ran" if reply.get("end") == "ran" else "failed"
 
     # --- functions of a program ---
     def _do_tests(self, job: dict[str, Any]) -> None:
@@ -369,9 +425,11 @@ class _Supervisor:
         # Python ignores SIGPIPE: writing to a closed pipe would never end the program.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         sys.setrecursionlimit(int(limits["recursion"]))
-        # Neither of these calls returns.
+        # None of these calls returns.
         if job["style"] == "stdin":
             served.run_script(job["code"], job["header"])
+        if job["style"] == "interpreter":
+            interpreter.serve()
         served.ServedProgram(3, 4).serve(job["code"], job["header"])
 
     # --- its clocks ---
