@@ -37,6 +37,7 @@ from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
 from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
+from harness.presets.tool import TOOL
 
 
 def _as_tuple(value: Any) -> Any:
@@ -333,6 +334,8 @@ class Card(_Part):
     variants: Annotated[tuple[Variant, ...], Field(strict=False)] = ()
     samples: Annotated[int, Field(ge=1)] = 1
     sampling: Sampling = Sampling()
+    tool: Annotated[str, BeforeValidator(TOOL.parse)] | None = None
+    """The tool that the model is offered, as the option `tool`."""
 
     questions: Annotated[int, Field(ge=1)] | None = None
     checksum: _Checksum | None = None

@@ -72,6 +72,7 @@ class QuestionSet:
     notes: tuple[str, ...] = ()
     samples: int = 1
     sampling: Sampling = field(default_factory=Sampling)
+    tool: str | None = None
     publish: bool = True
     card_file: str | None = None
     given_data: str | None = None
@@ -144,6 +145,7 @@ def build(
         name=card.name,
         samples=card.samples,
         sampling=card.sampling,
+        tool=card.tool,
         publish=card.publish_questions,
         card_file=card.address,
         given_data=card.given_data,

@@ -105,17 +105,18 @@ class RequestTemplate:
     """Writes the bodies of all requests of a benchmark.
 
     sampling: temperature, top_p, top_k … by the API's names; a value of None is not sent. max_tokens: bound on new
-    tokens; None: not sent.
+    tokens; None: not sent. offer: the fields that offer a tool; empty without one.
     """
 
     model: str
     sampling: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     spelling: Spelling = field(default_factory=Spelling)
+    offer: Mapping[str, Any] = field(default_factory=dict)
 
     def names(self, *, seed: bool) -> set[str]:
         """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""
-        return {*self.spelling.fields(self.model, self.sampling), *self._varying(0 if seed else None)}
+        return {*self._shared(), *self._varying(0 if seed else None)}
 
     def body(self, question: Question, seed: int | None = None) -> bytes:
         """The body of the request for a sample."""
@@ -125,6 +126,16 @@ class RequestTemplate:
         """The body of a request whose prompt is `text`: the only user message, or the plain prompt."""
         prompt = self.spelling.wire.prompt([Message(role="user", content=text)], text)
         return self._body(prompt, self._varying(seed))
+
+    def body_after_turns(
+        self, question: Question, turns: Sequence[Any], seed: int | None, max_tokens: int | None
+    ) -> bytes:
+        """The body of a request of a conversation that has these turns behind the question, replies and results."""
+        wire = self.spelling.wire
+        assert wire.tools is not None
+        prompt = wire.prompt(question.messages, question.prompt)
+        prompt[wire.tools.turns] = [*prompt[wire.tools.turns], *turns]
+        return self._body(prompt, self._varying(seed, max_tokens))
 
     def body_after_tokens(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
         """The body of a request of the completions API that continues these token ids."""
@@ -143,10 +154,13 @@ class RequestTemplate:
             fields[spelling.seed_field] = seed
         return fields
 
+    def _shared(self) -> dict[str, Any]:
+        return {**self.spelling.fields(self.model, self.sampling), **self.offer}
+
     @cached_property
     def _head(self) -> bytes:
         # The shared fields are encoded once; each request appends its own. They end in a comma in place of the brace.
-        return codec.encode(self.spelling.fields(self.model, self.sampling))[:-1] + b","
+        return codec.encode(self._shared())[:-1] + b","
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,18 @@ Ending = Literal["end", "cut", "break", "filter", "unknown"]
 _WORDS: dict[Ending, str] = {
     "end": "stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete tool_calls function_call "
     "tool_use",
-    "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length model_context_window_exceeded",
+    "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length model_context_window_exceeded "
+    "max_steps context",
     "break": "abort aborted error network_error timeout cancelled canceled insufficient_system_resource",
     "filter": "content_filter content-filter content_filtered guardrail_intervened safety sensitive refusal recitation "
     "prohibited_content blocklist spii",
 }
+MAX_STEPS, CONTEXT = "max_steps", "context"
+"""Our own words: the last step that a sample with a tool may take made calls; its next prompt exceeds the context."""
+
+TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
+"""Words by which a server says that the reply ended with a call."""
+
 _ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.split()}
 
 

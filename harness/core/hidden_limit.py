@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harness.core.nouns import count_noun
+from harness.core.records import Sample
 
 MIN_TOKENS = 16
 """Smallest length, in tokens, that is suspected to be a limit; answers without reasoning are shorter."""
@@ -52,6 +53,16 @@ def reply_checksum(text: str, reasoning: str = "") -> int:
     begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
     digest = zlib.crc32(text.encode("utf-8", "surrogatepass"), begun)
     return min(len(reasoning) + len(text), _MAX_CHARS) << DIGEST_BITS | digest
+
+
+def checksum_of(sample: Sample) -> int:
+    """The checksum of a sample: of its texts, and of the earlier steps and their calls if it has a tool."""
+    before = "".join(
+        text
+        for step in sample.steps or ()
+        for text in (step.text or "", step.reasoning or "", *(call.arguments for call in step.calls))
+    )
+    return reply_checksum(sample.text or "", before + (sample.reasoning or ""))
 
 
 class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):

@@ -223,7 +223,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class SampleStep(msgspec.Struct, frozen=True, kw_only=True):
     """A request of a sample, its reply, and the calls that the reply makes; each step but the last has calls.
 
     text, reasoning: unset in the last step, whose texts are the sample's.
@@ -264,7 +264,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     prompt_digest: str = ""
     salvaged_at: tuple[Seam, ...] = ()
     provider: str | msgspec.UnsetType = msgspec.UNSET
-    steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
+    steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property
@@ -284,7 +284,9 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
         """Whether the reasoning was not sent, or only a summary: its text has fewer bytes than the server counts
         tokens, and no token is shorter than a byte.
         """
-        return len((self.reasoning or "").encode("utf-8", "surrogatepass")) < (self.usage.reasoning_tokens or 0)
+        texts = (self.reasoning, *(step.reasoning for step in self.steps or ()))
+        n_bytes = sum(len((text or "").encode("utf-8", "surrogatepass")) for text in texts)
+        return n_bytes < (self.usage.reasoning_tokens or 0)
 
 
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):

@@ -21,6 +21,7 @@ UNKNOWN_END = "its finish reason is a word that is not known"
 """After these words, and those above, the note gives the finish reason."""
 ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
 CUMULATIVE = "each event repeated the text before it; the last one was taken"
+LOST_CALL = "a call of the tool that the server has not read as one"
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})

@@ -37,6 +37,7 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.control import Desk, Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.requests import OneByOne, Requests
+from harness.generation.network.steps import StepByStep
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
 from harness.generation.plan import SessionPlan
@@ -263,11 +264,13 @@ class Runner:
                 on_event=on_event, on_status=self._status_sentences.put,
             )  # fmt: skip
         keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
+        plain = OneByOne(
+            settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
+        )
+        with_tool = any(benchmark.tool is not None for benchmark in settings.benchmarks.values())
         return Network(
             dispatcher,
-            sampler=OneByOne(
-                settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
-            ),
+            sampler=StepByStep(plain, settings, dispatcher.step, session.context) if with_tool else plain,
             loop_factory=loop_factory,
             on_event=on_event,
             keeper=keeper,

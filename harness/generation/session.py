@@ -98,6 +98,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._unwritten: list[str] = []
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
+        self.context: int | None = None
+        """The smallest context that the servers state, in tokens, once they were asked."""
         self.spent_on_fingerprints = Spent()
         """Tokens that the requests before the first sample are billed for."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
@@ -447,7 +449,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
     def _check_context(self, owing: Collection[str], context_of: Callable[[Endpoint, str], int | None]) -> None:
         """Raise `ServerError` if the prompts and max_tokens of a benchmark in `owing` exceed the server's context."""
-        context = self._smallest_context(context_of)
+        context = self.context = self._smallest_context(context_of)
         if context is None:
             return
         for name, question_set in self._question_sets.items():

@@ -24,6 +24,7 @@ from harness.core.money import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
 from harness.generation.plan import Order
+from harness.presets.tool import NAME, PythonTool
 from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
 from harness.runs.record import Plan
@@ -75,6 +76,8 @@ class BenchmarkSettings:
     origins: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     untaken: tuple[str, ...] = ()
+    tool: PythonTool | None = None
+    """The tool that each sample is offered."""
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
@@ -179,15 +182,18 @@ class RunSettings:
 
     def template(self, benchmark: str) -> RequestTemplate:
         """Return what all requests of `benchmark` have in common."""
-        benchmark_settings = self.benchmarks[benchmark]
-        return self.asker.template(benchmark_settings.sampling.sent(), benchmark_settings.neutral)
+        own, form = self.benchmarks[benchmark], self.spelling.wire.tools
+        template = self.asker.template(own.sampling.sent(), own.neutral)
+        if own.tool is None or form is None:
+            return template
+        return replace(template, offer=form.offer(NAME, own.tool.description, own.tool.parameters))
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
         """Return the settings that all samples of one benchmark must share; a resume under others is refused.
 
         fitted_max_tokens: the max_tokens that fits the server's context, if it had to be lowered; else None.
         """
-        neutral = dict(self.benchmarks[questions.name].neutral)
+        neutral, tool = dict(self.benchmarks[questions.name].neutral), self.benchmarks[questions.name].tool
         return {
             "model": self.model,
             "api": self.spelling.api,
@@ -202,6 +208,7 @@ class RunSettings:
             "extra_body": without_secrets(dict(self.spelling.extra_body)),
             # Left out where empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
+            **({"tool": tool.identity} if tool is not None else {}),
             **({"api_headers": dict(self.spelling.api_headers)} if self.spelling.api_headers else {}),
         }
 
@@ -260,7 +267,7 @@ class RunSettings:
 _ROWS = "dataset_digest"
 """The field of a run's identity that changes with any row of the data."""
 
-BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", _ROWS)
+BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", "tool", _ROWS)
 """The fields of an identity that options and data decide alone. All others may depend on what a server states."""
 
 

@@ -61,6 +61,7 @@ class RunKeywords(TypedDict, total=False):
     thinking_tokens: int | None
     extra_body: str | Mapping[str, Any]
     drop: Texts
+    tool: str | None
     batch: bool
     rpm: float | None
     budget_tokens: int | None

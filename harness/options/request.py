@@ -10,6 +10,7 @@ from harness.core.errors import UsageError
 from harness.core.options import JSON, SEED, Option, Options
 from harness.core.secret import reveal_secrets, seal_secrets
 from harness.options.headings import BATCH, REQUEST, SAMPLING
+from harness.presets.tool import TOOL
 
 
 def _body(value: Any) -> Any:
@@ -67,6 +68,15 @@ class HowWritten(Options):
         super()._check()
         if not isinstance(self.extra_body.get("chat_template_kwargs", {}), dict):
             raise UsageError("chat_template_kwargs: expected a JSON object; or leave it out", field="extra_body")
+
+
+class ToolOptions(Options):
+    """The tool that the model is offered."""
+
+    tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
+    """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md; limits: steps, seconds, characters,
+    memory_mb). `none` offers none where the card or the preset has one.
+    """
 
 
 class BatchOptions(Options):

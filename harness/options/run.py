@@ -12,7 +12,7 @@ from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.deciding import RaceRules
 from harness.options.headings import ASKED, OUTPUT, RESUMING, WHOM
 from harness.options.limits import Limits, Money
-from harness.options.request import FORMER, BatchOptions, HowReasoned, HowWritten, WhichPreset
+from harness.options.request import FORMER, BatchOptions, HowReasoned, HowWritten, ToolOptions, WhichPreset
 from harness.options.resuming import Resuming
 from harness.options.what import OF_DATA, WhatIsAsked
 from harness.options.whom import HowReached, WhichServer
@@ -30,6 +30,7 @@ class RunOptions(
     SamplingOptions,
     HowReasoned,
     HowWritten,
+    ToolOptions,
     BatchOptions,
     Limits,
     Money,

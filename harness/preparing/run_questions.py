@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
+from harness.client.wires.table import wire_of
+from harness.core import plugins
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
@@ -29,6 +32,7 @@ from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
+from harness.presets.tool import NO_TOOL, PythonTool, tool_of
 from harness.runs.layout import named_folder
 
 if TYPE_CHECKING:
@@ -63,9 +67,11 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         n = first_number(samples, options.samples, question_set.samples)
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
+        tool = tool_of(named_tool(options, preset, question_set.tool))
         benchmarks[question_set.name] = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, options=_recorded(options)
-        )
+            samples=n, sampling=sampling, origins=origins, options=_recorded(options),
+            tool=None if tool is None else _offered(tool, options, sampling),
+        )  # fmt: skip
     for warning in _column_warnings(options):
         watcher.warn(warning)
     _check_verifiers(sets)
@@ -197,6 +203,39 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     origins = {name: origin for origin, layer in reversed(layers.items()) for name in layer.sent()}
     sampling = resolve(own, named, card).but(**{name: None for name in options.drop if name in sampling_fields()})
     return sampling, {name: origins[name] for name in sampling.sent()}
+
+
+def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) -> str | None:
+    """The tool that the options name, else the preset, else the card; None if none does, or the first says `none`."""
+    tool = options.tool or (preset.tool if preset is not None else None) or of_card
+    return None if tool == NO_TOOL else tool
+
+
+def _offered(tool: PythonTool, options: RunOptions, sampling: Sampling) -> PythonTool:
+    """The tool with the versions of its interpreter and packages, of which one is started to learn them.
+
+    Raises `UsageError` for what a sample of several requests cannot have, and where there is no sandbox for it.
+    """
+    own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+    fields = " and ".join(sorted(own & options.extra_body.keys()))
+    refusals = [
+        (wire_of(options.api).tools is None, f"api={options.api} offers no tool: use api=chat, responses or messages"),
+        (options.batch, "it does not work with `batch`: a sample with a tool is several requests, one after the other"),
+        (sampling.stop is not None, "it does not work with `stop`: a stop text could end a reply inside a call"),
+        (fields, f"the harness offers the tool and bounds the new tokens itself: leave {fields} out of extra_body"),
+        (options.budget_usd is not None and sampling.max_tokens is None, "with `budget_usd` it needs max_tokens"),
+    ]
+    for applies, why in refusals:
+        if applies:
+            raise UsageError(why, field="tool")
+    return replace(tool, facts=_tool_facts(tool))
+
+
+@cache
+def _tool_facts(tool: PythonTool) -> dict[str, Any]:
+    interpreters = plugins.extension("answer", "program").Interpreters(tool, 1)
+    facts: dict[str, Any] = interpreters.facts()
+    return facts
 
 
 def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: bool) -> None:

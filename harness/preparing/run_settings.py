@@ -60,7 +60,9 @@ def settings_of(
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     wire, folder = spelling.wire, options.folder(looks.model)
     assert folder is not None
-    salvage = Salvage(mode="exact" if wire.states_ids else "off", engine=looks.engine or "")
+    # What is continued is one reply; a sample with a tool is several.
+    is_one = all(each.tool is None for each in questions.benchmarks.values())
+    salvage = Salvage(mode="exact" if wire.states_ids and is_one else "off", engine=looks.engine or "")
     untaken = _untaken(wire, looks, folder)
     left_out = _left_out(questions, reached.provider, looks, wire, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
@@ -21,6 +21,7 @@ from harness.core.part import Part
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any, read_mapping
 from harness.presets.sampling import Sampling, sampling_fields
+from harness.presets.tool import TOOL
 
 _FOLDER = Path(__file__).parent / "files"
 
@@ -108,7 +109,7 @@ class RunProfile:
 
 class Preset(Part):
     """The settings of a model or family, or only sampling settings. models: patterns of the models' names on the hub,
-    ignoring case."""
+    ignoring case. tool: as the option."""
 
     name: str
     models: tuple[str, ...] = ()
@@ -116,6 +117,7 @@ class Preset(Part):
     context: Context | None = None
     sampling: SourcedSampling | None = None
     advice: tuple[Advice, ...] = ()
+    tool: Annotated[str, BeforeValidator(TOOL.parse)] | None = None
 
     def rule(self, name: Rule) -> Advice | None:
         """The card's advice of that kind; None if it has none."""

@@ -77,6 +77,8 @@ def differences(comparison: PublishedComparison, samples: float | None) -> list[
     for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
         if name == "attention_budget":
             words.append("full attention" if theirs is None else f"attention to {in_words(theirs)} tokens")
+        elif name == "tool":
+            words.append("without a tool" if theirs is None else f"with {in_words(theirs)}")
         elif name == "max_tokens":
             words.append(f"{in_words(theirs)} tokens")
         elif name in ("prompt", "system_prompt"):

@@ -170,7 +170,9 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     if prompt is not None and settings.get("system_prompt", prompt.system) != prompt.system:
         settings["prompt"] = f"{prompt.name} with another system prompt"
     unknown = dict.fromkeys(stated, UNKNOWN) if run.benchmarks[benchmark].record.imported else {}
-    return {**unknown, **settings, **run.suite.conditions}
+    tool = run.benchmarks[benchmark].record.identity.get("tool")
+    named = {"tool": tool.get("name")} if isinstance(tool, Mapping) else {}
+    return {**unknown, **settings, **named, **run.suite.conditions}
 
 
 def by_weight(setting: tuple[str, object]) -> tuple[int, str]:

@@ -70,7 +70,7 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
 
     def remarks_of(score: Score) -> Sequence[str]:
         odd = score.anomalies.sentence if score.anomalies is not None else ""
-        return [*score.sentences, *([odd] if odd else [])]
+        return [*score.sentences, *([odd] if odd else []), *([score.tool.sentence] if score.tool else [])]
 
     title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
     heads = ("accuracy", *(["with answers from reasoning"] if searched else []), "questions × samples")
@@ -122,6 +122,7 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
 
     heads = ("mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided", "missing")
     odd = [(label, score.benchmark, score.anomalies.sentence) for label, score in scores if score.anomalies]
+    odd += [(label, score.benchmark, score.tool.sentence) for label, score in scores if score.tool]
     notes = tuple(f"{short(label)}, {short(name)}: {sentence}" for label, name, sentence in odd if sentence)
     return _by_score("Samples", heads, scores, cells_of, notes)
 

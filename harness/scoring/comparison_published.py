@@ -36,9 +36,10 @@ UNKNOWN_SAMPLES = (1, 64)
 WITHOUT_EFFECT = frozenset(("seed",))
 """Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
 
-CONDITIONS = ("attention_budget",)
-"""Settings of a server that change what is measured. `attention_budget`: the number of tokens that its attention may
-see. A published score that does not state such a setting was measured without it.
+CONDITIONS = ("attention_budget", "tool")
+"""Settings that change what is measured. `attention_budget`: the number of tokens that the server's attention may see.
+`tool`: the name of the tool that the model is offered. A published score that does not state such a setting was
+measured without it.
 """
 
 PROMPTS = ("prompt", "system_prompt")
@@ -203,8 +204,9 @@ def differing_settings(published: PublishedScore, settings: Mapping[str, Any]) -
 
 def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[Any, Any]]) -> str:
     """Why a published score measures something else than the run; empty if it does not, as far as is known."""
-    if not differing.keys().isdisjoint(CONDITIONS):
-        return "it was measured with another attention budget"
+    for name in CONDITIONS:
+        if name in differing:
+            return f"it was measured with another {name.replace('_', ' ')}, or without one"
     if published.averaged:
         return f"it is the mean over several values of {' and '.join(published.averaged)}"
     # Another tool's outputs do not say with which prompt they were asked.

@@ -15,21 +15,24 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.finish_words import MAX_STEPS
 from harness.core.hidden_limit import (
     CutLengths,
     EarlyCut,
     HiddenLimit,
     ReplyLengths,
+    checksum_of,
     cut_tokens,
-    reply_checksum,
     shortest_kept,
 )
 from harness.core.inert import visible
+from harness.core.lost_calls import loses_call
 from harness.core.nouns import count_noun
 from harness.core.packed import Spilled
 from harness.core.records import FROM_FILE, Anomaly, Sample
@@ -133,6 +136,24 @@ class BitRows:
         return (np.frombuffer(self._values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
+COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_steps")
+"""The counts of a sample with a tool, in the order of `counts_of`."""
+
+
+def counts_of(sample: Sample) -> tuple[int, ...] | None:
+    """The counts of one sample, as `COUNTED` names them; None without a tool."""
+    if not sample.steps:
+        return None
+    calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
+    ends = [call.end for call in calls]
+    stopped, ran = ends.count("stopped"), ends.count("ran")
+    told = [(call.name, call.arguments) for call in calls]
+    is_lost = not sample.steps[-1].calls and loses_call(sample.text, sample.reasoning, sample.finish_reason)
+    repeated = sum(one == other for one, other in pairwise(told))
+    cut = sample.finish_reason == MAX_STEPS
+    return len(sample.steps), len(calls), len(calls) - ran - stopped, stopped, repeated, int(is_lost), int(cut)
+
+
 class Observed:
     """Facts of a benchmark's samples in columns, one row for each sample. No sample may be given twice."""
 
@@ -152,6 +173,8 @@ class Observed:
         """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
         self._answerer = {field: array("H") for field in self._answerers}
         self._flags, self._signs = BitRows(), BitRows()
+        self.of_tool: dict[str, Column] = {}
+        """By name of `COUNTED`; empty if no sample has a tool."""
         self.checksums = array("q")
         """Checksum of each sample's text and reasoning."""
 
@@ -178,7 +201,7 @@ class Observed:
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
         # Few samples are cut, so the column takes little memory.
-        if sample.truncated:
+        if sample.truncated and not sample.steps:
             tokens = cut_tokens(usage.completion_tokens, timing.events)
             self._cut_tokens.put(row, -1 if tokens is None else tokens)
         by_kernel = timing.clock == "kernel"
@@ -187,7 +210,11 @@ class Observed:
         hides, salvaged = sample.hides_reasoning, bool(sample.salvaged_at)
         hidden, summary = hides and not sample.reasoning, hides and bool(sample.reasoning)
         self._flags.put((by_kernel, hidden, summary, salvaged, retokenised, sample.foreign, stopped))
-        self.checksums.append(reply_checksum(sample.text or "", sample.reasoning or ""))
+        if (counts := counts_of(sample)) is not None:
+            self.of_tool = self.of_tool or {name: Column() for name in COUNTED}
+            for name, count in zip(COUNTED, counts, strict=True):
+                self.of_tool[name].put(row, count)
+        self.checksums.append(checksum_of(sample))
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])
         return row

@@ -54,6 +54,7 @@ from harness.scoring.observed import (
 )
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.tally import QuestionTally, tally
+from harness.scoring.tool_use import tool_use
 from harness.scoring.uncertainty import accuracy_of
 from harness.scoring.workload import speed, workload
 
@@ -257,6 +258,9 @@ def score_of(graded: GradedBenchmark) -> Score:
         judge_errors=graded.judge_errors,
         judging=graded.judging,
     )
+    if (used := tool_use(observed, graded.counted_rows)) is not None:
+        lost = warned("calls", [used.warning(str(graded.record.identity.get("model")))])
+        score = msgspec.structs.replace(score, tool=used, warnings=(*score.warnings, *lost))
     if graded.from_reasoning is not None:
         with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
         score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))

@@ -46,6 +46,7 @@ from harness.scoring.tokens import (
     n_cut,
     token_statistics,
 )
+from harness.scoring.tool_use import ToolUse
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
@@ -116,7 +117,7 @@ class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
 WarningKind = Literal[
     "journal", "continued", "answerers", "replies", "card", "regraded", "hidden limit", "left out", "stored since",
     "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
-    "file", "judge", "judge errors", "by hand", "audit", "points",
+    "file", "judge", "judge errors", "by hand", "audit", "points", "calls",
 ]  # fmt: skip
 """The subjects of a score's warnings; `breakdown` stands in earlier scores only."""
 
@@ -176,7 +177,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens, by tokens; empty where a sample's tokens are unknown.
-    speed: None where nothing was streamed. workload: the work for the servers. breakdowns: metadata field → value →
+    speed: None where nothing was streamed. workload: the work for the servers. tool: what the samples did with the tool
+    that they were offered; unset without one. breakdowns: metadata field → value →
     score. endpoints: by URL; empty where there was only one.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
@@ -221,6 +223,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     tokens: TokenStatistics | None = None
     speed: Speed | None = None
     workload: Workload | None = None
+    tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
     endpoints: dict[str, EndpointScore] = {}
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     anomalies: Anomalies | None = None

@@ -12,7 +12,7 @@ from harness.core.errors import HarnessError, UsageError
 from harness.core.inert import visible
 from harness.generation.context import may_lower
 from harness.options.run import RunOptions
-from harness.preparing.run_questions import RunQuestions, first_number, questions_of, sampling_of
+from harness.preparing.run_questions import RunQuestions, first_number, named_tool, questions_of, sampling_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec
 from harness.preparing.watching import Watcher
@@ -75,6 +75,8 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     n_questions: int | None
     done = not running.is_owed(sweep, cell)
     questions: RunQuestions | None = None
+    preset = presets.load(options.preset) if options.preset is not None else None
+    tool = named_tool(options, preset, card.tool if card is not None else None)
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
         try:
@@ -88,7 +90,6 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
-        preset = presets.load(options.preset) if options.preset is not None else None
         sampling, origins = sampling_of(options, preset, card.sampling)
         name, samples = card.name, first_number(options.samples, card.samples)
         numbers = [n for n in (card.questions, options.limit) if n is not None]
@@ -99,6 +100,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     conditions = {
         "prompt": options.prompt or (card.prompt if card is not None else None),
         "system_prompt": options.system_prompt,
+        **({} if tool is None else {"tool": tool.partition(",")[0]}),
         **sweep.conditions(cell),
     }
     return ExpectedCell(
@@ -108,7 +110,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         at_most=at_most,
         samples=samples,
         most_tokens=most,
-        settings=_settings(options, sampling, card),
+        settings=_settings(options, sampling, card, tool),
         published=_published(cell.model, name, sweep, conditions),
         absent=questions is None,
         done=done,
@@ -116,12 +118,14 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     )
 
 
-def _settings(options: RunOptions, sampling: Sampling, card: Card | None) -> str:
-    """The sampling and the prompts of a cell in words."""
+def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: str | None) -> str:
+    """The sampling, the prompts and the tool of a cell in words."""
     words = [f"{name} {in_words(value)}" for name, value in sampling.sent().items()]
     words.append(f"prompt {options.prompt or (card.prompt if card is not None else 'of the file')}")
     if options.thinking is not None:
         words.append(f"thinking {options.thinking}")
+    if tool is not None:
+        words.append(f"tool {tool}")
     if options.system_prompt is not None:
         words.append(f"system prompt {in_words(options.system_prompt)}")
     return ", ".join(words)

@@ -19,6 +19,7 @@ from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
 from harness.viewer.auditing import rubric_used
 from harness.viewer.library import Library
+from harness.viewer.printed import steps_of
 from harness.viewer.request import curl
 from harness.viewer.rows import (
     MAX_TITLE_CHARS,
@@ -146,6 +147,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
         "row": sample_row(benchmark, key),
         "text": None if sample.text is None else show(sample.text, None if grade is None else grade.span),
         "reasoning": show(sample.reasoning) if sample.reasoning else None,
+        "steps": "\n".join(f"{sign}\n{text}" for text, sign in steps_of(sample)),
         "facts": [
             ("answer", "–" if grade is None else grade.extracted or "–"),
             ("rule", "–" if grade is None else f"{grade.rule} ({grade.grader})"),

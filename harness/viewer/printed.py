@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, why_undecided
+from harness.presets.tool import code_of
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, facts_of, sample_row, shown_text, votes
@@ -98,12 +100,28 @@ def sample_text(
         graded = benchmark.as_graded(question, grade)
         yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade)}\n"
     yield "\n"
+    for text, sign in steps_of(sample):
+        yield f"{style.quiet(sign)}\n{lines(text)}\n"
     if sample.reasoning and reasoning:
         yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
     elif sample.reasoning:
         how = "reasoning (--reasoning) shows it"
         yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlight(sample.text, grade, style)}\n"
+
+
+def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
+    """(text, what it is) of each part of the earlier steps of a sample with a tool, and of its calls."""
+    for number, step in enumerate(sample.steps or (), 1):
+        for text, what in ((step.reasoning, "reasoning"), (step.text, "text")):
+            if text:
+                yield text, f"[step {number}: {what}]"
+        for call in step.calls:
+            code = call.arguments
+            with contextlib.suppress(ValueError):
+                code = code_of(code)
+            yield code, f"[step {number}: call of {visible(call.name, 60)}]"
+            yield call.output, f"[step {number}: {call.end}, {call.seconds:.1f} s]"
 
 
 def question_line(row: QuestionRow, style: Style) -> str:

@@ -11,6 +11,8 @@ from harness.client.spelling import RequestTemplate, Spelling
 from harness.core import codec
 from harness.core.inert import visible_json
 from harness.core.records import Question, Sample
+from harness.presets.tool import NAME
+from harness.presets.tool import recorded as recorded_tool
 from harness.runs.manifest import BenchmarkRecord
 
 KEY_HEADER = "${KEY_HEADER:-Authorization: Bearer $API_KEY}"
@@ -26,13 +28,16 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
     recorded: dict[str, Any] = {**record.settings, **identity}
     sampling = {**(identity.get("neutral") or {}), **(identity.get("sampling") or {})}
     bound = sampling.pop("max_tokens", None)
+    spelling = Spelling(
+        **{name: recorded[name] for name in Spelling.__dataclass_fields__ if recorded.get(name) is not None}
+    )
+    tool, form = recorded_tool(identity), spelling.wire.tools
     return RequestTemplate(
         model=str(identity.get("model", "")),
         sampling=sampling,
         max_tokens=identity.get("fitted_max_tokens") or bound,
-        spelling=Spelling(
-            **{name: recorded[name] for name in Spelling.__dataclass_fields__ if recorded.get(name) is not None}
-        ),
+        spelling=spelling,
+        offer=form.offer(NAME, tool.description, tool.parameters) if tool is not None and form is not None else {},
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.hidden_limit import reply_checksum
+from harness.core.hidden_limit import checksum_of
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Sample
 from harness.grading.processes import pool
@@ -62,7 +62,7 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     then, now = without_judge(grade.grader), verdict.grader
     if then != now:
         return f"graded by {visible(then, 200)}, and now by {visible(now, 200)}: score the run again"
-    if grade.reply_checksum not in (None, reply_checksum(sample.text or "", sample.reasoning or "")):
+    if grade.reply_checksum not in (None, checksum_of(sample)):
         return "the reply has changed since this grade: score the run again"
     if grade.rule == JUDGE_RULE:
         if verdict.outcome in ("undecided", grade.verdict):

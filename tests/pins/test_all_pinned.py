@@ -44,6 +44,8 @@ UNPINNED = {
     "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
     "tokens.reasoning.mean.question",
     "test_judge_trial": "judging.cost.usd",
+    "test_tool": "tool.n_samples, tool.with_call, tool.lost, tool.cut_by_steps, tool.steps, tool.calls, tool.failed, "
+    "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",
     "test_reports_series, test_reports_settings": "series, step, change, value, given by (blank: not recorded)",
     "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ, s",
     "no test; the names of the numbers are pinned": "schema, near_misses.*, breakdowns.*.*.accuracy.question, "

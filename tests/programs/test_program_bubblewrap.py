@@ -84,7 +84,7 @@ def test_a_machine_without_bubblewrap_or_of_another_kind_is_refused(monkeypatch:
 
 
 def test_a_sandbox_is_a_process_of_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "command", lambda: ["/bin/sleep", "600"])
+    monkeypatch.setattr(bubblewrap, "command", lambda *_: ["/bin/sleep", "600"])
     ours, theirs = socket.socketpair()
     with ours, theirs, bubblewrap.start(theirs.fileno(), 1) as process:
         assert os.getsid(process.pid) == process.pid

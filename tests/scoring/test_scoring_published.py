@@ -237,7 +237,7 @@ OWN_MODELS = {
 
 QUOTES_AUTHORS = {
     *("makers-quoted", "qwen3-235b-quoted", "qwen3-30b-quoted", "qwen3-quoted-image", "gpt-oss-quoted"),
-    *("llmeval", "efficient-reasoning", "sglang", "aime26-hub"),
+    *("llmeval", "efficient-reasoning", "sglang", "aime26-hub", "kimi-k2-thinking"),
 }
 """Files of sources that say of numbers which they quote that the models' authors stated them."""
 

@@ -41,7 +41,8 @@ from typing import Literal
 from harness.client.spelling import most_prompt_tokens
 from harness.core.errors import HarnessError
 from harness.core.nouns import count_noun
-from harness.core.records import Sample
+from harness.core.records import Sample, Usage
+from harness.generation.dispatch.flight import Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
@@ -199,20 +200,44 @@ class Billing:
         unstated = usage.prompt_tokens is None or stated is None
         return Spent(prompt + n_before, max(0, completion - n_before), n_unstated=int(unstated))
 
-    def most(self, task: Task, n_events: int) -> Spent:
-        """The most that a request for `task` can be billed for that ended without a sample.
+    def step(self, work: Work, usage: Usage) -> Spent:
+        """What a request for a step was billed for. If money is counted, `longest_prompt` grows to its prompt."""
+        prompt, stated = usage.prompt_tokens, usage.completion_tokens
+        if prompt is None:
+            prompt = self._most_of_step(work)
+        elif self._bytes:
+            self.longest_prompt = max(self.longest_prompt, prompt)
+        completion = stated if stated is not None else self._max_tokens.get(work.task.benchmark) or 0
+        return Spent(prompt, completion, n_unstated=int(usage.prompt_tokens is None or stated is None))
+
+    def next_step(self, n_bytes: int) -> None:
+        """Note that the prompt of the next step has so many bytes at most."""
+        if self._bytes:
+            self.longest_prompt = max(self.longest_prompt, most_prompt_tokens(n_bytes))
+
+    def _most_of_step(self, work: Work) -> int:
+        """The most tokens that the prompt of the work's next request can have."""
+        of_step = most_prompt_tokens(work.prompt_bytes) if work.prompt_bytes and self._bytes else 0
+        return max(self._most_prompt(work.task.benchmark, work.task.question_id), of_step)
+
+    def most(self, work: Work, n_events: int) -> Spent:
+        """The most that a request can be billed for that ended without a sample.
 
         n_events: token events that had come: the server wrote as many tokens at least, and read the prompt. Without
         max_tokens they are the only sign of how much it wrote.
         """
-        prompt = self._most_prompt(task.benchmark, task.question_id)
-        return Spent(prompt, max(self._max_tokens.get(task.benchmark) or 0, n_events), n_unstated=1)
+        bound = self._max_tokens.get(work.task.benchmark) or 0
+        return Spent(self._most_of_step(work), max(bound, n_events), n_unstated=1)
 
     def _most_prompt(self, benchmark: str, question_id: str) -> int:
         return most_prompt_tokens(self._bytes.get((benchmark, question_id), 0))
 
 
 # ---- the budget
+
+
+class OutOfBudget(Exception):
+    """The next step of a sample does not fit into the budget, so the sample is dropped."""
 
 
 KNOWN = 20
@@ -301,14 +326,25 @@ class Budget:
             self._run.spent = self._run.spent.plus(billed)
             self._account.add(billed, self._prices)
 
-    def finished(self, task: Task, billed: Spent) -> None:
-        """Add what the request for `task` was billed for to what is used; its sample's length counts."""
+    def step(self, billed: Spent) -> bool:
+        """Count a step of a sample that goes on. Returns whether the requests in flight, its next among them, fit."""
+        if not self._limits:
+            return True
+        self._run.spent = self._run.spent.plus(billed)
+        self._account.add(billed, self._prices)
+        return not self._exceeded_by(len(self._flights), self._reserve)
+
+    def finished(self, task: Task, billed: Spent, of_steps: int = 0) -> None:
+        """Add what the request for `task` was billed for to what is used; its sample's length counts.
+
+        of_steps: completion tokens of its earlier steps.
+        """
         if not self._limits:
             return
         self.holds_round = False
         self._first_open.discard(task)
         self._run.n_finished += 1
-        self._run.longest = max(self._run.longest, billed.completion_tokens)
+        self._run.longest = max(self._run.longest, of_steps + billed.completion_tokens)
         self._run.spent = self._run.spent.plus(billed)
         self._account.add(billed, self._prices)
 

@@ -30,12 +30,12 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
-from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
+from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
-from harness.core.records import Sample
+from harness.core.records import Sample, Usage
 from harness.generation.dispatch.arrivals import Arrivals
-from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
+from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.causes import Cause, Causes, advice
 from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
@@ -223,7 +223,11 @@ class Dispatcher:
                 self._failed_request(flight, end)
             else:
                 self._lanes.cancelled(flight)
-                if end is not None:
+                if isinstance(end, OutOfBudget):
+                    self._budget.forget(flight.task)
+                elif isinstance(end, UsageError):  # no sandbox of the tool can be started any more
+                    self.fail(end)
+                elif end is not None:
                     self._log("internal_error", task=list(flight.task), trace="".join(traceback.format_exception(end)))
                     self._give_up(flight.work, "internal", f"{type(end).__name__}: {quoted(str(end))}")
                 elif self.ending.phase != "stopping":
@@ -242,8 +246,11 @@ class Dispatcher:
         max_tokens = self.settings.benchmarks[task.benchmark].sampling.max_tokens
         # First what holds whatever becomes of the sample: its tokens came, they are billed, its endpoint answers.
         self._arrivals.finished(flight, new, sample.timing.events or 0)
-        billed = self._billing.billed(sample)
-        self._budget.finished(task, billed)
+        if sample.steps:
+            billed = self._billing.step(flight.work, sample.steps[-1].usage)
+        else:
+            billed = self._billing.billed(sample)
+        self._budget.finished(task, billed, flight.work.billed.completion_tokens)
         self._lanes.answered_by(flight)
         self._proven.add(task[:2])
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
@@ -260,6 +267,24 @@ class Dispatcher:
             self.fail(StoppedByRule(stop))
         return is_stored
 
+    def step(self, flight: Flight, usage: Usage, next_bytes: int) -> bool:
+        """Bill a step of a sample that goes on. Returns whether its next one fits into the budget; if not, the session
+        ends by it.
+
+        next_bytes: of the next request.
+        """
+        work = flight.work
+        billed = self._billing.step(work, usage)
+        work.billed, work.prompt_bytes = work.billed.plus(billed), next_bytes
+        work.failures = work.refusals = 0  # attempts are of a step
+        self.tally.spent = self.tally.spent.plus(billed)
+        self._lanes.heard(flight.lane)
+        self._billing.next_step(next_bytes)
+        if self._budget.step(billed):
+            return True
+        self.ending.by_rule(self._budget.sentence(), repeats=False)
+        return False
+
     def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
         """Count a finished sample, its reply, the `new` tokens and what they were billed for.
 
@@ -274,12 +299,12 @@ class Dispatcher:
         tally.spent = tally.spent.plus(billed)
         for note in reply.notes:
             tally.note(note)
-        if not sample.salvaged_at:  # the usage of a continuation is of its own part
+        if not (sample.salvaged_at or sample.steps):  # their usage is of one request of several
             for kind in self._contradictions(sample, reply, max_tokens):
                 tally.note(kind)
         stated, events = sample.usage.completion_tokens, sample.timing.events
         # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
-        if sample.truncated:
+        if sample.truncated and not sample.steps:
             self.cut_lengths.observe(cut_tokens(stated, events), max_tokens)
 
     def _contradictions(self, sample: Sample, reply: Reply, max_tokens: int | None) -> Iterator[str]:
@@ -310,8 +335,8 @@ class Dispatcher:
         failure = end if isinstance(end, RequestFailed) else None
         billed = None
         # The server may have begun a reply, and bills it though it never states its tokens.
-        if failure is None or not failure.free:
-            billed = self._billing.most(flight.task, flight.events if failure is None else failure.n_events)
+        if not isinstance(end, OutOfBudget) and (failure is None or not failure.free):
+            billed = self._billing.most(flight.work, flight.events if failure is None else failure.n_events)
             self.tally.beside = self.tally.beside.plus(billed)
         self._budget.failed(billed)
 

@@ -12,6 +12,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.history import History
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointState
+from harness.generation.spending import Spent
 from harness.runs.record import Task
 
 
@@ -91,7 +92,8 @@ class Work(msgspec.Struct, eq=False):
     """A sample that is asked for, from its first request until it is stored or given up.
 
     requests: how many were sent. failures: how many cost an attempt (`retry`). refusals: by 429. returned: how often
-    the sample came back. failed_at: it goes to another endpoint than this one, if such a one is up.
+    the sample came back. failed_at: it goes to another endpoint than this one, if such a one is up. billed: for the
+    steps of a sample with a tool, but the last. prompt_bytes: of its next step.
     """
 
     task: Task
@@ -100,6 +102,8 @@ class Work(msgspec.Struct, eq=False):
     refusals: int = 0
     returned: int = 0
     failed_at: Lane | None = None
+    billed: Spent = Spent()
+    prompt_bytes: int = 0
 
 
 def no_request() -> None:

@@ -161,12 +161,16 @@ class Lanes:
                 each.history.first_failed.pop(flight.task[:2], None)
             lane.history.answered(flight.number, flight.task[:2])
         lane.n_done += 1
-        lane.failures_in_row = lane.n_waits = 0
-        self._down_since = None
-        self.answered = True
+        self.heard(lane)
         if lane.set_aside:
             lane.set_aside = False
             self._share_out()
+
+    def heard(self, lane: Lane) -> None:
+        """Note that the endpoint works, also by a step of a sample that goes on."""
+        lane.failures_in_row = lane.n_waits = 0
+        self._down_since = None
+        self.answered = True
 
     def failed(self, flight: Flight, failure: RequestFailed, *, counts: bool = True) -> None:
         """Note a failed request that is asked again.

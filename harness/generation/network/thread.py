@@ -29,6 +29,7 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
+from harness.generation.network.steps import StepByStep
 from harness.generation.settings import MAX_CONCURRENCY
 from harness.generation.spending import Spent
 from harness.runs.record import Task
@@ -76,7 +77,7 @@ class Network(AskingThread):
         self,
         dispatcher: Dispatcher,
         *,
-        sampler: OneByOne,
+        sampler: OneByOne | StepByStep,
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         admission: Admission,

@@ -6,6 +6,7 @@ import { chosen } from "./questions.js";
 
 const MAX_HEADING = 80; // characters of a question in its title
 const MAX_STEP = 4000; // characters of one reason for a verdict
+const MAX_STEPS = 200000; // characters of earlier steps that are drawn; the raw record has all
 const MAX_REQUEST = 20000; // characters of a request that are drawn; the copy is whole
 
 /** The title of a question's page; value: what the server says of it, null before it has. */
@@ -105,6 +106,7 @@ export function sampleText(value, { maths, where, who, refresh }) {
   const raw = (part, words) => h("a", { href: "/raw?" + queryOf({ ...where, part }), target: "_blank", rel: "noopener" }, words);
   return h("article", { class: "sample", "aria-label": `Sample ${row.index}` },
     h("h2", {}, `Sample ${row.index} `, chip(row.verdict), Object.values(row.marks).map((mark) => h("span", { class: "chip none" }, foreign(mark)))),
+    value.steps ? h("details", { "data-key": "steps" }, h("summary", {}, "Earlier steps and their calls"), lazily(() => h("pre", { tabindex: 0, "aria-label": "Earlier steps and their calls" }, excerpt(value.steps, MAX_STEPS)))) : null,
     value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.n)} characters`), lazily(() => rendered(value.reasoning, maths))) : null,
     value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, "No text came after the reasoning."),
     factsOf(value.facts),

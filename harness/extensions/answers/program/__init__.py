@@ -19,6 +19,13 @@ from harness.core.plugins import LateFunctions
 _READING = {"read": "rows", "written": "rows", "shown": "tests_of", "examples": "tests_of"}
 
 ANSWER = LateFunctions(
-    __name__, {**_READING, "condition": "sandboxes", "start": "grading", "Interpreters": "interpreters"}
+    __name__,
+    {
+        **_READING,
+        "condition": "sandboxes",
+        "start": "grading",
+        "Interpreters": "interpreters",
+        "SandboxFailedError": "cells",
+    },
 )
 """The extension (`harness.grading.elsewhere.AnswerExtension`)."""

@@ -77,7 +77,7 @@ def require() -> str:
     path = shutil.which(PROGRAM)
     if path is None:
         raise UsageError(
-            f"grading programs needs a sandbox, and {PROGRAM} is not installed: `apt install {PACKAGE}` (or dnf, "
+            f"running programs needs a sandbox, and {PROGRAM} is not installed: `apt install {PACKAGE}` (or dnf, "
             "pacman); nothing was executed"
         )
     if not supported():

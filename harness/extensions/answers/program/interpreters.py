@@ -97,7 +97,7 @@ class Interpreters:
         finally:
             cell.close()
         if missing := [name for name in PACKAGES if name not in cell.packages]:
-            where = "an ordinary user can show its own packages to the sandbox; or name an image that has them"
+            where = "run the harness as an ordinary user who has them, or name an image with them"
             raise UsageError(
                 f"{' and '.join(missing)} {are(len(missing))} not in the sandbox (Python {cell.version}): {where}, "
                 "tool=python,sandbox=docker:IMAGE", field="tool",
@@ -154,7 +154,7 @@ class Interpreters:
     def _taken(self, key: Hashable) -> _Slot:
         """The sandbox for the next call of `key`: its own, a free one, a new one, or the one that is idle longest."""
         with self._free:
-            while True:
+            while not self._closing:
                 idle = sorted((slot for slot in self._slots if not slot.busy), key=lambda slot: slot.used_at)
                 own = [slot for slot in idle if slot.key == key] or [slot for slot in idle if slot.key is None]
                 if not own and len(self._slots) < self._most:
@@ -164,20 +164,20 @@ class Interpreters:
                     own[0].busy = True
                     return own[0]
                 self._free.wait()
+            raise SandboxFailedError("the interpreters are closed")
 
     def _report(self, slot: _Slot, key: Hashable, code: str) -> dict[str, Any]:
         """Run the code once, after the earlier calls of `key` if its interpreter has ended; return the report."""
         earlier = self._calls.setdefault(key, [])
-        while slot.key != key:
+        if slot.key != key:
             if slot.has_job:
                 slot.has_job = False
                 slot.cell.end(self._silence, {"code": None})
             slot.cell.begin(self._job, self._memory, self._silence)
             slot.key, slot.has_job = key, True
-            for number, former in enumerate(earlier):
-                if not self._goes_on(slot, slot.cell.exchange({"code": former}, self._silence)):
-                    del earlier[number]  # it ended well the first time, near a limit; the others run again
-                    break
+            for former in earlier:
+                if not self._goes_on(slot, slot.cell.exchange({"code": former, "again": True}, self._silence)):
+                    raise SandboxFailedError("an earlier call did not end again as it had")
         report = slot.cell.exchange({"code": code}, self._silence)
         if self._goes_on(slot, report):
             earlier.append(code)

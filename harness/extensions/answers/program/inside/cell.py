@@ -242,7 +242,8 @@ class _Supervisor:
 
     # --- one interpreter ---
     def _do_calls(self, job: dict[str, Any]) -> None:
-        """Run the code of one request after the other in one interpreter, until a request has none or it ends.
+        """Run the code of one request after the other in one interpreter, until a request has none or it ends; code
+        that runs again may take twice as long.
 
         Between two calls the interpreter is stopped with all its threads. Each report has how the call ended ("ran",
         "failed", or the rule of the limit that it passed, and then the interpreter is over), what it printed, and its
@@ -257,8 +258,12 @@ class _Supervisor:
         self._fork({0: null, 1: out, 2: out, 3: code, 4: to_program, 5: answered, 6: out}, job)
         for fd in (to_program, answered, out):
             os.close(fd)
+        frames.receive(self._replies)  # it has begun: no call's clock counts the way to there
         frames.send(self._channel.sends, {"started": True})
-        while (text := frames.receive(self._channel.receives).get("code")) is not None:
+        number, seconds = 0, {name: self._limits[name] for name in ("cpu", "sleep")}
+        while (text := (request := frames.receive(self._channel.receives)).get("code")) is not None:
+            number += 1
+            self._limits |= {name: limit * (1 + bool(request.get("again"))) for name, limit in seconds.items()}
             self._start_clock()
             self._base, self._slept = self._spent, 0.0
             os.kill(self._pid, signal.SIGCONT)
@@ -267,8 +272,8 @@ class _Supervisor:
                 data = text.encode("utf-8", "surrogatepass")
                 os.ftruncate(code, 0)
                 os.pwrite(code, data, 0)
-                frames.send(self._requests, {"bytes": len(data)})
-                end = self._call_end(printed, shown)
+                frames.send(self._requests, {"bytes": len(data), "call": number})
+                end = self._call_end(number, printed, shown)
             except (ProgramEndedError, frames.ClosedError, OSError) as error:
                 shown.drain(printed)
                 end = error.rule if isinstance(error, ProgramEndedError) else self._end_rule()
@@ -279,15 +284,17 @@ class _Supervisor:
             if not goes_on:
                 return
 
-    def _call_end(self, printed: int, shown: interpreter.Printed) -> str:
-        """Take what the interpreter prints until it says how the call ended. Raises `ProgramEndedError`."""
-        watched = [printed, self._replies]
-        while self._replies not in (ready := frames.readable(watched, self._wait_seconds())):
+    def _call_end(self, number: int, printed: int, shown: interpreter.Printed) -> str:
+        """Take what the interpreter prints until it says how this call ended. Raises `ProgramEndedError`."""
+        watched, reply = [printed, self._replies], dict[str, Any]()
+        while reply.get("call") != number:  # code that writes to all descriptors may have written here
+            ready = frames.readable(watched, self._wait_seconds())
             if over := self._over():
                 raise ProgramEndedError(over)
-            if ready and not shown.take(printed):
+            if self._replies in ready:
+                reply = self._reply()
+            elif ready and not shown.take(printed):
                 watched = [self._replies]  # it has closed all that it could print to
-        reply = self._reply()
         shown.drain(printed)
         shown.add(str(reply.get("shown")))
         return "ran" if reply.get("end") == "ran" else "failed"

@@ -88,10 +88,10 @@ def serve() -> None:
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
-    number = 0
+    frames.send(5, {"call": 0})
     while True:
-        size = frames.receive(4)["bytes"]
-        number += 1
+        request = frames.receive(4)
+        size, number = request["bytes"], request["call"]
         for fd in (1, 2):
             os.dup2(6, fd)
         # One stream for both, so that a call sees them in the order of writing; in lines, so that a call that is
@@ -102,14 +102,14 @@ def serve() -> None:
             sys.stdout.flush()
         except BaseException:
             pass
-        frames.send(5, reply)
+        frames.send(5, {**reply, "call": number})
 
 
 def _call(code: str, name: str, names: dict[str, Any]) -> dict[str, str]:
     """Run code; return how it ended, with the value of a last expression or the traceback of an exception."""
     try:
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree: Any = compile(code, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec", dont_inherit=True), names)
         if isinstance(last, ast.Expr):

@@ -1,0 +1,246 @@
+"""A sample with a tool: one request after the other, until a reply makes no call.
+
+         ┌────────────────── output of each call ◀──────────────────┐
+         ▼                                                          │
+    ask ─▶ reply ─▶ no call ─────────────────────▶ the answer       │
+            │       calls, and no step or token is left ─▶ cut      │
+            ├─────▶ calls ─▶ each runs in the sample's interpreter ─┘
+            └ too long for the context, from step 2 on ──▶ cut
+
+A reply that was cut holds no calls (`ReplyParser.finish`). A failed request leaves the conversation as it was, and the
+sample's next request asks for the same step again: the model has no memory but the messages. If the sandbox fails, the
+sample begins again, once. Used on the network's loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from harness.client.interface import Arriving, Post
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.wires.wire import Call
+from harness.core import plugins
+from harness.core.codec import sample_seed
+from harness.core.finish_words import CONTEXT, MAX_STEPS
+from harness.core.inert import visible
+from harness.core.lost_calls import loses_call
+from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
+from harness.core.reply_notes import LOST_CALL
+from harness.generation.context import MIN_ROOM, TEMPLATE_TOKENS
+from harness.generation.dispatch.budget import OutOfBudget
+from harness.generation.dispatch.flight import Flight
+from harness.generation.network.requests import OneByOne, SampleRequest
+from harness.generation.settings import RunSettings
+from harness.presets.tool import NAME, PythonTool, code_of
+from harness.runs.record import Task
+
+PER_CORE = 4
+"""Interpreters that may be alive, for each core of this machine."""
+
+
+class CallRunner(Protocol):
+    """The interpreters of a tool (`harness.extensions.answers.program.interpreters`)."""
+
+    def run(self, key: Task, code: str, /) -> tuple[str, CallEnd, float]:
+        """Run code; return (what the model is told, how the call ended, CPU seconds)."""
+        ...
+
+    def forget(self, key: Task, /) -> None:
+        """Note that the sample makes no more calls."""
+        ...
+
+    def close(self) -> None:
+        """End all of them."""
+        ...
+
+
+@dataclass(eq=False)
+class _Talk:
+    """The conversation of a sample until now. steps: those whose calls have run. last: the latest reply, and its calls.
+
+    tokens: new ones, over all steps. length: tokens of the next prompt at most, where the server states its counts.
+    """
+
+    request: SampleRequest
+    turns: list[Any] = field(default_factory=list)
+    steps: list[SampleStep] = field(default_factory=list)
+    last: tuple[Reply, tuple[ToolCall, ...]] | None = None
+    timing: Timing | None = None
+    tokens: int = 0
+    length: int | None = None
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def add(self, reply: Reply) -> None:
+        """Take the reply of a step."""
+        timing, first = reply.timing, self.timing or reply.timing
+        self.timing = msgspec.structs.replace(
+            first, total=timing.started - first.started + timing.total, gap_p50=None, gap_p99=None,
+            last_token=timing.started - first.started + (timing.last_token or timing.total),
+            events=timing.events + (0 if self.timing is None else self.timing.events),
+        ) if self.timing is not None else timing  # fmt: skip
+        self.last = reply, ()
+        self.notes |= dict.fromkeys(reply.notes)
+        usage = reply.usage
+        self.tokens += usage.completion_tokens or timing.events
+        known = usage.prompt_tokens is not None and usage.completion_tokens is not None
+        self.length = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if known else None
+
+    def step(self, *, is_last: bool) -> SampleStep:
+        """The latest reply with its calls as a step. is_last: its texts are the sample's."""
+        assert self.last is not None
+        reply, calls = self.last
+        texts = {} if is_last else {"text": reply.text, "reasoning": reply.reasoning}
+        return SampleStep(**texts, finish_reason=reply.finish_reason, usage=reply.usage, calls=calls)
+
+
+class StepByStep:
+    """Sends the requests of samples with a tool; those of other benchmarks go to `plain`.
+
+    step: bills a step (its flight, its usage, the bytes of the next request) and says whether the next one fits into
+    the budget. context: tokens of the server's context, if it states them.
+    """
+
+    def __init__(
+        self, plain: OneByOne, settings: RunSettings, step: Callable[[Flight, Usage, int], bool], context: int | None
+    ) -> None:
+        self._plain, self._settings, self._step, self._context = plain, settings, step, context
+        self._talks: dict[Task, _Talk] = {}
+        self._interpreters: dict[PythonTool, CallRunner] = {}
+        self._most = PER_CORE * (os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="tool")
+
+    async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
+        """Ask for a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
+        task = flight.task
+        tool = self._settings.benchmarks[task.benchmark].tool
+        if tool is None:
+            return await self._plain.sample(flight)
+        for has_begun_again in (False, True):
+            if task not in self._talks:
+                self._talks[task] = _Talk(self._plain.requests.write(task))
+            try:
+                return await self._go_on(flight, tool, self._talks[task])
+            except plugins.extension("answer", "program").SandboxFailedError:
+                self._forget(task, tool)
+                if has_begun_again:
+                    raise
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Close the connections, and end all interpreters."""
+        await self._plain.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for interpreters in self._interpreters.values():
+            await asyncio.to_thread(interpreters.close)
+
+    async def _go_on(self, flight: Flight, tool: PythonTool, talk: _Talk) -> tuple[Sample, Reply]:
+        """Ask for one step after the other, from the one that the conversation has reached."""
+        template = talk.request.template
+        wire, form = template.spelling.wire.with_calls, template.spelling.wire.tools
+        assert form is not None
+        while True:
+            body = self._body(talk)
+            arriving, before = Arriving(), flight.arriving.count()
+            flight.arriving.count = lambda arriving=arriving, before=before: before + arriving.count()  # type: ignore[misc]
+            deadlines, bound = self._settings.deadlines, self._settings.max_body_bytes
+            try:
+                post = Post(flight.endpoint, wire, body, deadlines, bound, arriving)
+                talk.add(await self._plain.transport.complete(post))
+            except RequestFailed as failure:
+                failure.n_events = arriving.count()
+                if failure.kind == "too_long" and talk.steps:
+                    return self._ended(flight, tool, talk, CONTEXT)
+                raise
+            assert talk.last is not None
+            reply, number = talk.last[0], len(talk.steps) + 1
+            calls = [
+                msgspec.structs.replace(call, id=call.id or f"call_{number}_{n}") for n, call in enumerate(reply.calls)
+            ]
+            reply = msgspec.structs.replace(reply, calls=tuple(calls))
+            talk.last = reply, tuple(_not_run(call) for call in calls)
+            left = None if template.max_tokens is None else template.max_tokens - talk.tokens
+            if not calls or number >= tool.steps or (left is not None and left < 1):
+                no_tokens = "length" if left is not None and left < 1 else MAX_STEPS
+                return self._ended(flight, tool, talk, no_tokens if calls else reply.finish_reason)
+            talk.last = reply, tuple([await self._called(flight.task, tool, call) for call in calls])
+            outputs = [call.output for call in talk.last[1]]
+            talk.steps.append(talk.step(is_last=False))
+            talk.turns += form.answered(reply.turn, outputs)
+            if talk.length is not None:
+                talk.length += sum(len(output.encode("utf-8", "replace")) + TEMPLATE_TOKENS for output in outputs)
+            if not self._step(flight, reply.usage, len(self._body(talk))):
+                self._forget(flight.task, tool)
+                raise OutOfBudget
+
+    def _body(self, talk: _Talk) -> bytes:
+        """The body of the next request, which bounds its new tokens by what is left of those of the sample."""
+        request, template = talk.request, talk.request.template
+        if not talk.steps:
+            return request.body
+        question, number, left = request.question, len(talk.steps) + 1, template.max_tokens
+        if left is not None:
+            left -= talk.tokens
+            if self._context is not None and talk.length is not None:
+                left = min(left, max(self._context - talk.length, MIN_ROOM))
+        run_seed, seed = self._settings.seed, request.seed
+        if run_seed is not None and seed is not None:
+            seed = sample_seed(run_seed, f"{question.question_id}\0step {number}", request.task.sample_index)
+        return template.body_after_turns(question, talk.turns, seed, left)
+
+    async def _called(self, task: Task, tool: PythonTool, call: Call) -> ToolCall:
+        """Run a call, or say why it cannot be run."""
+        output, end, seconds = "", "unknown tool", 0.0  # type: str, CallEnd, float
+        if call.name != NAME:
+            output = f"there is no tool {visible(call.name, 100)!r}, only {NAME}"
+        else:
+            try:
+                code = code_of(call.arguments)
+            except ValueError as why:
+                output, end = f"the arguments are no JSON object with a string `code`: {why}", "unreadable"
+            else:
+                output, end, seconds = await self._run(task, tool, code)
+        return msgspec.structs.replace(_not_run(call), output=output, end=end, seconds=seconds)
+
+    async def _run(self, task: Task, tool: PythonTool, code: str) -> tuple[str, CallEnd, float]:
+        """Run code in the sample's interpreter."""
+        if tool not in self._interpreters:
+            self._interpreters[tool] = plugins.extension("answer", "program").Interpreters(tool, self._most)
+        run = self._interpreters[tool].run
+        return await asyncio.get_running_loop().run_in_executor(self._threads, run, task, code)
+
+    def _ended(self, flight: Flight, tool: PythonTool, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
+        """The sample whose last reply has come. finish_reason: that reply's, or why there is no further step."""
+        assert talk.last is not None
+        assert talk.timing is not None
+        self._forget(flight.task, tool)
+        reply = msgspec.structs.replace(talk.last[0], finish_reason=finish_reason, notes=tuple(talk.notes))
+        # After a prompt that was too long, the last reply is that of the last step whose calls have run.
+        steps = (*(talk.steps[:-1] if finish_reason == CONTEXT else talk.steps), talk.step(is_last=True))
+        usage = Usage(**{name: _sum([getattr(step.usage, name) for step in steps]) for name in Usage.__struct_fields__})
+        whole = msgspec.structs.replace(reply, usage=usage, timing=talk.timing)
+        sample = self._plain.requests.record(talk.request, flight, whole)
+        if not reply.calls and loses_call(reply.text, reply.reasoning, finish_reason):
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, LOST_CALL))
+        return msgspec.structs.replace(sample, steps=steps), reply
+
+    def _forget(self, task: Task, tool: PythonTool) -> None:
+        self._talks.pop(task, None)
+        if tool in self._interpreters:
+            self._interpreters[tool].forget(task)
+
+
+def _not_run(call: Call) -> ToolCall:
+    return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output="", end="not run")
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    """The sum of what is stated of each step; None if it is not stated of one."""
+    stated = [count for count in counts if count is not None]
+    return sum(stated) if len(stated) == len(counts) else None

@@ -1,0 +1,67 @@
+"""What the samples of a run with a tool did with it: counts that stand beside the score, and change no number of it."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from harness.core.lost_calls import remedy
+from harness.core.nouns import count_noun
+from harness.scoring.observed import COUNTED, Observed, Rows
+
+MAX_LOST_SHARE = 0.02
+"""A score warns if more than this fraction of the samples lost a call."""
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts over n_samples.
+
+    with_call: samples that made a call. lost: samples whose reply holds a call that the server has not read as one.
+    cut_by_steps: samples that had no step left. steps, calls: of all samples. failed: calls that raised an exception,
+    or that could not be read. stopped: calls that passed a limit. repeated: calls equal to the one before.
+    prompt_tokens, new_tokens: of all steps, where stated.
+    """
+
+    n_samples: int
+    with_call: int
+    lost: int
+    cut_by_steps: int
+    steps: int
+    calls: int
+    failed: int
+    stopped: int
+    repeated: int
+    prompt_tokens: int
+    new_tokens: int
+
+    @property
+    def sentence(self) -> str:
+        """The counts in a sentence."""
+        return (
+            f"python: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
+            f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls a sample; "
+            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the one before; "
+            f"{count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} had no step left; "
+            f"{self.prompt_tokens:,} tokens of prompts beside {self.new_tokens:,} new ones"
+        )
+
+    def warning(self, model: str) -> str:
+        """The warning that calls are lost; empty if few are. model: its name."""
+        if self.lost <= MAX_LOST_SHARE * self.n_samples:
+            return ""
+        share = f"{self.lost:,} of {count_noun(self.n_samples, 'sample')} ({self.lost / self.n_samples:.1%})"
+        return f"{share} hold a call that the server has not read as one, and that was not run: {remedy(model)}"
+
+
+def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
+    """The counts of these samples; None without a tool."""
+    counts = {name: observed.of_tool[name].of(rows) for name in COUNTED if name in observed.of_tool}
+    with_tool = ~np.isnan(counts["steps"]) if counts else np.zeros(0, dtype=bool)
+    if not with_tool.any():
+        return None
+    rows = rows[with_tool]
+    sums = {name: int(column[with_tool].sum()) for name, column in counts.items()}
+    tokens = (observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows))
+    prompt, new = (int(np.nan_to_num(column).sum()) for column in tokens)
+    with_call = int((counts["calls"][with_tool] > 0).sum())
+    return ToolUse(n_samples=len(rows), with_call=with_call, prompt_tokens=prompt, new_tokens=new, **sums)

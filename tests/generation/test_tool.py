@@ -1,0 +1,339 @@
+"""Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
+
+For: harness.generation.network.steps, harness.presets.tool, harness.scoring.tool_use, harness.core.lost_calls.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import harness
+from harness.client.spelling import Spelling
+from harness.core.errors import StoppedByRule, StoreError, UsageError
+from harness.core.lost_calls import remedy
+from harness.core.money import Prices
+from harness.core.records import Sample
+from harness.core.reply_notes import LOST_CALL
+from harness.generation.runner import Outcome
+from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.presets.sampling import Sampling
+from harness.presets.tool import PythonTool
+from harness.testing import Calls, FakeServer, Pause, Request, Step, calls, http, scripted
+from tests import warm
+from tests.budget import rounds
+from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of
+from tests.patience import PATIENCE_SECONDS
+from tests.programs.sandboxed import needs_sandbox
+from tests.system.command import harness as command
+
+pytestmark = needs_sandbox
+
+TOOL = PythonTool(seconds=1, steps=4, memory_mb=512, facts={"packages": {"numpy": "2.0"}})
+ANSWER = "So \\boxed{42}"
+CODE = '{"code": "print(6*7)"}'
+
+
+def settings_of(
+    out: Path,
+    url: str,
+    api: Any = "chat",
+    tool: PythonTool = TOOL,
+    samples: int = 1,
+    max_tokens: int = 100,
+    **more: Any,
+) -> RunSettings:
+    sampling = Sampling(temperature=0.6, max_tokens=max_tokens)
+    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tool=tool)}
+    return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api=api), canary=False, **more)
+
+
+def one_sample(folder: Path, *replies: str | Calls, **more: Any) -> tuple[Sample, Outcome, list[Request]]:
+    """The sample of a conversation with these replies, its session, and the requests for it."""
+    with FakeServer(scripted(*replies, faults=more.pop("faults", ()))) as server:
+        settings = settings_of(folder / "run", server.base_url, **more)
+        outcome = run(settings, question_set(folder, 1))
+    (sample,) = samples_of(settings)
+    return sample, outcome, server.requests
+
+
+ENDS: dict[str, tuple[list[str | Calls], str, list[list[str]], str]] = {
+    # replies, finish reason, how the calls of each step ended, the text
+    "no call": ([ANSWER], "stop", [[]], ANSWER),
+    "two steps": ([calls("x = 6"), calls("x * 7", "1/0"), ANSWER], "stop", [["ran"], ["ran", "failed"], []], ANSWER),
+    "calls decide, not the word": ([Calls((CODE,), finish="stop"), ANSWER], "stop", [["ran"], []], ANSWER),
+    "cut in its call": ([Calls((CODE,), text="half", finish="length"), ANSWER], "length", [[]], "half"),
+    "filtered in its call": ([Calls((CODE,), finish="content_filter"), ANSWER], "content_filter", [[]], ""),
+    "no JSON": ([Calls((CODE[:-1],)), ANSWER], "stop", [["unreadable"], []], ANSWER),
+    "no code": ([Calls(('{"kode": "1"}', "")), ANSWER], "stop", [["unreadable", "unreadable"], []], ANSWER),
+    "bare code": ([Calls(("print(6*7)",)), ANSWER], "stop", [["ran"], []], ANSWER),
+    "another tool": ([Calls((CODE,), name="browser"), ANSWER], "stop", [["unknown tool"], []], ANSWER),
+    "stopped": ([calls("while True: pass"), ANSWER], "stop", [["stopped"], []], ANSWER),
+    "no step left": ([calls("1", text="On.")], "max_steps", [["ran"]] * 3 + [["not run"]], "On."),
+    "lost in its text": (["<tool_call>\n{}</tool_call>"], "stop", [[]], "<tool_call>\n{}</tool_call>"),
+    "lost by its word": ([Calls((), text="Hm.")], "tool_calls", [[]], "Hm."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_a_conversation_ends_and_is_stored_step_by_step(tmp_path: Path, case: str) -> None:
+    replies, finish, ends, text = ENDS[case]
+    sample, outcome, requests = one_sample(tmp_path, *replies)
+    assert sample.steps
+    assert (sample.text, sample.finish_reason) == (text, finish)
+    assert [[call.end for call in step.calls] for step in sample.steps] == ends
+    assert sample.truncated == (finish in ("length", "max_steps"))
+    asked = [request.json for request in requests if request.method == "POST"]
+    assert len(asked) == len(ends) == len({body["seed"] for body in asked})
+    assert all(body["tools"] == asked[0]["tools"] for body in asked)
+    assert outcome.tally.notes.get(LOST_CALL, 0) == case.startswith("lost")
+    told = {turn["tool_call_id"]: turn["content"] for turn in asked[-1]["messages"] if turn["role"] == "tool"}
+    of_last_asked = [call.output for step in sample.steps[: len(asked) - 1] for call in step.calls]
+    assert [*told.values()] == of_last_asked[-len(told) or len(of_last_asked) :]
+    assert sample.usage.completion_tokens == 3 * len(asked)
+    assert outcome.tally.spent.completion_tokens == sample.usage.completion_tokens
+    assert outcome.tally.spent.prompt_tokens == sample.usage.prompt_tokens == 9 * len(asked)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_each_api_gets_reasoning_calls_and_results_back_in_its_own_form(tmp_path: Path, api: str) -> None:
+    reply = calls("print(2**64)", text="Now.", reasoning="I compute.")
+    sample, _, requests = one_sample(tmp_path, reply, ANSWER, api=api)
+    first, second = (request.json for request in requests if request.method == "POST")
+    turns = "input" if api == "responses" else "messages"
+    behind = second[turns][len(first[turns]) :]
+    handed = json.dumps(behind)
+    for part in ("I compute.", "Now.", "call_0", "print(2**64)", str(2**64)):
+        assert part in handed
+    assert {"chat": '"reasoning_content"', "responses": '"encrypted_content"', "messages": '"thinking"'}[api] in handed
+    bounds = [body.get("max_tokens") or body.get("max_output_tokens") for body in (first, second)]
+    assert bounds == [100, 97], "the bound is of all steps together"
+    assert sample.text == ANSWER
+
+
+def test_a_step_has_at_most_the_tokens_that_are_left_and_the_context_has_room_for(tmp_path: Path) -> None:
+    sample, _, requests = one_sample(tmp_path, calls("1"), max_tokens=7)
+    assert sample.steps
+    assert sample.finish_reason == "length"
+    assert [r.json["max_tokens"] for r in requests if r.method == "POST"] == [7, 4, 1]
+    assert sample.steps[-1].calls[0].end == "not run"
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "POST" and len(request.json["messages"]) > 3:
+            message = "This model's maximum context length is 200 tokens. However, you requested 300 tokens."
+            return [http(400, {"error": {"message": message, "type": "invalid_request_error"}})]
+        return scripted(calls("'a' * 40"))(request)
+
+    with FakeServer(answer) as server:
+        settings = settings_of(tmp_path / "short", server.base_url)
+        run(settings, question_set(tmp_path, 1), context_of=lambda *_: 200)
+    (sample,) = samples_of(settings)
+    assert sample.steps
+    assert (sample.finish_reason, [len(step.calls) for step in sample.steps]) == ("context", [1, 1])
+    bodies = [r.json for r in server.requests if r.method == "POST"]
+    assert [body["max_tokens"] for body in bodies[:2]] == [100, 200 - 12 - 42 - 64]
+
+
+def test_a_failed_request_repeats_its_step(tmp_path: Path) -> None:
+    failures = iter([500, 503])
+    reply = scripted(calls("import random\nx = random.getrandbits(64)"), calls("x"), "So \\boxed{42}")
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "POST" and len(request.json["messages"]) > 1 and (status := next(failures, 0)):
+            return [http(status, {"error": {"message": "broken"}})]
+        return reply(request)
+
+    with FakeServer(answer) as server:
+        settings = settings_of(tmp_path / "run", server.base_url)
+        outcome = run(settings, question_set(tmp_path, 1))
+    (sample,) = samples_of(settings)
+    bodies = [r.body for r in server.requests if r.method == "POST"]
+    assert sample.steps
+    assert (len(sample.steps), sample.attempts, outcome.tally.failures) == (3, 3, 2)
+    assert len(bodies) == 5
+    assert bodies[1] == bodies[2] == bodies[3], "the same step, with the same seed"
+
+
+def test_a_budget_counts_each_step_and_drops_the_sample_whose_next_one_does_not_fit(tmp_path: Path) -> None:
+    one, questions = calls("'a' * 9000"), question_set(tmp_path, 1)
+    prices = Prices(prompt=1000.0, completion=1000.0)
+    with FakeServer(scripted(one, one, one, ANSWER)) as server:
+        settings = settings_of(tmp_path / "run", server.base_url, budget_usd=5.0, prices=prices)
+        with pytest.raises(StoppedByRule, match=r"0 of 1 sample is stored|0 of 1 sample are stored"):
+            run(settings, questions)
+        assert len([r for r in server.requests if r.method == "POST"]) == 1
+        settings = settings_of(tmp_path / "more", server.base_url, budget_usd=50.0, prices=prices)
+        outcome = run(settings, questions)
+    assert outcome.complete
+    assert outcome.tally.spent.completion_tokens == 12
+
+
+def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 1)
+    with FakeServer(scripted(ANSWER)) as server:
+        run(settings_of(tmp_path / "run", server.base_url), questions)
+        others = [PythonTool(seconds=2, steps=4, memory_mb=512, facts=TOOL.facts), None]
+        others += [PythonTool(seconds=1, steps=4, memory_mb=512, facts={"packages": {"numpy": "2.1"}})]
+        for other in others:
+            with pytest.raises(StoreError, match="tool"):
+                run(settings_of(tmp_path / "run", server.base_url, tool=other, samples=2), questions)
+
+
+# ---- by the command
+
+
+def questions_file(folder: Path) -> str:
+    rows = [{"id": f"q{n}", "question": f"What is 3**{n} mod 1009?", "answer": str(3**n % 1009)} for n in (50, 60)]
+    (folder / "powers.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return str(folder / "powers.jsonl")
+
+
+def able(request: Request) -> Iterable[Step]:
+    """A model that cannot compute, and puts into the box what its tool has printed."""
+    if request.method == "GET":
+        return scripted("")(request)
+    messages = request.json["messages"]
+    power = messages[0]["content"].split("?")[0].removeprefix("What is ").replace(" mod ", "%")
+    return scripted(calls(f"print({power})"), f"\\boxed{{{messages[-1]['content'].strip()}}}")(request)
+
+
+def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
+    data = questions_file(tmp_path)
+    with FakeServer(able) as server:
+        words = ["run", "--data", data, "--model", "test-model", "--base-url", server.base_url, "--out", "r"]
+        words += ["--samples", "2", "--tool", "python,seconds=5"]
+        dry = command(tmp_path, *words, "--dry-run")
+        assert "seconds 5, characters 10000" in " ".join(dry.out.split())
+        assert "mpmath" in dry.out
+        assert command(tmp_path, *words).code == 0
+        other = command(tmp_path, *words[:-1], "python,seconds=6", "--samples", "3")
+    assert other.code != 0
+    assert "tool.seconds" in other.err
+    scored = command(tmp_path, "score", "r", "--json")
+    (score,) = (json.loads((tmp_path / "r" / "powers" / "scores.json").read_text()),)
+    assert (scored.code, score["accuracy"]["value"]) == (0, 1.0)
+    counted = {name: score["tool"][name] for name in ("n_samples", "with_call", "steps", "calls", "failed", "lost")}
+    assert counted == {"n_samples": 4, "with_call": 4, "steps": 8, "calls": 4, "failed": 0, "lost": 0}
+    assert "python: 4 of 4 samples called it" in command(tmp_path, "score", "r").out
+    shown = command(tmp_path, "show", "r", "q50:0").out
+    assert "[step 1: call of python]\nprint(3**50%1009)" in shown
+    assert f"[step 1: ran, 0.0 s]\n{3**50 % 1009}" in shown
+    assert '"name": "python"' in shown, "the request offers the tool"
+
+
+def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) -> None:
+    data = questions_file(tmp_path)
+    with FakeServer(scripted('[TOOL_CALLS]{"code": "1"} \\boxed{1}', model="Qwen/Qwen3-8B")) as server:
+        harness.run(data=data, model="Qwen/Qwen3-8B", base_url=server.base_url, out=str(tmp_path / "r"), tool="python")
+    (score,) = harness.score(tmp_path / "r")
+    assert score.tool
+    assert (score.tool.lost, score.tool.with_call) == (2, 0)
+    assert [w.text for w in score.warnings if w.kind == "calls"] == [
+        "2 of 2 samples (100.0%) hold a call that the server has not read as one, and that was not run: start the "
+        "server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
+        "--tool-call-parser qwen25)"
+    ]
+    parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "zai-org/GLM-4.6": "glm45"}
+    parsers |= {
+        "deepseek-ai/DeepSeek-V3.2": "deepseek_v32",
+        "moonshotai/Kimi-K2": "kimi_k2",
+        "x/unknown": "the model's",
+    }
+    for model, parser in parsers.items():
+        assert f"--tool-call-parser {parser}" in remedy(model)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "completions": ({"api": "completions"}, "offers no tool"),
+    "batch": ({"batch": True}, "does not work with `batch`"),
+    "stop": ({"stop": "END"}, "does not work with `stop`"),
+    "tools of the user": ({"extra_body": {"tools": []}}, "leave tools out of extra_body"),
+    "budget": ({"budget_usd": 1, "prices": "1,1", "drop": "max_tokens"}, "needs max_tokens"),
+    "another tool": ({"tool": "search"}, "expected python"),
+    "sandbox": ({"tool": "python,sandbox=chroot"}, "unknown sandbox"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_together_is_refused_before_the_first_request(tmp_path: Path, case: str) -> None:
+    options, why = REFUSED[case]
+    with FakeServer(able) as server:
+        given = {"data": questions_file(tmp_path), "model": "test-model", "base_url": server.base_url}
+        with pytest.raises(UsageError, match=why):
+            harness.run(**{**given, "out": str(tmp_path / "r"), "tool": "python", **options})
+    assert not [request for request in server.requests if request.method == "POST"]
+
+
+# ---- kills
+
+
+def killed_at(number: int, phase: str, kill: threading.Event) -> Any:
+    """The conversation of three steps; request `number` asks for the kill before, in or behind its reply."""
+    reply = scripted(calls("x = 6\nimport time; time.sleep(0.02)"), calls("x * 7"), ANSWER)
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET" or request.number != number:
+            yield from reply(request)
+            return
+        if phase == "before":
+            kill.set()
+        for n, step in enumerate(reply(request)):
+            yield step
+            if phase == "inside" and n == 1:
+                kill.set()
+                yield Pause(0.2)
+        if phase == "behind":
+            kill.set()
+
+    return answer
+
+
+@pytest.mark.fuzz
+def test_no_kill_loses_a_sample_or_leaves_an_interpreter(tmp_path: Path) -> None:
+    draw, n = random.Random(80), 6
+    for number in range(rounds(12)):
+        folder = tmp_path / str(number // 12)  # twelve kills a run
+        folder.mkdir(exist_ok=True)
+        kill = threading.Event()
+        with FakeServer(killed_at(draw.randrange(1, 10), draw.choice(["before", "inside", "behind"]), kill)) as server:
+            child = warm.started(["tests.generation.test_tool", str(folder), server.base_url], cwd=Path.cwd())
+            while not kill.wait(0.01) and child.poll() is None:
+                pass
+            time.sleep(draw.choice([0.0, 0.0, 0.02, 0.1]))
+            started = psutil.Process(child.pid).children(recursive=True) if child.poll() is None else []
+            child.kill()
+            child.wait(PATIENCE_SECONDS)
+        _, left = psutil.wait_procs(started, timeout=PATIENCE_SECONDS)
+        assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
+        settings = settings_of(folder / "run", server.base_url, samples=2)
+        if (folder / "run" / "sums" / "samples.jsonl").exists():
+            samples_of(settings)
+    for folder in tmp_path.iterdir():
+        with FakeServer(killed_at(0, "", threading.Event())) as server:
+            settings = settings_of(folder / "run", server.base_url, samples=2)
+            assert run(settings, question_set(folder, n)).complete
+        assert keys_of(settings) == expected_keys(n, 2)
+        for sample in samples_of(settings):
+            assert [[call.output for call in step.calls] for step in sample.steps or ()] == [
+                ["[no output]"],
+                ["42"],
+                [],
+            ]
+
+
+def main() -> None:
+    folder, url = Path(sys.argv[1]), sys.argv[2]
+    run(settings_of(folder / "run", url, samples=2, concurrency=2), question_set(folder, 6))
+
+
+if __name__ == "__main__":
+    main()
