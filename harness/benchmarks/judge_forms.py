@@ -113,6 +113,14 @@ class JudgeForm(Part):
         return self.points is not None or self.reply == "criteria"
 
     @property
+    def requests(self) -> int:
+        """The most requests about one answer: a second one where the first reply is not in the form.
+
+        A labelled line is asked for once, as it has always been.
+        """
+        return 1 if self.reply == "line" else 2
+
+    @property
     def reply_chars(self) -> int:
         """The most characters of a whole reply that the judge sees; 0: it sees the extracted answer."""
         if self.shows == "answer":

@@ -155,15 +155,16 @@ def _judge_rows(
         return []
 
     settings, _ = judge_of(judge)
-    scope: str = settings.scope
-    if settings.override:
-        scope += ", its verdict replaces that of the rules"
+    own = [settings.for_form(each.questions[0].rules.judge) for each in sets]
+    scopes = {
+        f"{each.scope}{', its verdict replaces that of the rules' if each.override else ''}": None for each in own
+    }
     rows = [
         ("judge", settings.model),
         ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),
-        ("judge: prompt", settings.prompt.name),
-        ("judge: samples", scope),
-        ("judge: requests", f"at most {most_requests(sets, benchmarks):,} (questions × samples)"),
+        ("judge: prompt", ", ".join(dict.fromkeys(each.prompt.name for each in own))),
+        ("judge: samples", "; ".join(scopes)),
+        ("judge: requests", f"at most {most_requests(sets, benchmarks, settings):,} (questions × samples)"),
         ("judge: sampling", ", ".join(f"{k} {v}" for k, v in settings.sampling.sent().items())),
     ]
     key = judge.api_key_env

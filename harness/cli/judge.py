@@ -108,8 +108,8 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
         f"  at most {count_noun(expected.prompt_tokens, 'prompt token')} and {expected.new_tokens:,} new tokens "
         f"({judge.max_tokens:,} a reply)"
     )
-    if any(of.judge.prompt.reply != "line" for of in expected.benchmarks.values()):
-        yield "  a reply that is not in the form of its card is asked for once more"
+    if any(of.judge.prompt.requests > 1 for of in expected.benchmarks.values()):
+        yield "  (twice as many, as if no first reply were in the form of its card)"
     if prices is not None:
         yield f"  at most {expected.usd(prices):,.4f} USD"
     yield "  nothing was sent, and no grade was stored"

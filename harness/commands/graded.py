@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
+from harness.core.inert import visible
 from harness.core.records import Grade
 from harness.grading.verdict import JUDGE_RULE
+from harness.grading.verifier import TO_JUDGE
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run, publish
@@ -29,6 +31,12 @@ class GradedRounds:
     """
 
     def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
+        """Raises `UsageError` for a benchmark that only a judge can grade, who is asked once the run has ended."""
+        if alone := next((each.name for each in sets if each.questions[0].rules.grader == TO_JUDGE), None):
+            raise UsageError(
+                f"only a judge grades {visible(alone, 80)}, and none is asked while a run goes on: take a number of "
+                "samples with `harness run`, then `harness score --judge` and `harness compare`"
+            )
         self._folder = folder
         self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
 

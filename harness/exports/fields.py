@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from msgspec import UnsetType
+
 from harness.core import codec
+from harness.core.records import Grade
 from harness.exports.choice import SampleRow, without_lone_surrogates
 
 
@@ -73,3 +76,24 @@ FIELDS = (
     Field("seed", "int64", "seed of the sample; null = none was sent", lambda r: r.sample.seed),
     Field("attempts", "int32", "requests made for this sample", lambda r: r.sample.attempts),
 )
+
+
+def _points(row: SampleRow, which: int) -> float | None:
+    return row.grade.points[which] if row.grade and row.grade.points else None
+
+
+_OF_A_JUDGE = (
+    Field("points", "double", "points that a judge gave", lambda r: _points(r, 0)),
+    Field("points_of", "double", "the most points", lambda r: _points(r, 1)),
+    Field(
+        "confidence",
+        "double",
+        "as the reply states it, a fraction",
+        lambda r: None if r.grade is None or isinstance(r.grade.confidence, UnsetType) else r.grade.confidence,
+    ),
+)
+
+
+def fields_of(grades: Iterable[Grade]) -> tuple[Field, ...]:
+    """The columns of a table of samples with these grades: those of a judge's points only if any has them."""
+    return (*FIELDS, *(_OF_A_JUDGE if any(grade.points or grade.confidence for grade in grades) else ()))

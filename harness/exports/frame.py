@@ -10,7 +10,7 @@ from arro3.core import Array, DataType, RecordBatch, Table, list_array
 
 from harness.core.errors import UsageError
 from harness.exports.choice import ExportedBenchmark, SampleChoice
-from harness.exports.fields import FIELDS
+from harness.exports.fields import Field, fields_of
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring.columns import numbers
@@ -48,7 +48,8 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
         for name in manifest.benchmarks
     ]
     if of == "samples":
-        batches = [batch for label, benchmark in benchmarks for batch in _samples(label, benchmark)]
+        fields = fields_of(chain.from_iterable(benchmark.grades.values() for _, benchmark in benchmarks))
+        batches = [batch for label, benchmark in benchmarks for batch in _samples(label, benchmark, fields)]
     elif of == "grades":
         grades = ((label, one.name, grade) for label, one in benchmarks for grade in one.grades.values())
         batches = _inferred(
@@ -67,12 +68,12 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
     return Table.from_batches(batches)
 
 
-def _samples(label: str, benchmark: ExportedBenchmark) -> Iterator[RecordBatch]:
-    """The samples of a benchmark, some hundred a batch."""
+def _samples(label: str, benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Iterator[RecordBatch]:
+    """The samples of a benchmark, some hundred a batch. fields: their columns."""
     rows = benchmark.rows()
     while chunk := list(islice(rows, ROWS_AT_A_TIME)):
         columns: dict[str, Any] = {"run": _column([label] * len(chunk), "string")}
-        for field in FIELDS:
+        for field in fields:
             columns[field.name] = _column([field.value(row) for row in chunk], field.type)
         yield RecordBatch.from_pydict(columns)
 

@@ -33,6 +33,9 @@ RAISED, _RETURNED, _LATE = "verifier raised ", "verifier returned ", "verifier t
 at the deadline.
 """
 
+TO_JUDGE = "harness.grading.verifiers.left_open:to_judge"
+"""The verifier that leaves every answer to a judge."""
+
 LEFT_OPEN = f"{_RETURNED}NoneType"
 """The rule of a grade if the verifier returned None, by which it leaves the answer to a judge."""
 

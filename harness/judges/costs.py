@@ -21,6 +21,9 @@ from harness.preparing.outputs import open_scored
 from harness.preparing.watching import Watcher
 from harness.scoring.pipeline import grade_run
 
+REMINDER_BYTES = 400
+"""The most bytes by which a second request about an answer is longer than the first."""
+
 STORING = ("out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
 
@@ -78,7 +81,7 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     settings, _ = judge_of(judge, watcher)
     folder = open_scored(source)
     template = Asker(model=settings.model).template(settings.sampling.sent())
-    benchmarks, prompt_tokens = {}, 0
+    benchmarks, prompt_tokens, new_tokens = {}, 0, 0
     for benchmark in grade_run(folder, options, watcher.graded):
         own = settings.for_form(benchmark.questions[0].rules.judge)
         requests = requests_for(folder, benchmark, own)
@@ -88,19 +91,25 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
         for question, owed in requests:
             if owed:
                 n_bytes = prompt_bytes(codec.decode(template.body(question)))
-                prompt_tokens += most_prompt_tokens(n_bytes)
-    n_requests = sum(of.n_requests for of in benchmarks.values())
+                again = own.prompt.requests - 1
+                prompt_tokens += most_prompt_tokens(n_bytes) + again * most_prompt_tokens(n_bytes + REMINDER_BYTES)
+                new_tokens += (1 + again) * settings.max_tokens
     return ExpectedJudging(
         judge=settings,
         benchmarks=benchmarks,
         prompt_tokens=prompt_tokens,
-        new_tokens=n_requests * settings.max_tokens,
+        new_tokens=new_tokens,
     )
 
 
-def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings]) -> int:
-    """The most requests to the judge of a run: one for each sample, as if no two answers were equal.
+def most_requests(
+    sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings], judge: JudgeSettings
+) -> int:
+    """The most requests to the judge of a run: those of its form for each sample, as if no two answers were equal.
 
     benchmarks: benchmark → how it is sampled.
     """
-    return sum(benchmarks[each.name].plan().total(each.ids) for each in sets)
+    return sum(
+        judge.for_form(each.questions[0].rules.judge).prompt.requests * benchmarks[each.name].plan().total(each.ids)
+        for each in sets
+    )

@@ -600,17 +600,14 @@ class _Replies:
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
-    """The stored replies of the judge, read as rulings.
-
-    A form whose reply is a labelled line is asked for once, as it has always been.
-    """
+    """The stored replies of the judge, read as rulings."""
     rulings: dict[str, JudgeRuling | None] = {}
     servers: dict[str, None] = {}
     for sample in read_samples(folder.benchmark(cases.benchmark)):
         if sample.question_id in cases.questions and sample.sample_index == 0:
             servers[sample.endpoint] = None
             rulings[sample.question_id] = vote(sample, judge.prompt, cases.about[sample.question_id][0])
-    unread = [] if judge.prompt.reply == "line" else [case for case, ruling in rulings.items() if ruling is None]
+    unread = [] if judge.prompt.requests == 1 else [case for case, ruling in rulings.items() if ruling is None]
     again = {case: judge_question(judge.prompt, *cases.about[case], again=True) for case in unread}
     owed = {*cases.questions.keys() - rulings.keys()}
     if again:

@@ -14,13 +14,13 @@ from harness.core.files import replacing
 from harness.core.inert import csv_cell, safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.exports.choice import without_lone_surrogates
-from harness.exports.fields import FIELDS
+from harness.exports.fields import fields_of
 
 
 def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write a file for each benchmark: UTF-8 with a byte-order mark, without which Excel garbles other scripts.
 
-    Behind `FIELDS`, each metadata field of the questions has a column of its own, for filters and pivot tables.
+    Behind `fields_of`, each metadata field of the questions has a column of its own, for filters and pivot tables.
     """
     files = []
     for benchmark in benchmarks:
@@ -28,11 +28,12 @@ def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]
         with replacing(path) as file:
             text = TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
             writer = csv.writer(text)
+            fields = fields_of(benchmark.grades.values())
             names = list(dict.fromkeys(name for each in benchmark.questions.values() for name in each.metadata))
-            writer.writerow([*(field.name for field in FIELDS), *(_cell(f"{_PREFIX}{name}") for name in names)])
+            writer.writerow([*(field.name for field in fields), *(_cell(f"{_PREFIX}{name}") for name in names)])
             for row in benchmark.rows():
                 metadata = (_cell(_plain(row.question.metadata.get(name))) for name in names)
-                writer.writerow([*(_cell(field.value(row)) for field in FIELDS), *metadata])
+                writer.writerow([*(_cell(field.value(row)) for field in fields), *metadata])
                 n += 1
             text.detach()
         files.append(File(path, n))

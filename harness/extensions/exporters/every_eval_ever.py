@@ -168,7 +168,7 @@ def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> 
         "evaluation_name": benchmark.name,
         "evaluation_result_id": f"{benchmark.name}/accuracy",
         "sample_id": question.question_id,
-        "sample_hash": hashlib.sha256((text + references[0]).encode()).hexdigest(),
+        "sample_hash": hashlib.sha256((text + "".join(references[:1])).encode()).hexdigest(),
         "interaction_type": "single_turn",
         "input": {
             "raw": text,
@@ -185,7 +185,7 @@ def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> 
                 "is_terminal": True,
             }
         ],
-        "evaluation": {"score": float(right), "is_correct": right},
+        "evaluation": {"score": 0.0 if grade is None else grade.counted, "is_correct": right},
         "token_usage": None if prompt is None or completion is None else tokens,
         "performance": {
             "latency_ms": 1000 * sample.timing.total,

@@ -90,7 +90,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     answered_by = sample.server_model or model
     score = grade and {
         # Inspect's own marks for correct and incorrect (inspect_ai/scorer/_metric.py).
-        "value": "C" if grade.verdict == "correct" else "I",
+        "value": grade.counted if grade.points else "C" if grade.verdict == "correct" else "I",
         "answer": grade.extracted,
         "explanation": f"{grade.verdict} by the rule {grade.rule} of {grade.grader}",
         "metadata": {"verdict": grade.verdict},
