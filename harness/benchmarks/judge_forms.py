@@ -22,7 +22,7 @@ import msgspec
 from pydantic import Field, model_validator
 
 from harness.benchmarks.placeholders import placeholders
-from harness.core import files, yaml_file
+from harness.core import codec, files, yaml_file
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
@@ -182,7 +182,7 @@ class Criterion(msgspec.Struct, frozen=True):
 
 def criteria_of(rubric: str) -> list[Criterion]:
     """The criteria of a row's rubric, a JSON list. Raises `ValueError` if it is none, or gives no points."""
-    criteria = msgspec.json.decode(rubric, type=list[Criterion])
+    criteria = codec.decode(rubric, list[Criterion])
     if not 0 < sum(max(0.0, each.points) for each in criteria) < math.inf:
         raise ValueError("no criterion has points above 0")
     return criteria

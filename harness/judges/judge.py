@@ -416,7 +416,11 @@ class _Judging:
 
     def ask(self, serve: Serve, on_progress: Callable[[Progress], None] | None, resume_command: str) -> None:
         """Ask for the missing replies, and once more for those that are not in the form asked for."""
-        while any(replies.owed for replies in self.stored):
+        for number in range(self.judge.prompt.requests):
+            # The second time only what is asked again: a case too long for the judge's context is owed for good.
+            owed = [replies.owed & replies.again.keys() if number else replies.owed for replies in self.stored]
+            if not any(owed):
+                return
             for path in (self.run.path, self.run.path / "judge", self.folder.path):
                 make_folder(path)
             questions = {

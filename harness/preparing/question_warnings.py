@@ -48,6 +48,8 @@ _WORDED = frozenset({"text", "expression", "multiple"})
 
 def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
+    for name in (each.name for each in sets if each.questions[0].rules.judge):
+        yield f"{visible(name, 80)} is graded by a judge, as its card says: name one when you run or score (`judge`)"
     yield from sentence_warnings(sets)
     yield from _unread(sets)
 

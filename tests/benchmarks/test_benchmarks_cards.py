@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from harness.benchmarks import card, catalogue, data, questions
 from harness.benchmarks.card import Card, HubSource, UrlSource
 from harness.core.errors import UsageError
+from harness.preparing.question_warnings import warnings_without_a_judge
 from tests.system.command import harness
 
 SHIPPED = catalogue.names()
@@ -239,3 +240,40 @@ def test_examples_show_each_turn_under_its_role() -> None:
     first, _, _ = data.render_examples(catalogue.load("demo"), 3)
     assert first.startswith("[user]\nWhat is 4 + 3?\n\n[assistant]\n")
     assert first.endswith("[user]\nWhat is 7 + 5?")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"judge": "prof"}, "unknown judge prompt 'prof'"),
+        ({"judge": "proofbench"}, "shows the row's rubric: name its column"),
+        ({"judge": "simpleqa", "right_from": 1}, "the judge's form gives no points"),
+        ({"judge": "brokenarxiv", "right_from": 3}, "right_from is 3, and the judge's form gives at most 2 points"),
+        ({"judge": "./none.yaml"}, "none.yaml"),
+    ],
+)
+def test_a_judge_s_form_that_does_not_fit_its_card_is_refused(
+    tmp_path: Path, changed: dict[str, object], reason: str
+) -> None:
+    own = {"title": "t", "source": {"kind": "file", "path": "x"}, "columns": {"question": "q", "answer": "a"}}
+    (tmp_path / "own.yaml").write_text(json.dumps(own | changed), "utf-8")
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        catalogue.load_file(tmp_path / "own.yaml")
+
+
+def test_a_row_without_a_rubric_is_refused_where_the_judge_is_shown_one(tmp_path: Path) -> None:
+    own = {
+        "title": "t", "source": {"kind": "file", "path": "rows.jsonl"}, "judge": "healthbench", "prompt": "none",
+        "columns": {"question": "q", "rubric": "r"}, "kind": "text",
+    }  # fmt: skip
+    (tmp_path / "own.yaml").write_text(json.dumps(own), "utf-8")
+    for rubric, reason in ((None, "rubric"), ("", "rubric"), ([{"criterion": "c"}], "points"), ("text", "column 'r'")):
+        (tmp_path / "rows.jsonl").write_text(json.dumps({"q": "Why?", "r": rubric}), "utf-8")
+        with pytest.raises(UsageError, match=reason):
+            questions.build(catalogue.load_file(tmp_path / "own.yaml"))
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"q": "Why?", "r": [{"criterion": "c", "points": 2}]}), "utf-8")
+    built = questions.build(catalogue.load_file(tmp_path / "own.yaml"))
+    assert built.questions[0].rubric == '[{"criterion":"c","points":2}]'
+    assert [*warnings_without_a_judge([built])] == [
+        "own is graded by a judge, as its card says: name one when you run or score (`judge`)"
+    ]
