@@ -200,7 +200,7 @@ def report(
     """Make one report of scored runs, beside published scores of their models. The first run is the baseline.
 
     runs: runs, run folders, or scored outputs of other tools. out: the folder for report.html, .md, .csv and .tex;
-    None: nothing is written. plots: the folder for each plot as SVG, PNG and CSV (needs the extra `report`).
+    None: nothing is written. plots: the folder for each plot as SVG and CSV; as PNG, too, with the extra `report`.
     Raises `UsageError`, `StoreError`.
 
     >>> report = harness.report([run, other], out="report")
@@ -297,8 +297,8 @@ def plan(
     number of samples behind the name (`aime24:64`), `smallest_difference` says what so many samples find, and `detect`
     may be left out. accuracy: of your model in %, where no run shows it.
     margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
-    more. prices: USD per million tokens of prompts and replies; None: those that the run was given. Raises
-    `UsageError`, `StoreError`.
+    more. prices: USD per million tokens of prompts and replies; None: those that the run was given. plots: a folder for
+    a picture of `by_samples`. Raises `UsageError`, `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)
     >>> demo.samples

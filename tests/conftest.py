@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
@@ -143,27 +142,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 40)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _each_plot_is_drawn_once() -> Iterator[None]:
-    """Draw a specification of a plot once for all tests of this process: a report draws some twenty of them."""
-    with contextlib.suppress(ImportError), pytest.MonkeyPatch.context() as patch:
-        import vl_convert
-
-        drawn: dict[str, str] = {}
-        really = vl_convert.vegalite_to_svg
-
-        def once(specification: dict[str, Any], **options: Any) -> str:
-            key = json.dumps([specification, options], sort_keys=True)
-            if key not in drawn:
-                drawn[key] = really(specification, **options)
-            return drawn[key]
-
-        patch.setattr(vl_convert, "vegalite_to_svg", once)
-        yield
-        return
-    yield
 
 
 @pytest.fixture(scope="session", autouse=True)

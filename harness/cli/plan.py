@@ -24,6 +24,8 @@ def carry_out(options: PlanCommand) -> None:
         return
     for needed in plans:
         _print(needed, options)
+    if options.plots is not None:
+        click.echo(f"plot: {visible(str(options.plots / 'plan.svg'))}")
 
 
 def _print(needed: Needed, options: PlanOptions) -> None:

@@ -27,7 +27,8 @@ def carry_out(options: ReportCommand) -> int:
         for plot in plots:
             if plot.name.endswith(_PRINTED_SUMMARIES):
                 click.echo(f"{visible(plot.name)}: {plot.summary}")
-        click.echo(f"plots: {len(plots)} in {options.plots}, each as {', '.join(draw.FORMATS)}")
+        png = ", PNG" if draw.makes_png() else f"; as PNG, too: {install_line(draw.EXTRA)}"
+        click.echo(f"plots: {len(plots)} in {options.plots}, each as SVG, CSV{png}")
     try:
         page = table.write((options.out or default_folder(options.runs)).absolute())
     except StoreError as error:
@@ -38,8 +39,6 @@ def carry_out(options: ReportCommand) -> int:
             if cost is not None:
                 click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
-    if not draw.installed():
-        click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
     if not table.scores:
         click.echo("harness: none of the runs is scored, so the report has no number; `harness score` first", err=True)
         return EXIT_OWED

@@ -16,14 +16,12 @@ from harness.cli.json_output import say
 from harness.cli.printed.ends import SweepEnd
 from harness.cli.terminal import Terminal
 from harness.core import codec
-from harness.core.about import install_line
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, stopped_by
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.options.run import SweepCommand
 from harness.preparing.watching import Watcher
 from harness.reports.formats import to_terminal
-from harness.reports.plots import draw
 from harness.sweeps import cells, checkpoints, expected, record, running, table
 from harness.sweeps import file as files
 from harness.sweeps.cells import Sweep
@@ -168,8 +166,6 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
     if has_table:
         terminal.console().print(to_terminal(table.tables(swept)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
-    if table.plots(swept) and not draw.installed():
-        terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
     if not has_table:  # a table has the reasons in its notes
         for result in swept.lost:
             # A reason in the cell's record was printed when the cell ended.

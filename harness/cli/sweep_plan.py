@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -16,24 +16,43 @@ from harness.sweeps import running
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.expected import ExpectedCell, estimates
 
+MAX_NAMED = 2
+"""A line that holds for several models and servers names at most this many."""
+
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep, Terminal(progress=False))}
+    settings = {name: {*ahead.settings.items()} for name, ahead in by_cell.items()}
+    common = set.intersection(*settings.values())
+    lines = [f"settings of all cells: {_in_words(common) or 'none'}"]
+    of_benchmark: dict[str, set[tuple[str, str]]] = {}
+    for cell in sweep.cells:
+        of_benchmark[cell.benchmark] = of_benchmark.get(cell.benchmark, settings[cell.name]) & settings[cell.name]
+    lines += [f"settings of {name}: {_in_words(own - common)}" for name, own in of_benchmark.items() if own - common]
+    terminal.console().print("\n".join(map(visible, lines)))
+    by_server: dict[str, list[str]] = {}
     for name, group in sweep.groups.items():
-        click.echo(f"{name}: {_server(group)}")
-        terminal.table(
-            ("cell", "benchmark", "questions", "samples", "new tokens at most", "settings", "published"),
-            [_row(by_cell[cell.name]) for cell in group],
-        )
+        by_server.setdefault(_server(group), []).append(name)
+    for server, names in by_server.items():
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        click.echo(f"{', '.join(names[:MAX_NAMED])}{more}: {server}")
+        rows = [
+            (*_row(by_cell[cell.name]), _in_words(settings[cell.name] - of_benchmark[cell.benchmark]))
+            for name in names
+            for cell in sweep.groups[name]
+        ]
+        heads = ("cell", "questions", "samples", "tokens at most", "published", "other settings")
+        filled = [column for column, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
+        terminal.table([heads[column] for column in filled], [[row[column] for column in filled] for row in rows])
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
     if not all(cell.model for cell in sweep.cells):
         click.echo("no model is named, so no published score stands here: give --model")
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
-        names = visible(" ".join(absent))
+        words = visible(" ".join(absent))
         click.echo(
-            f"not on this machine, and loaded at the start: {names}; `harness benchmarks fetch {names}` gets them"
+            f"not on this machine, and loaded at the start: {words}; `harness benchmarks fetch {words}` gets them"
         )
     for sentence in sweep.remarks:
         terminal.warn(sentence)
@@ -65,6 +84,10 @@ def _server(group: Sequence[Cell]) -> str:
         return f"cannot be started here: {visible(str(error))}"
 
 
+def _in_words(settings: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(settings))
+
+
 def _row(expected: ExpectedCell) -> tuple[str, ...]:
     """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
     at_most = "≤ " if expected.at_most else ""
@@ -72,8 +95,7 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
     if expected.done:
         most = "done"
-    numbers = (questions, str(expected.samples), most)
-    return (expected.cell.name, expected.benchmark, *numbers, expected.settings, expected.published)
+    return (expected.cell.name, questions, str(expected.samples), most, expected.published)
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:

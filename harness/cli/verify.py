@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import click
 
 from harness.cli.json_output import say
-from harness.commands.compare import verify
+from harness.commands.compare import Verified, verify
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
@@ -15,6 +16,9 @@ from harness.options.deciding import VerifyCommand
 from harness.reports.published import label_of, settings_in_words
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.stats import Z_95
+
+MAX_DECIDING = 2
+"""The headline names at most this many scores that decided; the lines below mark all."""
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 """How a benchmark stands beside its published scores → the exit code; the largest of all benchmarks counts."""
@@ -27,27 +31,43 @@ def carry_out(options: VerifyCommand) -> int:
         say(verified)
     else:
         for benchmark in verified:
-            counts = Counter(comparison.verdict for comparison in benchmark.comparisons)
-            each = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
-            of = f" (of the {len(benchmark.comparisons)} published scores, {each})" if counts.total() > 1 else ""
-            click.echo(f"{label_of(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}{of}")
+            listed = sorted(enumerate(benchmark.comparisons), key=lambda each: _by_authors(each[1]))
+            decided_by = [entry for number, entry in listed if number in benchmark.decided_by]
+            click.echo(_headline(benchmark, decided_by))
             for sentence in filter(None, (benchmark.reason, benchmark.judge)):
                 click.echo(f"  {sentence}")
-            for comparison in benchmark.comparisons:
-                for line in _lines(comparison):
+            for _, comparison in listed:
+                for line in _lines(comparison, decides=comparison in decided_by):
                     click.echo(f"  {line}")
     return max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE)
 
 
-def _lines(comparison: PublishedComparison) -> list[str]:
+def _headline(verified: Verified, decided_by: Sequence[PublishedComparison]) -> str:
+    """The verdict, the scores that decided it, and how all stand."""
+    by = [f"{entry.published.printed} % by {visible(entry.published.source.title, 60)}" for entry in decided_by]
+    more = f" and {len(by) - MAX_DECIDING} more" if len(by) > MAX_DECIDING else ""
+    named = f" with {', '.join(by[:MAX_DECIDING])}{more}" if by else ""
+    counts = Counter(entry.verdict for entry in verified.comparisons)
+    each = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+    of = f" (of the {counts.total()} published scores, {each})" if counts.total() > 1 else ""
+    return f"{label_of(verified.benchmark, verified.comparisons)}: {verified.standing}{named}{of}"
+
+
+def _by_authors(comparison: PublishedComparison) -> int:
+    """Sort key: what the model's authors print themselves, then what others quote of them, then all other scores."""
+    published = comparison.published
+    return 2 if published.by != "authors" else int(published.quoted)
+
+
+def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
     """The lines on one published score: the score and the verdict, the settings that differ, a note."""
     published = comparison.published
     samples = "an unknown number of samples" if published.samples is None else count_noun(published.samples, "sample")
-    quoted = ", quoted by" if published.quoted else " by"
+    quoted = ", quoted by" if published.quoted else " by the model's authors," if published.by == "authors" else " by"
     error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
     lines = [
         f"{published.metric} {published.printed}{error} %{quoted} {visible(published.source.title, 100)} "
-        f"({samples} a question): {_verdict(comparison)}"
+        f"({samples} a question): {_verdict(comparison)}{'; this decides' if decides else ''}"
     ]
     lines += [f"  {line}" for line in settings_in_words(comparison)]
     if published.note:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.compare import published_beside
+from harness.commands.compare import picture, published_beside
 from harness.commands.report import run_facts
 from harness.options.reading import DEFAULT_PORT, ViewCommand
 from harness.preparing.outputs import open_scored
@@ -24,7 +24,7 @@ def carry_out(options: ViewCommand) -> None:
     library = Library(runs or [Path("results")])
     library.refresh()
     ports = (DEFAULT_PORT, 0) if options.port is None else (options.port,)
-    server = ViewerServer(library, published=published_beside, facts=run_facts, ports=ports)
+    server = ViewerServer(library, published=published_beside, facts=run_facts, picture=picture, ports=ports)
     click.echo(server.address)
     n = len(library.runs)
     click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")

@@ -21,21 +21,24 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.options.deciding import CompareOptions, VerifyOptions
 from harness.preparing.outputs import open_scored
+from harness.reports.figures import ticks_of
 from harness.reports.looks import look_warnings, owed_samples
+from harness.reports.plots.accuracy import Labelled, accuracy_plot
 from harness.reports.published import beside, other_questions, published_of, reported_by
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.runs.sweep_cell import JOIN
 from harness.scoring.beside import overall_verdict
 from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.opened import OpenRun
 from harness.scoring.published.loading import load_published
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
+from harness.scoring.uncertainty import accuracy_of
 
 MAX_HELD = 8
 """A refusal lists at most this many benchmarks of a file of published scores."""
@@ -152,16 +155,11 @@ def _run_pair(pair: BenchmarkPair) -> RunPair:
         baseline=baseline.run.label,
         paired=paired,
         warnings=(*comparison_warnings(ours, baseline, paired), *look_warnings(*ours, *baseline)),
-        sides=(_over_benchmarks(*ours), _over_benchmarks(*baseline)),
+        sides=(ours.run.row(ours.benchmark.name), baseline.run.row(baseline.benchmark.name)),
         imported=any(side.record.imported for side in pair),
         n_owed=sum(owed_samples(side.benchmark) for side in pair),
         judge=judge_shift(ours.benchmark.score, baseline.benchmark.score) or msgspec.UNSET,
     )
-
-
-def _over_benchmarks(run: ScoredRun, benchmark: ScoredBenchmark) -> str:
-    """The name of a run for a mean over benchmarks: of a sweep's cell without the benchmark, which ends its name."""
-    return run.label if run.sweep is None else run.label.removesuffix(f"{JOIN}{benchmark.name}")
 
 
 def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
@@ -181,13 +179,15 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
 class Verified:
     """One benchmark of a run compared with published scores of its model.
 
-    standing: the verdict. comparisons: the nearest settings first. reason: why scores published under the benchmark's
-    name are not compared; empty if they are. judge: a sentence if a judge decided verdicts; else unset.
+    standing: the verdict. comparisons: the nearest settings first. decided_by: positions in `comparisons` of those that
+    decided the verdict; empty if none can. reason: why scores published under the benchmark's name are not compared;
+    empty if they are. judge: a sentence if a judge decided verdicts; else unset.
     """
 
     benchmark: str
     standing: PublishedVerdict
     comparisons: Sequence[PublishedComparison]
+    decided_by: Sequence[int] = ()
     reason: str = ""
     judge: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -229,12 +229,15 @@ def verify_benchmark(
     comparisons = beside(run, benchmark, references)
     if not comparisons:
         return None
-    standing = overall_verdict(comparisons, run.suite.source)
+    standing, by = overall_verdict(comparisons, run.suite.source)
+    decided_by = [number for number, entry in enumerate(comparisons) if entry in by]
     judge: str | msgspec.UnsetType = msgspec.UNSET
     if (score := benchmark.score) is not None and (errors := score.judge_errors) is not None:
         audited = "is decided with its errors, as audited" if score.audited else "leaves its errors out"
         judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts are a judge's, and the comparison {audited}"
-    return Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons, judge=judge)
+    return Verified(
+        benchmark=benchmark.name, standing=standing, comparisons=comparisons, decided_by=decided_by, judge=judge
+    )
 
 
 def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> str:
@@ -261,16 +264,36 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
 def published_beside(folder: RunFolder, benchmark: str) -> str:
     """What others report of the run's model on this benchmark, each source with its number, and whether the run agrees
     with them; empty where nothing is published, or if the run is damaged or not scored."""
+    run, verified = _verified(folder, benchmark)
+    if run is None or verified is None or verified.reason:
+        return "" if verified is None else verified.reason
+    words = reported_by(verified.comparisons, run.suite.source, run.benchmarks[benchmark].record.plan.samples)
+    return ": ".join(filter(None, (words, verified.standing)))
+
+
+def picture(runs: Sequence[OpenRun], benchmark: str) -> str:
+    """The accuracies of runs, with verdicts by hand, and their published scores as an SVG; empty without accuracies.
+
+    Raises `UsageError` and `StoreError`.
+    """
+    rows = []
+    for letter, opened in zip("AB", runs, strict=True):
+        run, verified = _verified(opened.folder, benchmark)
+        ticks = [] if run is None or verified is None else ticks_of(verified.comparisons, run.suite.source)
+        accuracy = accuracy_of(opened.benchmark(benchmark).tallies(overridden=True))
+        rows.append(Labelled(f"{letter}: {opened.label}", accuracy, ticks))
+    plot = accuracy_plot(rows, title="")
+    return "" if plot is None else plot.svg(alone=True)
+
+
+def _verified(folder: RunFolder, benchmark: str) -> tuple[ScoredRun | None, Verified | None]:
+    """A run, and one benchmark of it beside the scores published of its model; None for what cannot be read."""
     try:
         (run,) = read_runs([folder], known_as=known_as)
-        model, scored = run.manifest.model, run.benchmarks[benchmark]
-        verified = verify_benchmark(run, scored, load_published(models=[model]), model)
+        model = run.manifest.model
+        return run, verify_benchmark(run, run.benchmarks[benchmark], load_published(models=[model]), model)
     except (StoreError, UsageError):
-        return ""
-    if verified is None or verified.reason:
-        return "" if verified is None else verified.reason
-    words = reported_by(verified.comparisons, run.suite.source, scored.record.plan.samples)
-    return ": ".join(filter(None, (words, verified.standing)))
+        return None, None
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

@@ -6,7 +6,7 @@ Differences and margins are planned by one chain of functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,8 @@ from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.options.deciding import PlanOptions
 from harness.preparing.outputs import open_scored
+from harness.reports.plots import draw
+from harness.reports.plots.repeats import plan_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
@@ -51,6 +53,9 @@ The p values of all benchmarks are corrected together, with one more for the mea
 
 _CONCURRENCY = 64
 """Number of requests in flight that a forecast assumes where the run does not record its number."""
+
+MIN_DOUBLINGS = 7
+"""A plan says what 1, 2, 4 … samples of each question find: with at least so many doublings."""
 
 MIN_PUBLISHED = 10
 """Smallest number of published deviations of a benchmark that give its spread without a stated accuracy."""
@@ -96,6 +101,9 @@ class Needed:
 
     forecast: of one new run of `samples` (of `given_samples`, if no difference is wanted); None if no run tells.
     concurrency: number of requests in flight that it assumes.
+
+    by_samples: number of samples of each question → the smallest difference that it finds; numbers that double, those
+    that find none that is possible left out.
     """
 
     benchmark: str
@@ -111,6 +119,7 @@ class Needed:
     given_samples: int | None = None
     smallest_difference: float | None = None
     least_difference: float | None = None
+    by_samples: Mapping[int, float]
 
     def largest_possible(self, *, loss: bool) -> float:
         """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
@@ -177,7 +186,13 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
             f"{visible(twice, 80)} is given twice: a plan is for one comparison, which has each benchmark once"
         )
     n_tests = n_tests_of(options, len(benchmarks))
-    return [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
+    plans = [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
+    if options.plots is not None:
+        noun = "difference" if options.margin is None else "margin"
+        wanted = None if options.points is None else options.points / 100
+        curves = {needed.benchmark: needed.by_samples for needed in plans}
+        draw.write_plots([plan_plot(noun, wanted, curves)], options.plots)
+    return plans
 
 
 def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
@@ -289,10 +304,16 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         concurrency=_CONCURRENCY,
         given_samples=given,
         smallest_difference=None if given is None else _ahead(spread, given, options).smallest(n_tests),
+        by_samples={},
     )
     if points is not None and needed.samples is None:
         needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
-    return _with_forecast(needed, evidence, given if points is None else needed.samples, options)
+    size = given if points is None else needed.samples
+    doubling = [2**power for power in range(max(MIN_DOUBLINGS, (size or 1).bit_length()) + 1)]
+    finds = {n: _ahead(spread, n, options).smallest(n_tests) for n in doubling if n <= MAX_PLANNED}
+    largest = needed.largest_possible(loss=options.margin is not None)
+    by_samples = {n: difference for n, difference in finds.items() if difference <= largest}
+    return _with_forecast(replace(needed, by_samples=by_samples), evidence, size, options)
 
 
 def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> Detection | MarginReach:

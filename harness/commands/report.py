@@ -10,13 +10,14 @@ from harness.commands.again import lines_again
 from harness.commands.known_questions import known_as
 from harness.commands.run_remarks import remarks
 from harness.core import channel
+from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.preparing.outputs import open_scored
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, failure_table, given_table, run_table
-from harness.runs import Manifest
+from harness.runs import Manifest, suite_file
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
 from harness.scoring.published.loading import load_published
@@ -33,7 +34,7 @@ def report(sources: Sequence[Path]) -> Report:
             if not RunFolder(shards.parent).manifest.is_file() and runs_in(shards):
                 path = visible(str(shards.parent), 200)
                 channel.warn(f"{path} is left out: its shards are not joined yet, which `harness score {path}` does")
-    named = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
+    named = [folder for source in sources for folder in sorted(runs_in(source), key=_place) or [open_scored(source)]]
     manifests = dict(readable(named, Manifest.load))
     folders = list(manifests)
     published = load_published(models=[manifest.model for manifest in manifests.values()])
@@ -46,6 +47,14 @@ def report(sources: Sequence[Path]) -> Report:
         remarks=remarks(),
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
+
+
+def _place(folder: RunFolder) -> int:
+    """Where the run stands in the order of its sweep; 0 where no sweep has noted it, or in a damaged note."""
+    try:
+        return suite_file.read(folder).place
+    except StoreError:
+        return 0
 
 
 def run_facts(folder: RunFolder) -> dict[str, Any]:

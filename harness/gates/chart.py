@@ -1,30 +1,20 @@
-"""The control chart of a gate: the nights of one benchmark as points with intervals, its reference and its limit.
-
-An SVG of its own, without a package; its colours are those of the report's page.
-"""
+"""The control chart of a gate: the nights of one benchmark as points with intervals, its reference and its limit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
-
-from markupsafe import Markup, escape
 
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.gates.decide import Checked, Gated, nights_of
+from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, round_values
 from harness.scoring.stats import Z_95
 
 MAX_NIGHTS = 90
 """Largest number of nights that a chart shows: the latest."""
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 560, 240, 44, 24
-"""Size of the picture, and the room for the labels of its axes, in pixels."""
-
-INK, AXIS, RED = "#59636e", "#8c959f", "#d55e00"
-
-COLOURS = {"pass": "#0072b2", "fail": RED, "waived": "#a07800"}
+COLOURS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 """State of a night → the colour of its point; other states have that of the axis."""
 
 CAPTION = (
@@ -33,50 +23,46 @@ CAPTION = (
 )
 
 
-def chart(benchmark: str, entries: Sequence[Gated]) -> dict[str, Any]:
-    """The figure of a benchmark for the page; `picture` is empty if no night has an accuracy."""
+def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
+    """The picture of a benchmark; None if no night has an accuracy."""
     nights = [(entry, check) for entry in entries for check in entry.checks if check.benchmark == benchmark]
     shown = [(entry, check) for entry, check in nights if check.accuracy is not None][-MAX_NIGHTS:]
-    key = shown[-1][1].key if shown else ""
-    taught = [id(check) for check in nights_of(benchmark, key, entries) if not check.odd]
-    ends = [end for _, check in shown for end in (*_interval(check), check.reference, check.reference - check.loss)]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-
-    def x(number: float) -> float:
-        return LEFT + (WIDTH - LEFT - 8) * (number + 0.5) / len(shown)
-
-    def y(value: float) -> float:
-        return 8 + (HEIGHT - BOTTOM - 16) * (high - value) / max(high - low, 1e-9)
-
-    parts = [
-        f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end" {_TEXT}>{in_percent(tick)}</text>'
-        for tick in (low, (low + high) / 2, high)
-    ]
+    if not shown:
+        return None
+    taught = [id(check) for check in nights_of(benchmark, shown[-1][1].key, entries) if not check.odd]
+    marks: list[Mark] = []
+    for colour, dash, share in ((AXIS, "", 0), (SERIES[1], "4 3", 1)):
+        ends = [(number + half, check) for number, (_, check) in enumerate(shown) for half in (-0.5, 0.5)]
+        marks.append(Stroke([(x, check.reference - share * check.loss) for x, check in ends], colour, 1, dash=dash))
     for number, (entry, check) in enumerate(shown):
-        for value, stroke in ((check.reference, f'"{AXIS}"'), (check.reference - check.loss, f'"{RED}" {_DASHED}')):
-            parts.append(_line(x(number - 0.5), y(value), x(number + 0.5), y(value), stroke))
-        colour = COLOURS.get(check.state, AXIS)
-        least, most = _interval(check)
-        parts.append(_line(x(number), y(least), x(number), y(most), f'"{colour}"'))
-        fill = colour if id(check) in taught else "none"
-        told = escape(visible(f"{entry.sampled} {check.state}: {check.why}", 300))
-        parts.append(
-            f'<circle cx="{x(number):.1f}" cy="{y(check.accuracy or 0.0):.1f}" r="3.5" fill="{fill}" '
-            f'stroke="{colour}"><title>{told}</title></circle>'
-        )
-    for number, anchor in ((0, "start"), (len(shown) - 1, "end")) if shown else ():
-        day = escape(visible(shown[number][0].sampled[:10], 10))
-        parts.append(f'<text x="{x(number):.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}" {_TEXT}>{day}</text>')
-    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>' if shown else ""
-    return {"title": visible(benchmark, 80), "summary": CAPTION, "picture": Markup(svg)}  # noqa: S704 - escaped above
-
-
-_TEXT = f'font-size="11" fill="{INK}"'
-_DASHED = 'stroke-dasharray="4 3"'
-
-
-def _line(x: float, y: float, x_end: float, y_end: float, stroke: str) -> str:
-    return f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x_end:.1f}" y2="{y_end:.1f}" stroke={stroke}/>'
+        colour, (low, high) = COLOURS.get(check.state, AXIS), _interval(check)
+        marks.append(Stroke([(number, low), (number, high)], colour, 1.5, 0.6))
+        told = f"{entry.sampled} {check.state}: {check.why}"
+        size = max(0.5, min(1.0, 30 / len(shown)))
+        at = (number, check.accuracy or 0.0)
+        marks.append(Dot(at, colour, size=size, hollow=id(check) not in taught, told=told))
+    seen = [end for _, check in shown for end in (*_interval(check), check.reference, check.reference - check.loss)]
+    low, high = min(seen), max(seen)
+    days = [(number, visible(entry.sampled[:10], 10)) for number, (entry, _) in enumerate(shown)]
+    return Plot(
+        name=f"gate-{benchmark}",
+        title=visible(benchmark, 80),
+        summary=CAPTION,
+        columns=("run", "sampled", "state", "accuracy", "low", "high", "reference", "loss"),
+        rows=tuple(
+            (entry.run, entry.sampled, check.state, check.accuracy, *_interval(check), check.reference, check.loss)
+            for entry, check in shown
+        ),
+        x=Axis(-0.5, len(shown) - 0.5, days),
+        y=Axis(
+            low,
+            high,
+            [(value, f"{in_percent(value)}") for value in round_values(low, high, 5)],
+            "accuracy in %",
+            grid=True,
+        ),
+        marks=marks,
+    )
 
 
 def _interval(check: Checked) -> tuple[float, float]:

@@ -88,7 +88,7 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
     charts = [chart(name, entries) for name in policy.benchmarks]
-    return tables_page(f"Gate {gated.gate}", gated.verdict, tables, drawn=[each for each in charts if each["picture"]])
+    return tables_page(f"Gate {gated.gate}", gated.verdict, tables, [each for each in charts if each is not None])
 
 
 def junit(gated: Gated) -> str:

@@ -126,6 +126,8 @@ class PlanBasis(Margin):
     """Accuracy of your model in %, if no run shows it: published spreads are scaled to it."""
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
     """USD per million tokens of prompts and replies, such as 0.5,2. Default: the run's."""
+    plots: Annotated[Path | None, Option()] = None
+    """Folder for a picture, as SVG and CSV: the difference that each number of samples finds."""
 
 
 class PlanOptions(PlanBasis):

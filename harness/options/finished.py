@@ -43,7 +43,7 @@ class ReportOptions(Options):
     out: Annotated[Path | None, Option()] = None
     """Folder for report.html, .md, .csv and .tex."""
     plots: Annotated[Path | None, Option()] = None
-    """Folder for each plot as SVG, PNG and CSV."""
+    """Folder for each plot as SVG and CSV; as PNG, too, with the extra `report`."""
 
 
 class ReportCommand(ReportOptions, CommandOptions):

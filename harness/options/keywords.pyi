@@ -108,6 +108,7 @@ class PlanKeywords(TypedDict, total=False):
     margin: float | None
     accuracy: float | None
     prices: str | tuple[float, float] | None
+    plots: FilePath | None
 
 class CompareKeywords(TypedDict, total=False):
     """The fields of `CompareOptions`. None leaves an option at its default."""

@@ -34,6 +34,8 @@ def paired_table(
         label, comparison = decision.run, decision.paired
         remarks = [*decision.warnings, *why_narrower(comparison.difference, imported=decision.imported)]
         remarks += open_points(decision)
+        other = baselines.get(comparison.benchmark, decision.baseline) != decision.baseline
+        label += f" (with {decision.baseline})" * other
         n_same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.core.codec import digest
-from harness.reports.plots.accuracy import Labelled, accuracy_plot, budget_plot, curve_plot
+from harness.reports.plots.accuracy import Labelled, PublishedTick, accuracy_plot, budget_plot, curve_plot
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.questions import scatter_plot
 from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.trainings import steps_of
+from harness.scoring.beside import reported_scores
 from harness.scoring.comparison import pairs
+from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24
-"""A page with more pairs of a run and a benchmark has no plots of single pairs: each takes half a second to draw."""
+"""A page with more pairs of a run and a benchmark has no plots of single pairs."""
 
+Beside = Mapping[tuple[str, str], Sequence[PublishedComparison]]
+"""(run label, benchmark) → the published scores that stand beside it, the nearest first."""
 
 MIN_SAMPLES = 2
 """Smallest number of samples a question of runs that show a spread."""
@@ -44,16 +48,25 @@ def names(runs: Sequence[ScoredRun]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in run.benchmarks))
 
 
-def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
-    """The accuracy of all scores in one plot, if there are at least two; then, for each benchmark of a training, the
-    accuracy over its steps.
+def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
+    """The accuracy of all scores in one plot, with published scores as ticks; then, for each benchmark of a training,
+    the accuracy over its steps.
     """
     scored = []
     for run, benchmark in (part for name in names(runs) for part in parts(runs, name)):
         if benchmark.score is not None:
             label = benchmark.name if len(runs) == 1 else f"{run.label} · {benchmark.name}"
-            scored.append(Labelled(label, benchmark.score))
-    return [*_present([accuracy_plot(scored)] if len(scored) > 1 else []), *_trainings(runs)]
+            ticks = ticks_of(beside.get((run.label, benchmark.name), ()), run.suite.source)
+            scored.append(Labelled(label, benchmark.score.accuracy, ticks))
+    return [*_present([accuracy_plot(scored)]), *_trainings(runs)]
+
+
+def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[PublishedTick]:
+    """The sources beside an accuracy with their numbers. comparisons, suite: as `reported_scores` takes them."""
+    return [
+        PublishedTick(name, comparison.published.printed, comparison.published.value)
+        for name, comparison in reported_scores(comparisons, "pass@1", suite)
+    ]
 
 
 def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
@@ -69,7 +82,7 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     """
     if len(present) < 2:
         return []
-    scored = [Labelled(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]
+    scored = [(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]
     first, *others = present
     shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
     scatters = [scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
@@ -84,13 +97,12 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     score = part.benchmark.score
     if score is None:
         return []
-    scored = [Labelled(part.benchmark.name, score)]
-    return _present([curve_plot(score), budget_plot(scored) if alone else None])
+    return _present([curve_plot(score), budget_plot([(part.benchmark.name, score)]) if alone else None])
 
 
-def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
+def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:
     """All plots, each under its own file name."""
-    for plot in overview(runs):
+    for plot in overview(runs, beside):
         yield plot
     for name in names(runs):
         present = parts(runs, name)

@@ -21,24 +21,29 @@ _UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accu
 
 
 def summary_table(runs: Sequence[ScoredRun]) -> Table:
-    """One row per run, benchmarks as columns; the notes hold the warnings."""
+    """One row per run, benchmarks as columns; the notes hold the warnings. The cells of a sweep that differ in the
+    benchmark only are one row.
+    """
     names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
     notes: list[str] = []
     rows = []
     # The model's name is shown unless every folder is named after it.
     named_by_model = all(run.label == safe_name(run.manifest.model) for run in runs)
     heads = ("run",) if named_by_model else ("run", "model")
+    by_row: dict[tuple[str, str], dict[str, ScoredRun]] = {}
     for run in runs:
-        scores = {name: run.benchmarks[name].score for name in names if name in run.benchmarks}
-        row = [short(run.label), *[short(run.manifest.model)][: len(heads) - 1]]
+        for name in run.benchmarks or [""]:
+            by_row.setdefault((run.row(name), run.manifest.model), {})[name] = run
+    for (label, model), by_benchmark in by_row.items():
+        row = [short(label), short(model)][: len(heads)]
         for name in names:
-            if name not in scores:
+            if name not in by_benchmark:
                 row.append(ABSENT)
-            elif (score := scores[name]) is None:
-                row.append("not scored" + note(notes, run.label, name, (NO_SCORE,)))
+            elif (score := by_benchmark[name].benchmarks[name].score) is None:
+                row.append("not scored" + note(notes, label, name, (NO_SCORE,)))
             else:
-                remarks = (*run.remarks, *score.sentences)
-                row.append(accuracy_cell(score) + note(notes, run.label, name, remarks))
+                remarks = (*by_benchmark[name].remarks, *score.sentences)
+                row.append(accuracy_cell(score) + note(notes, label, name, remarks))
         rows.append(tuple(row))
     return Table(
         "Accuracy in %, with its 95 % interval (same questions, asked again)",

@@ -18,14 +18,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from harness.core.about import __version__, install_line
+from harness.core.about import __version__
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports import figures
 from harness.reports.figures import RunBenchmark
 from harness.reports.overview_tables import breakdown_table
-from harness.reports.plots import draw
-from harness.reports.plots.plot import Plot
+from harness.reports.plots.plot import DARK_STYLE, Plot
 from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import Table, endpoint_table, samples_cell, short
@@ -42,6 +41,7 @@ def page(
     summary: Table,
     comparisons: Sequence[Table],
     numbers: Sequence[Table],
+    beside: figures.Beside,
     *,
     commands: Sequence[tuple[str, str]] = (),
     view: str = "",
@@ -49,9 +49,9 @@ def page(
 ) -> str:
     """The page of these runs.
 
-    numbers: the tables at its end. commands: (run label, a line of the command that repeats the run). view: the command
-    that shows the samples; empty if there are none to show. title: the heading; empty: the names of the models
-    (`_title`).
+    numbers: the tables at its end. beside: the published scores of each benchmark. commands: (run label, a line of the
+    command that repeats the run). view: the command that shows the samples; empty if there are none to show. title:
+    the heading; empty: the names of the models (`_title`).
     """
     templates = _environment()
     names = figures.names(runs)
@@ -64,7 +64,7 @@ def page(
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),
         summary=summary,
-        overview=_figures(figures.overview(runs)),
+        overview=_figures(figures.overview(runs, beside)),
         comparisons=[_without_run(table, runs) for table in comparisons],
         sections=sections,
         several=len(runs) > 1,
@@ -73,24 +73,20 @@ def page(
         failures=failures and _without_run(failures, runs),
         commands=commands,
         view=view,
-        missing=None if draw.installed() else install_line(draw.EXTRA, here=False),
         undrawn=not drawn,
         versions=", ".join(sorted({short(run.manifest.harness_version) for run in runs} | {__version__})),
     )
 
 
-def tables_page(
-    title: str, subtitle: str, tables: Sequence[Table], plots: Sequence[Plot] = (), drawn: Sequence[Values] = ()
-) -> str:
-    """A page of tables and plots alone, as safe as the page of runs. drawn: figures with their `picture`."""
+def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> str:
+    """A page of tables and plots alone, as safe as the page of runs."""
     templates = _environment()
     return templates.get_template("tables.html").render(
         policy=_policy(templates),
         title=title,
         subtitle=subtitle,
         tables=tables,
-        pictures=[*drawn, *_figures(plots)],
-        missing=install_line(draw.EXTRA, here=False) if plots and not draw.installed() else None,
+        pictures=_figures(plots),
     )
 
 
@@ -115,7 +111,7 @@ def _environment() -> jinja2.Environment:
 
     It keeps the templates that it has compiled: a sweep writes its page again after each cell.
     """
-    return jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.reports", "."),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -123,6 +119,8 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.globals["dark_style"] = Markup(DARK_STYLE)  # noqa: S704 - a constant
+    return templates
 
 
 def _inert(value: Any) -> Any:
@@ -208,12 +206,11 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
 
 
 def _figures(plots: Sequence[Plot]) -> list[Values]:
-    """The plots, each with its `picture`; none where plots cannot be drawn."""
-    drawn = plots if draw.installed() else ()
-    return [{"title": plot.title, "summary": plot.summary, "picture": _picture(plot)} for plot in drawn]
+    """The plots, each with its `picture`."""
+    return [{"title": plot.title, "summary": plot.summary, "picture": _picture(plot)} for plot in plots]
 
 
 def _picture(plot: Plot) -> Markup:
     """The plot as SVG, which the caption of its figure describes."""
-    picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)
-    return Markup(picture)  # noqa: S704 - the library escapes; tests hold it to that
+    picture = plot.svg().replace("<svg", '<svg aria-hidden="true"', 1)
+    return Markup(picture)  # noqa: S704 - `plot` escapes; tests hold it to that

@@ -169,6 +169,7 @@ class Report:
             summary_table(self.runs),
             self._comparisons,
             self._numbers,
+            self._beside,
             commands=self._commands,
             view=view,
             title=self.title,
@@ -176,7 +177,7 @@ class Report:
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
-        yield from every_plot(self.runs)
+        yield from every_plot(self.runs, self._beside)
 
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex to `folder`, and `BREAKDOWNS` if there are breakdowns; returns the
@@ -199,16 +200,22 @@ class Report:
         return self.markdown()
 
     def _paired(self) -> list[Table]:
-        """The table of the paired differences of each run from the first run with the same benchmark.
-
-        The list is empty if no benchmark is in two runs.
+        """The table of the paired differences of each run from its baseline: the base that its sweep has noted, if that
+        is here, too, else the first run with the same benchmark. The list is empty if no benchmark is in two runs.
         """
         first_with: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
+        cells: dict[tuple[Path | None, str], tuple[ScoredRun, ScoredBenchmark]] = {
+            (run.folder.path, item.name): (run, item) for run, item, _ in self.scores
+        }
+        bases = {run.folder.path.with_name(run.suite.base) for run in self.runs if run.suite.base}
         comparisons: list[RunPair] = []
         uncompared: list[tuple[str, str, str]] = []
         for run, benchmark, _ in self.scores:
-            baseline, of_baseline = first_with.setdefault(benchmark.name, (run, benchmark))
-            if run is baseline:
+            sibling = run.folder.path.with_name(run.suite.base) if run.suite.base else None
+            base = cells.get((sibling, benchmark.name))
+            first = first_with.setdefault(benchmark.name, base or (run, benchmark))
+            baseline, of_baseline = base or first
+            if run is baseline or run.folder.path in bases:
                 continue
             try:
                 comparisons.append(_pair(run, benchmark, baseline, of_baseline))
@@ -216,21 +223,26 @@ class Report:
                 why = f"not compared: it shares no question with {short(baseline.label)}"
                 uncompared.append((run.label, benchmark.name, why))
         n_runs = Counter(benchmark.name for _, benchmark, _ in self.scores)
-        baselines = {name: run.label for name, (run, _) in first_with.items() if n_runs[name] > 1}
+        baselines = {name: run.row(name) for name, (run, _) in first_with.items() if n_runs[name] > 1}
         if not baselines:
             return []
         alone = [(run.label, name) for name, (run, _) in first_with.items() if name not in baselines]
         uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
         return [paired_table(baselines, comparisons, uncompared)]
 
+    @cached_property
+    def _beside(self) -> dict[tuple[str, str], list[PublishedComparison]]:
+        """(run label, benchmark) → its comparisons with published scores."""
+        return {
+            (run.label, benchmark.name): beside(run, benchmark, published_of(run, benchmark, self.published))
+            for run, benchmark, _ in self.scores
+        }
+
     def _beside_published(self) -> list[Table]:
         """The table of published scores beside the runs'; none if nothing is published."""
-        rows: list[tuple[str, PublishedComparison]] = []
-        reasons: dict[str, None] = {}
-        for run, benchmark, _ in self.scores:
-            references = published_of(run, benchmark, self.published)
-            rows += [(run.label, comparison) for comparison in beside(run, benchmark, references)]
-            reasons |= dict.fromkeys(filter(None, [other_questions(benchmark, references)]))
+        rows = [(label, comparison) for (label, _), compared in self._beside.items() for comparison in compared]
+        whys = (other_questions(item, published_of(run, item, self.published)) for run, item, _ in self.scores)
+        reasons = dict.fromkeys(filter(None, whys))
         return [published_table(rows, reasons)] if rows or reasons else []
 
 
@@ -242,8 +254,8 @@ def _pair(run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_ba
     assert benchmark.score is not None
     assert of_baseline.score is not None
     return RunPair(
-        run=run.label,
-        baseline=baseline.label,
+        run=run.row(benchmark.name),
+        baseline=baseline.row(of_baseline.name),
         paired=compare_runs(benchmark.questions, of_baseline.questions),
         warnings=(
             *grading_warnings(benchmark.score, of_baseline.score),

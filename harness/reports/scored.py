@@ -20,7 +20,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
-from harness.runs.sweep_cell import names_in_sweep
+from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score, warned
@@ -71,6 +71,10 @@ class ScoredRun:
     def scores(self) -> list[Score]:
         """The scores of the run's benchmarks that are scored."""
         return [benchmark.score for benchmark in self.benchmarks.values() if benchmark.score is not None]
+
+    def row(self, benchmark: str) -> str:
+        """Its name in a table with benchmarks as columns: of a sweep's cell without the benchmark, which ends it."""
+        return self.label if self.sweep is None else self.label.removesuffix(f"{JOIN}{benchmark}")
 
     def stored_name(self, benchmark: ScoredBenchmark) -> str:
         """The benchmark's name in the run's files, where a comparison may have given it another."""

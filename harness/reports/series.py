@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from harness.core.nouns import count_noun, in_points
-from harness.reports.plots.accuracy import curves, numbers_of
-from harness.reports.plots.plot import BANDS, ENDS, Cell, Plot, axis
+from harness.reports.plots.accuracy import numbers_of
+from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.tables import AT_MOST, MEANINGS, Table, short
 from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.stats import Estimate
@@ -84,19 +84,14 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
         if others := sum(step.passed_over == why for step in listed):
             gaps += f" No point where {why}: {count_noun(others, 'step')}."
-    domain = {"domain": [min(step.step for step in present), max(step.step for step in present)], "nice": False}
-    return Plot(
-        name="series",
-        title="Accuracy against training steps",
-        summary=f"{'; '.join(ends)}. {BANDS}{gaps}",
-        columns=("series", "step", "accuracy", *ENDS),
-        rows=tuple(rows),
-        drawing=curves(
-            rows,
-            axis("step", "training steps", scale=domain, format=",~f"),
-            "accuracy",
-            lone_points=len(present) < len(listed) or any(len(line) == 1 for line in lines.values()),
-        ),
+    low, high = min(step.step for step in present), max(step.step for step in present)
+    return lines_plot(
+        "series",
+        "Accuracy against training steps",
+        f"{'; '.join(ends)}. {BANDS}{gaps}",
+        ("series", "step", "accuracy", *ENDS),
+        rows,
+        Axis(low, high, [(value, step_text(value)) for value in round_values(low, high)], "training steps"),
     )
 
 

@@ -57,6 +57,24 @@ thinking, prompt, and the kind of sampling. A setting that is not listed here co
 """
 
 
+_OPTION_OF = {
+    "questions": "limit",
+    "deadlines": "timeout",
+    "chat_template_kwargs": "thinking",
+    "reasoning_effort": "thinking",
+    "questions_made": "data",
+}
+"""Setting → the option by which it is given, where that has another name."""
+
+_OTHERWISE = {
+    "samples": "options or card",
+    "model": "options or server",
+    "endpoints": "options",
+    **dict.fromkeys(("questions", "questions_made", "prompt"), "card"),
+    **dict.fromkeys(("filled_by_server", "stream_usage", "max_tokens_field", "seed_field"), "server"),
+}
+"""Setting → where it comes from if no option gives it; all others are defaults."""
+
 STAR = " *"
 """Ends the name of a setting in which runs differ."""
 
@@ -92,16 +110,25 @@ def checksum_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 
 def given_table(run: ScoredRun, benchmark: str) -> Table:
-    """The settings of one benchmark of one run, and where a sampling value or an option that was given comes from."""
+    """The settings of one benchmark of one run, and where each comes from: `options` that were given, a card, a preset,
+    the server, or a default.
+    """
     record = run.benchmarks[benchmark].record
     origins, by_path = record.settings.get(SAMPLING_FROM), settings_by_path(record)
     origin_of = dict.fromkeys(record.options or (), "options") | (dict(origins) if isinstance(origins, Mapping) else {})
+    otherwise = "" if record.options is None else "default"
+    origin_of |= {name: "options" for name, option in _OPTION_OF.items() if option in origin_of}
+    origin_of = (_OTHERWISE if otherwise else {}) | origin_of
     if BEFORE_FIT in by_path:
         origin_of[BEFORE_FIT] = origin_of.get("max_tokens", "")
         origin_of["max_tokens"] = "server"  # what was sent follows from the server's context
     words = {setting_names.in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
     rows = [
-        (visible(name, MAX_SETTING_CHARS), in_words(value), visible(str(origin_of.get(name.partition(".")[0], "")), 80))
+        (
+            visible(name, MAX_SETTING_CHARS),
+            in_words(value),
+            visible(str(origin_of.get(name.partition(".")[0], otherwise)), 80),
+        )
         for name, value in words.items()
         if is_set(value)
     ]

@@ -19,7 +19,8 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     the server that no request carries, by the names in published scores: `attention_budget`, in tokens. step: the
     training step of the run's checkpoint; None for a model that is no checkpoint. curve: the name of the curve
     (accuracy over steps) that the step is a point of, without the benchmark; often empty. before: name of the run
-    folder, beside this one, of the step before on the curve; empty without one.
+    folder, beside this one, of the step before on the curve; empty without one. place: of the cell in the sweep's
+    order. base: name of the run folder, beside this one, with which the sweep compares it; empty without one.
     """
 
     source: str = ""
@@ -27,6 +28,8 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     curve: str = ""
     before: str = ""
+    place: int = 0
+    base: str = ""
 
 
 def read(folder: RunFolder) -> SuiteNote:

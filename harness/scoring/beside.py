@@ -52,6 +52,13 @@ class Reported(NamedTuple):
     comparison: PublishedComparison
 
 
+class Standing(NamedTuple):
+    """The verdict on a run beside all published scores, and the scores that decided it, the nearest first."""
+
+    verdict: PublishedVerdict
+    by: Sequence[PublishedComparison]
+
+
 def in_order(
     comparisons: Iterable[PublishedComparison], suite: str = "", samples: float | None = None
 ) -> list[PublishedComparison]:
@@ -155,7 +162,7 @@ def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, sui
     return [Reported(name, entry) for name, entry in firsts.items()][:MAX_SOURCES]
 
 
-def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict:
+def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> Standing:
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count:
@@ -179,14 +186,15 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     listed = [entry for entry in listed if entry.same_settings] or listed
     listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
-        return "cannot say"
+        return Standing("cannot say", ())
     # A score beside which no possible difference is found is the bluntest.
     smallest = [1.0 if entry.detectable is None else entry.detectable for entry in listed]
     sharp = [entry for entry, points in zip(listed, smallest, strict=True) if points <= MAX_BLUNTNESS * min(smallest)]
-    if any(entry.verdict == "compatible" for entry in sharp):
-        return "compatible"
+    if agreeing := [entry for entry in sharp if entry.verdict == "compatible"]:
+        return Standing("compatible", agreeing)
     with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]
-    return "not compatible" if any(entry.verdict == "not compatible" for entry in with_settings) else "cannot say"
+    disagreeing = [entry for entry in with_settings if entry.verdict == "not compatible"]
+    return Standing("not compatible" if disagreeing else "cannot say", disagreeing)
 
 
 def _of_one_run(comparisons: Sequence[PublishedComparison], metric: str) -> list[PublishedComparison]:

@@ -24,14 +24,15 @@ MARK = " *"
 
 
 class Notes:
-    """Numbered footnotes; the same text gets the same number."""
+    """Numbered footnotes; the same text gets the same number. marked: whether texts refer to them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, marked: bool = True) -> None:
         self.texts: list[str] = []
+        self._marked = marked
 
     def mark(self, text: str) -> str:
         """The footnote mark of a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
-        if not text:
+        if not text or not self._marked:
             return ""
         if text not in self.texts:
             self.texts.append(text)

@@ -33,11 +33,12 @@ MAX_PUBLISHED = 2
 class ExpectedCell:
     """The estimate of one cell.
 
-    n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
-    is an upper bound, since it comes from the card and a filter may leave out questions. samples: per question.
-    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings: the sampling
-    and the prompts. published: scores of the model on this benchmark, in words. absent: whether the data are not here.
-    done: nothing is left to do. lost: why the cell would end without a new score; empty if no reason is known.
+    n_questions: None if the data are not on this machine and the card does not state the number. at_most:
+    `n_questions` is an upper bound, since it comes from the card and a filter may leave out questions. samples: per
+    question. most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings:
+    name → value of the sampling and the prompts, in words. published: scores of the model on this benchmark, in
+    words. absent: whether the data are not here. done: nothing is left to do. lost: why the cell would end without a
+    new score; empty if no reason is known.
     """
 
     cell: Cell
@@ -46,7 +47,7 @@ class ExpectedCell:
     at_most: bool
     samples: float
     most_tokens: int | None
-    settings: str
+    settings: Mapping[str, str]
     published: str
     absent: bool
     done: bool = False
@@ -118,17 +119,12 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     )
 
 
-def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: str | None) -> str:
-    """The sampling, the prompts and the tool of a cell in words."""
-    words = [f"{name} {in_words(value)}" for name, value in sampling.sent().items()]
-    words.append(f"prompt {options.prompt or (card.prompt if card is not None else 'of the file')}")
-    if options.thinking is not None:
-        words.append(f"thinking {options.thinking}")
-    if tool is not None:
-        words.append(f"tool {tool}")
-    if options.system_prompt is not None:
-        words.append(f"system prompt {in_words(options.system_prompt)}")
-    return ", ".join(words)
+def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: str | None) -> dict[str, str]:
+    """The sampling, the prompts and the tool of a cell in words, by name."""
+    prompt = options.prompt or (card.prompt if card is not None else "of the file")
+    others = {"prompt": prompt, "thinking": options.thinking, "tool": tool, "system prompt": options.system_prompt}
+    given = {name: value for name, value in others.items() if value is not None}
+    return {name: in_words(value) for name, value in (sampling.sent() | given).items()}
 
 
 def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str, Any]) -> str:
@@ -142,7 +138,7 @@ def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str
         if one.metric == "pass@1" and not other_measurement(one, differing_settings(one, conditions))
     ]
     own = [one for one in scores if sweep.suite is not None and one.source.url == sweep.suite.source]
-    return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
+    return " · ".join(f"{one.printed} {visible(one.source.repository, 16)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
 def _reason_lost(

@@ -156,13 +156,13 @@ class Results:
 
 
 def columns_axis(sweep: Sweep) -> str | None:
-    """The axis whose entries are the columns of a grid; None if the file has no axis that fits.
+    """The axis whose entries are the columns of a grid of one benchmark; None if the file has no axis that fits.
 
-    The file names the axis as `columns`. Without that key the axis is the first of servers, sampling, prompts and
-    models that has several entries, or else the first of these that the file has. Checkpoints are rows, so
-    the models of a sweep over checkpoints are columns only if the file says so.
+    The file names the axis as `columns`. Without that key, or with the benchmarks as columns, the axis is the first of
+    servers, sampling, prompts and models that has several entries, or else the first of these that the file has.
+    Checkpoints are rows, so the models of a sweep over checkpoints are columns only if the file says so.
     """
-    if sweep.table.columns is not None:
+    if sweep.table.columns not in (None, "benchmarks"):
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
     series = any(entry.checkpoint is not None for entry in sweep.axes.get("models", ()))
     order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
@@ -259,13 +259,24 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
 
 
 def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
-    """Compare each cell with the base cell of its row: the cells that differ from it only on the axis of the base."""
+    """Compare each cell with its base cell."""
+    by_name, bases = {result.cell.name: result for result in cells}, _bases([result.cell for result in cells], base)
+    return [_beside(result, by_name[bases[name]]) if name in bases else result for name, result in by_name.items()]
+
+
+def base_cells(sweep: Sweep) -> dict[str, str]:
+    """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base itself."""
+    return _bases(sweep.cells, _base(sweep))
+
+
+def _bases(cells: Sequence[Cell], base: tuple[str, str] | None) -> dict[str, str]:
+    """`base_cells` of these cells. base: axis and name of the entry."""
     if base is None:
-        return list(cells)
+        return {}
     axis, name = base
-    of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
-    pairs = [(result, of_row.get(_without(axis, result.cell.point), result)) for result in cells]
-    return [result if reference is result else _beside(result, reference) for result, reference in pairs]
+    of_row = {_without(axis, cell.point): cell.name for cell in cells if cell.point[axis] == name}
+    named = {cell.name: of_row.get(_without(axis, cell.point), cell.name) for cell in cells}
+    return {cell: of_base for cell, of_base in named.items() if cell != of_base}
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:

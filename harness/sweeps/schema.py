@@ -72,21 +72,21 @@ ColumnName = Literal[
 class TableOptions(Part):
     """How the table looks.
 
-    layout: grid = a table per benchmark, one axis as columns; models = a table per benchmark, a row per model;
-    benchmarks = a table per model, a row per benchmark. shown: the columns of the layouts models and benchmarks, in
-    order; reported: what the suite's source reports, or else a source with the run's settings (of a sweep that is no
-    suite: the nearest published score); sources: every source with its number; vendor: what the model's own authors
-    report; quoted: what the suite's source quotes of others; error_per_question: the mean over questions of sd/√n, as
-    SGLang's benchmark reports it; previous, improvement: the earlier best that the source prints, and the points above
-    it.
-    columns: the axis of a grid; default: the first of servers, sampling, prompts, models with several entries.
+    layout: grid = one axis as columns, in a table per benchmark or, with the benchmarks as columns, in one; models =
+    a table per benchmark, a row per model; benchmarks = a table per model, a row per benchmark. shown: the columns of
+    the layouts models and benchmarks, in order; reported: what the suite's source reports, or else a source with the
+    run's settings (of a sweep that is no suite: the nearest published score); sources: every source with its number;
+    vendor: what the model's own authors report; quoted: what the suite's source quotes of others; error_per_question:
+    the mean over questions of sd/√n, as SGLang's benchmark reports it; previous, improvement: the earlier best that
+    the source prints, and the points above it. columns: the axis of a grid; default: several benchmarks, unless the
+    file is a suite or has checkpoints; else the first of servers, sampling, prompts, models with several entries.
     base: the entry that the others are compared with; default: the first. k: of pass@k, one number or one per
     benchmark.
     """
 
     layout: Literal["grid", "models", "benchmarks"] = "grid"
     shown: tuple[ColumnName, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
-    columns: Literal["models", "servers", "prompts", "sampling"] | None = None
+    columns: Literal["models", "servers", "prompts", "sampling", "benchmarks"] | None = None
     base: str | None = None
     k: Count | dict[str, Count] = DEFAULT_K
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from harness.core.files import write_atomically
 from harness.core.inert import csv_file, csv_text
 from harness.core.nouns import count_noun
+from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
+from harness.reports.plots.accuracy import Labelled, accuracy_plot
 from harness.reports.plots.plot import Plot
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
@@ -27,6 +30,11 @@ from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.results import Aggregate, CellResult, Results, columns_axis
 from harness.sweeps.rows import CellRow, MeanRow
+
+Row = TypeVar("Row", CellRow, MeanRow)
+
+DIGITS = 12
+"""Decimals of a fraction in CSV and JSON."""
 
 Point = Mapping[str, str]
 """Axis → name of the entry, for some axes of a sweep."""
@@ -45,8 +53,16 @@ def tables(results: Results) -> list[Table]:
 
 
 def plots(results: Results) -> list[Plot]:
-    """The plots of accuracy against training step, where the sweep has checkpoints."""
-    drawn = [benchmark_plot(name, steps) for name, steps in curves(results).items()]
+    """The accuracies with published scores beside them, by benchmark; where the sweep has checkpoints, the accuracies
+    against the training step.
+    """
+    steps, names = curves(results), [entry.name for entry in results.sweep.axes["benchmarks"]]
+    rows = [
+        Labelled(result.cell.name, result.score.accuracy, ticks_of(result.published, result.suite))
+        for result in sorted(results.results, key=lambda result: names.index(result.cell.benchmark))
+        if result.score is not None and result.cell.benchmark not in steps
+    ]
+    drawn = [accuracy_plot(rows), *(benchmark_plot(name, of_curve) for name, of_curve in steps.items())]
     return [plot for plot in drawn if plot is not None]
 
 
@@ -76,8 +92,8 @@ def write(results: Results) -> list[Path]:
         written.append(out / "means.csv")
         write_atomically(written[-1], csv_file(_csv(mean_records(results))))
     folder = out / "plots"
-    if pictures and draw.installed():
-        written += draw.write_plots(pictures, folder)
+    if pictures:
+        written += draw.write_plots(pictures, folder, png=False)
     if results.sweep.checkpoints:
         names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
@@ -94,29 +110,38 @@ def to_csv(results: Results) -> str:
 
 def records(results: Results) -> list[CellRow]:
     """One row per cell."""
-    return [_row(results, result) for result in results.results]
+    return [_without_noise(_row(results, result)) for result in results.results]
 
 
 def mean_records(results: Results) -> list[MeanRow]:
     """The mean over a suite's benchmarks, one row per point of the other axes; empty for a file that is no suite."""
     return [
-        MeanRow(
-            **_labels(results, aggregate.point),
-            mean=aggregate.mean and aggregate.mean.value,
-            **ends("sampling", aggregate.mean and aggregate.mean.sampling),
-            **ends("question", aggregate.mean and aggregate.mean.question),
-            difference=aggregate.difference,
-            p=aggregate.p,
-            reported=aggregate.reported.published.value if aggregate.reported else None,
-            missing=", ".join(aggregate.missing),
+        _without_noise(
+            MeanRow(
+                **_labels(results, aggregate.point),
+                mean=aggregate.mean and aggregate.mean.value,
+                **ends("sampling", aggregate.mean and aggregate.mean.sampling),
+                **ends("question", aggregate.mean and aggregate.mean.question),
+                difference=aggregate.difference,
+                p=aggregate.p,
+                reported=aggregate.reported.published.value if aggregate.reported else None,
+                missing=", ".join(aggregate.missing),
+            )
         )
         for aggregate in results.aggregates
     ]
 
 
+def _without_noise(row: Row) -> Row:
+    """The row with fractions of 12 digits, so that 0.571 is no 0.5710000000000001; p, which may be tiny, as it is."""
+    values = {name: value for name, value in msgspec.structs.asdict(row).items() if isinstance(value, float)}
+    return replace(row, **{name: round(value, DIGITS) for name, value in values.items() if name != "p"})
+
+
 def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     """The records as CSV, with one column for each field. At least one record is needed."""
     rows = [msgspec.to_builtins(record) for record in records]
+    rows = [row | {f"shown_{name}": text for name, text in row.pop("shown", {}).items()} for row in rows]
     return csv_text([rows[0], *(row.values() for row in rows)])
 
 
@@ -127,7 +152,8 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
 
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
-    score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
+    score, options = result.score, results.sweep.table
+    k, names = options.k_of(result.cell.benchmark), () if options.layout == "grid" else options.shown
     accuracy, reported = score.accuracy if score else None, result.nearest
     return CellRow(
         cell=result.cell.name,
@@ -147,6 +173,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         standing=result.standing,
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
+        shown=dict(zip(names, column_texts(names, result, k, Notes(marked=False)), strict=True)),
     )
 
 
@@ -159,18 +186,22 @@ def _of_cells(results: Results) -> Iterator[Table]:
 
 
 def _grids(results: Results) -> Iterator[Table]:
-    """A table per benchmark, whose columns are the entries of one axis and whose rows are those of the other axes.
+    """One table with the benchmarks as columns, or one a benchmark, whose columns are the entries of another axis. The
+    rows are the entries of the other axes.
 
     A benchmark with a table of steps, which has the same accuracies, has no grid of a single column.
     """
-    sweep, across = results.sweep, columns_axis(results.sweep)
+    sweep, across, split = results.sweep, columns_axis(results.sweep), ["benchmarks"]
+    several = len(sweep.axes["benchmarks"]) > 1 and sweep.suite is None and not sweep.checkpoints
+    if across is not None and (sweep.table.columns == "benchmarks" or (sweep.table.columns is None and several)):
+        across, split = "benchmarks", []
     down = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across] or ["benchmarks"]
     entries = sweep.axes[across] if across is not None else ()
     with_steps = curves(results) if len(entries) <= 1 else {}
-    for point in _points(results.results, ["benchmarks"]):
+    for point in _points(results.results, split):
         shown, notes = _with(results.results, point), Notes()
         has_published = any(result.published or result.other_questions for result in shown)
-        if point["benchmarks"] in with_steps and not has_published:
+        if point.get("benchmarks") in with_steps and not has_published:
             continue
         columns = [({str(across): entry.name}, short(entry.label)) for entry in entries] or [({}, "accuracy")]
         columns = [(of_column, head) for of_column, head in columns if _with(shown, of_column)]

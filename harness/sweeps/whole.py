@@ -17,7 +17,7 @@ from harness.runs.lock import locked
 from harness.runs.suite_file import SuiteNote
 from harness.sweeps import running, table
 from harness.sweeps.cells import Sweep
-from harness.sweeps.results import Results, results
+from harness.sweeps.results import Results, base_cells, results
 from harness.sweeps.scorer import score_cell
 
 
@@ -59,18 +59,24 @@ def with_tables(sweep: Sweep) -> Results:
 
 def note_cells(sweep: Sweep) -> None:
     """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, the training step, and the run of the step before. A run may
-    be read without its sweep.
+    attention budget) that the suite states for its server, the training step, the run of the step before, its place in
+    the table, and its base. A run may be read without its sweep.
 
     Raises `StoreError`.
     """
     source = (sweep.suite.source or "") if sweep.suite is not None else ""
     latest: dict[tuple[str, str], str] = {}
+    places, bases = {cell.name: place for place, cell in enumerate(sweep.cells)}, base_cells(sweep)
     for cell in sorted(sweep.cells, key=lambda cell: cell.checkpoint.step if cell.checkpoint else 0):
         folder = RunFolder(sweep.folder(cell))
         if not folder.manifest.is_file():
             continue
-        note = SuiteNote(source=source, conditions=sweep.conditions(cell))
+        note = SuiteNote(
+            source=source,
+            conditions=sweep.conditions(cell),
+            place=places[cell.name],
+            base=bases.get(cell.name, ""),
+        )
         if cell.checkpoint is not None:
             of_curve = cell.benchmark, cell.curve
             note = msgspec.structs.replace(

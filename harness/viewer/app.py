@@ -38,7 +38,7 @@ from harness.core.inert import visible
 from harness.core.records import Key, VerdictName
 from harness.runs import overrides
 from harness.runs.layout import RunFolder
-from harness.scoring.opened import OpenBenchmark
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import auditing, pages
 from harness.viewer.differ import compare
 from harness.viewer.library import Library
@@ -66,6 +66,8 @@ MAX_BODY_BYTES = 64 * 1024
 
 Published = Callable[[RunFolder, str], str]
 """(run, name of a benchmark) → what others report of the run's model, in words; empty where nothing is published."""
+Picture = Callable[[Sequence[OpenRun], str], str]
+"""(runs, name of a benchmark) → their accuracies as SVG; empty where there is none. Raises `HarnessError`."""
 ReadFacts = Callable[[RunFolder], Mapping[str, Any]]
 """Reads the facts of a run's page: tables, warnings, commands. Raises `StoreError`."""
 
@@ -86,14 +88,16 @@ class ViewerServer(uvicorn.Server):
     """Serves the pages of a library's runs on the first free one of these ports; 0: any. Requests wait until `run`.
 
     address: what a browser opens. published: returns the published scores beside a run's. facts: reads the settings and
-    the log of a run. Raises `UsageError` if no port is free.
+    the log of a run. picture: draws accuracies. Raises `UsageError` if no port is free.
     """
 
-    def __init__(self, library: Library, *, published: Published, facts: ReadFacts, ports: Sequence[int]) -> None:
+    def __init__(
+        self, library: Library, *, published: Published, facts: ReadFacts, picture: Picture, ports: Sequence[int]
+    ) -> None:
         self._listening, token = _listen(ports), secrets.token_urlsafe(24)
         port = self._listening.getsockname()[1]
         self.address = f"http://127.0.0.1:{port}/?token={token}"
-        app = Views(library, published, facts).application()
+        app = Views(library, published, facts, picture).application()
         # access_log=False, because a log of requests would hold the token.
         super().__init__(
             uvicorn.Config(
@@ -189,8 +193,8 @@ register_url_convertor("address", _AddressOfPage())
 class Views:
     """Answers the requests of the viewer's pages about the runs of one library."""
 
-    def __init__(self, library: Library, published: Published, facts: ReadFacts) -> None:
-        self._library, self._published, self._facts = library, published, facts
+    def __init__(self, library: Library, published: Published, facts: ReadFacts, picture: Picture) -> None:
+        self._library, self._published, self._facts, self._draw = library, published, facts, picture
         # Each verdict by hand rewrites the score from all of them, so the last written must have seen the last stored.
         self._correcting = threading.Lock()
 
@@ -202,6 +206,7 @@ class Views:
                 *(Route(path, index) for path in ("/", "/run/{rest:address}", "/compare/{rest:address}")),
                 Mount("/static", StaticFiles(directory=_FRONT, follow_symlink=True)),  # as some installers place them
                 Route("/raw", self._raw),
+                Route("/picture", self._picture),
                 Route("/api/override", self._override, methods=["POST"]),
                 Route("/api/{page}", self._page),
             ],
@@ -255,6 +260,13 @@ class Views:
         data = text if isinstance(text, bytes) else (text or "").encode("utf-8", "backslashreplace")
         # If a browser takes the reply for HTML, the sandbox lets it run nothing.
         return PlainTextResponse(data, headers={"Content-Security-Policy": "sandbox; default-src 'none'"})
+
+    def _picture(self, request: Request) -> Response:
+        """The accuracies of two runs of a benchmark, as SVG."""
+        query = _Query(request)
+        policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        drawn = self._draw([self._library.run(query[name]) for name in ("first", "second")], query["benchmark"])
+        return Response(drawn, media_type="image/svg+xml", headers=policy)
 
     async def _override(self, request: Request) -> Response:
         """Store a verdict by hand, or take one back, and in the score what follows."""

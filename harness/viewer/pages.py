@@ -14,6 +14,7 @@ from harness.core.records import Key, Question
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
+from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
@@ -42,22 +43,33 @@ MAX_MESSAGES = 200
 
 
 def overview(library: Library) -> list[dict[str, Any]]:
-    """All runs, the newest first. Reads scores, manifests; samples and grades only where a verdict was overridden."""
+    """All runs, the newest first; the cells of a sweep that differ in the benchmark only are one row. Reads scores,
+    manifests; samples and grades only where a verdict was overridden.
+    """
     library.refresh()
     lines = [_run_line(run) for _, run in sorted(library.runs.items())]
-    return sorted(lines, key=lambda line: str(line["created"]), reverse=True)
+    rows: dict[str, dict[str, Any]] = {}
+    for line in sorted(lines, key=lambda line: str(line["created"]), reverse=True):
+        row = rows.setdefault(line["row"], line)
+        row["benchmarks"] += line["benchmarks"] if row is not line else []
+    return [*rows.values()]
 
 
 def _run_line(run: OpenRun) -> dict[str, Any]:
     """The line of a run on the first page."""
     run.refresh()
     manifest = run.manifest
+    names = {} if manifest is None else names_in_sweep(run.folder, manifest.benchmarks)
     return {
+        "row": run.label.removesuffix(f"{JOIN}{next(iter(names.values()))}") if names else run.label,
         "run": run.label,
         "model": "" if manifest is None else manifest.model,
         "created": "" if manifest is None else manifest.created,
         "problem": run.problem,
-        "benchmarks": [standing(benchmark) for benchmark in run.benchmarks.values()],
+        "benchmarks": [
+            standing(benchmark) | {"run": run.label, "column": names.get(benchmark.name, benchmark.name)}
+            for benchmark in run.benchmarks.values()
+        ],
     }
 
 

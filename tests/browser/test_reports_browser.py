@@ -105,9 +105,29 @@ def test_a_table_that_is_cut_shows_a_shadow_and_scrolls_by_keyboard(
     assert settings == [], "words are broken before a table of words is cut"
 
 
-def test_plots_use_the_width_of_the_page(browser: Browser, pages: dict[str, str]) -> None:
-    browser.look(width=1280, dark=False)
-    browser.driver.get(pages["one"])
+COLLIDING = """
+const wrong = [];
+for (const svg of document.querySelectorAll('figure svg')) {
+  const frame = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].map((one) => [one.textContent, one.getBoundingClientRect()]);
+  texts.forEach(([text, box], i) => {
+    if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1) wrong.push(text);
+    for (const [other, its] of texts.slice(i + 1))
+      if (box.left < its.right - 1 && its.left < box.right - 1 && box.top < its.bottom - 3 && its.top < box.bottom - 3)
+        wrong.push(`${text} on ${other}`);
+  });
+}
+return wrong;
+"""
+
+
+def test_plots_use_the_width_of_the_page_and_no_text_is_cut_or_lies_on_another(
+    browser: Browser, pages: dict[str, str]
+) -> None:
+    for width, name in ((400, "two"), (400, "one"), (1280, "two"), (1280, "one")):
+        browser.look(width=width, dark=False)
+        browser.driver.get(pages[name])
+        assert browser.script(COLLIDING) == []
     right = "return Math.max(...[...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect().right))"
     assert browser.script(right) > 1150
 

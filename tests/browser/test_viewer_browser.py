@@ -277,6 +277,30 @@ def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Vi
     assert browser.path() == "/run/a/sums/q1/s1?maths=off"
 
 
+def test_relations_are_signs_wherever_an_answer_stands_and_display_maths_stays_in_its_row(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    """KaTeX draws a crossed relation with a glyph of its own font, which is no character that acts."""
+    tall = r"$$x=\begin{cases} 1 & a \neq b\\ 2 & a=b\\ 3 & a \nleq c\end{cases}$$"
+    replies = [RunReply(r"$x \not\equiv 3$, so \boxed{x \neq 2}"), RunReply(r"\boxed{x \leq 2}")]
+    write_run(results / "results" / "signs", {"demo": {"q": RunQuestion(f"{tall} Why?", r"x \neq 2", replies)}})
+    browser.open(viewer, "/run/signs/demo/q/s0")
+    browser.wait(lambda: len(browser.all(".formula.set")) >= 6)
+    assert browser.all(".formula.unset") == []
+    browser.open(viewer, "/run/signs/demo")
+    browser.wait(lambda: browser.all(".questions .excerpt .set") and browser.all(".questions .facts .set"))
+    spilt = "const row = document.querySelector('.questions a.row').getBoundingClientRect();"
+    spilt += "return [...document.querySelectorAll('.questions a.row .set')].filter((one) => "
+    spilt += "one.getBoundingClientRect().bottom > row.bottom + 1).length"
+    assert browser.script(spilt) == 0
+
+
+def test_the_page_of_two_runs_shows_their_accuracies_as_a_picture(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer, "/compare/a/b/sums")
+    browser.wait(lambda: browser.script("return document.querySelector('img.picture')?.naturalWidth"))
+    assert browser.script("return document.querySelector('img.picture').naturalWidth") == 384
+
+
 def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer, "/run/a/sums")
     ids = lambda: [element.text for element in browser.all(".questions .id")]  # noqa: E731

@@ -495,11 +495,44 @@ def test_a_source_without_known_settings_refutes_no_run(
     )
     for place in ("own/wiki.yaml", "own"):
         done = harness(tmp_path, "verify", "run", "--published", place)
-        assert (done.code, done.out.splitlines()[0].partition(" (of the ")[0]) == (code, f"demo: {standing}"), done.err
+        by = "" if standing == "cannot say" else f" with {percent} % by Wiki"
+        assert (done.code, done.out.splitlines()[0]) == (code, f"demo: {standing}{by}"), done.err
+        assert done.out.count("; this decides") == bool(by)
     assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
     if "seed" in row:  # what moves a score most comes first; a seed moves none
         differing = re.findall(r"^ +(\w+): .* here, .* there$", done.out, re.MULTILINE)
         assert differing == ["max_tokens", "temperature", "top_p"]
+
+
+def test_the_headline_names_the_scores_that_decide_and_the_authors_number_comes_first(tmp_path: Path) -> None:
+    """A number of other settings by the model's authors stands above one of the run's own, which decides."""
+    write_run(tmp_path / "run", benchmarks=[("demo", 30, 64)], strength=0.5)
+    rows = [(50.0, "0.6"), (49.9, "0.6"), (50.1, "0.6"), (80.0, "0.9")]
+    (tmp_path / "own").mkdir()
+    for number, (percent, temperature) in enumerate(rows):
+        by = "authors" if percent == 80 else "others"
+        (tmp_path / "own" / f"{number}.yaml").write_text(
+            f'schema: 1\nsource: {{title: S{number}, url: "https://example.org/{number}", by: {by}}}\n'
+            f"questions: {{demo: 30}}\nscores:\n  - {{model: org/model-7b, benchmark: demo, metric: pass@1, "
+            f"percent: {percent}, samples: 64, settings: {{temperature: {temperature}}}}}\n"
+        )
+    done = harness(tmp_path, "verify", "run", "--published", "own")
+    headline, first, *_ = done.out.splitlines()
+    named = "demo: compatible with 50.0 % by S0, 49.9 % by S1 and 1 more"
+    assert (done.code, headline) == (0, f"{named} (of the 4 published scores, 3 compatible, 1 not compatible)")
+    assert re.match(r"  pass@1 80.0 % by the model's authors, S3 .*: lower by [^;]*$", first), done.out
+    assert done.out.count("; this decides") == 3
+    (verified,) = json.loads(harness(tmp_path, "verify", "run", "--published", "own", "--json").out)
+    titles = [verified["comparisons"][number]["published"]["source"]["title"] for number in verified["decided_by"]]
+    assert titles == ["S0", "S1", "S2"]
+    # The authors' own number decides as soon as no other states the run's settings, and comes first among several.
+    (tmp_path / "own" / "0.yaml").write_text(
+        (tmp_path / "own" / "3.yaml").read_text().replace("80.0", "50.2").replace("authors", "others")
+    )
+    for name in ("1.yaml", "2.yaml"):
+        (tmp_path / "own" / name).unlink()
+    done = harness(tmp_path, "verify", "run", "--published", "own")
+    assert done.out.startswith("demo: compatible with 50.2 % by "), done.out
 
 
 def cells_of_a_sweep(folder: Path, last_of_sums: float = 0.1) -> None:

@@ -92,7 +92,7 @@ def test_a_large_set_is_looked_at_in_parts_and_a_baseline_is_asked_the_same_ones
             # The baseline asked a part of the questions, which is none for a floor; beside itself it proves nothing.
             assert harness(tmp_path, "gate", "gate.yaml", "base", "--out", "seen").code == (4 if out == "floor" else 2)
     shown = (tmp_path / "beside" / "gate.html").read_text()
-    assert (shown.count("<circle"), "http" in shown.split("<svg")[1]) == (2, False)
+    assert (shown.count("<title>2"), "http" in shown.split("<svg")[1]) == (2, False)
 
 
 @pytest.mark.parametrize(

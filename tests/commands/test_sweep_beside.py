@@ -7,6 +7,8 @@ harness.runs.suite_file, harness.runs.sweep_cell, harness.reports.scored, harnes
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -20,16 +22,18 @@ import harness as reasoning_harness
 from harness.benchmarks import catalogue
 from harness.commands.compare import published_beside, verify
 from harness.core.errors import StoreError, UsageError
+from harness.core.nouns import in_points
 from harness.options.deciding import VerifyOptions
 from harness.preparing.watching import Watcher
 from harness.reports.tables import Table
-from harness.sweeps import cells, table, whole
+from harness.sweeps import cells, record, table, whole
 from harness.sweeps import whole as sweeps
 from harness.sweeps.expected import estimates
+from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results, results
 from harness.testing import FakeServer
 from harness.viewer.library import Library
-from harness.viewer.pages import benchmark_page
+from harness.viewer.pages import benchmark_page, overview
 from tests.commands.test_sweep_runs import answering
 from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run
@@ -301,9 +305,8 @@ def test_two_benchmarks_of_one_card_are_compared_each_with_its_own(
     assert compared(*cells) == [(name, f"m80+{name}", f"m50+{name}") for name in names]
     report = reasoning_harness.report([SWEEP])
     (paired,) = (one for one in report.tables if "Paired" in one.title)
-    assert [(row[0], row[1].partition(" [")[0]) for row in paired.rows] == [
-        (f"m80+{name}", name) for name in sorted(names)
-    ]
+    compared_with_base = [("m80", name) for name in [*names, "mean of 2 benchmarks"]]
+    assert [(row[0], row[1].partition(" [")[0]) for row in paired.rows] == compared_with_base
     assert not any("not compared" in note for note in paired.notes)
     assert {*names} <= {*report.tables[0].columns}
     # The same by the other door; the heading of each comparison is the name in the sweep.
@@ -334,3 +337,66 @@ def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(tmp_path: Pat
     write_run(tmp_path / "other", benchmarks=[("aime24", 6, 4)])
     with pytest.raises(UsageError, match="shares no benchmark"):
         compared(cells[0], tmp_path / "other")
+
+
+def test_models_and_benchmarks_are_one_table_with_one_base_wherever_they_are_read(tmp_path: Path) -> None:
+    """The base, first in the file, is the last by name; rows and columns have the file's order."""
+    (tmp_path / "two.yaml").write_text(
+        f"models: [{R1}, {QWEN}, a/small]\nbenchmarks: ['aime24:8', 'demo:4', 'math500:2']\n"
+    )
+    ends = {"aime24": ("aime24", 30, 8), "demo": ("demo", 20, 4), "math500": ("math500", 20, 2)}
+    models = {"qwen-1.5b": 0.3, "qwen3-4b": 0.7, "small": 0.1}
+    runs = {f"{m}__{b}": (*run, strength) for m, strength in models.items() for b, run in ends.items()}
+    found = swept("two.yaml", {"out": "results/two"}, **runs)
+    for result in found.results:
+        record.write(found.sweep.out, CellRecord(cell=result.cell.name, model=result.cell.model))
+    (shown, *others) = table.tables(found)
+    assert (shown.columns, others) == (("model", "aime24", "demo", "math500"), [])
+    assert [line[0] for line in shown.rows] == ["DeepSeek-R1-Distill-Qwen-1.5B", "Qwen3-4B", "small"]
+    page = reasoning_harness.report("results/two")
+    summary = page.tables[0]
+    assert summary.columns == ("run", "model", "aime24", "demo", "math500")
+    assert [line[1] for line in summary.rows] == [R1, QWEN, "a/small"]
+    accuracies = [[cell.replace(" *", "").partition(" [")[0] for cell in line[1:]] for line in shown.rows]
+    assert accuracies == [[cell.partition(" [")[0] for cell in line[2:]] for line in summary.rows]
+    paired = next(one for one in page.tables if one.title.startswith("Paired with "))
+    assert paired.title.startswith("Paired with deepseek-r1-distill-qwen-1.5b, in points")
+    by_cell = {line.cell: line for line in table.records(found)}
+    for run, benchmark, difference, *_ in paired.rows:
+        if not benchmark.startswith("mean"):
+            own = by_cell[f"{run}+{benchmark.partition(' [')[0]}"].difference
+            assert own is not None
+            assert difference == in_points(own)
+    lines = overview(Library([Path("results/two")]))
+    assert {line["row"]: [one["column"] for one in line["benchmarks"]] for line in lines} == {
+        name: ["aime24", "demo", "math500"] for name in ("deepseek-r1-distill-qwen-1.5b", "qwen3-4b", "small")
+    }
+    # Wrong twin: a sweep whose base is another entry is compared with it, in its table and in the report.
+    (tmp_path / "two.yaml").write_text((tmp_path / "two.yaml").read_text() + "table: {base: qwen3-4b}\n")
+    swept("two.yaml", {"out": "results/two"})
+    paired = next(one for one in reasoning_harness.report("results/two").tables if one.title.startswith("Paired with "))
+    assert paired.title.startswith("Paired with qwen3-4b, in points")
+
+
+def test_the_columns_of_a_suite_stand_in_its_csv_and_json_as_printed(tmp_path: Path) -> None:
+    found = swept("llmeval", {"model": "Qwen/QwQ-32B", "out": "results/l"}, aime24=("aime24", 30, 64, 0.745))
+    line = next(line for line in table.records(found) if line.cell.endswith("aime24"))
+    assert set(line.shown) == set(found.sweep.table.shown)
+    heads, *lines = csv.reader(io.StringIO(table.to_csv(found)))
+    values = dict(zip(heads, next(cells for cells in lines if cells[0] == line.cell), strict=True))
+    assert {name: values[f"shown_{name}"] for name in line.shown} == line.shown
+    published = [one.published for result in found.results for one in result.published]
+    printed = next(one.printed for one in published if one.source.title == "LLMEval README")
+    assert any(text.startswith(printed) for text in line.shown.values())
+    assert not re.search(r"\d\.\d{13}", table.to_csv(found).replace(str(line.p), "").replace(str(line.mean_tokens), ""))
+
+
+def test_a_dry_run_says_once_what_cells_have_in_common_and_fits_a_terminal(tmp_path: Path) -> None:
+    models = ", ".join(f"org/model-{n}" for n in range(10))
+    (tmp_path / "many.yaml").write_text(f"models: [{models}]\nbenchmarks: [aime24, demo, math500]\n")
+    shown = harness(tmp_path, "sweep", "many.yaml", "--dry-run").out
+    assert shown.count("temperature 0.6") == 1
+    assert shown.count("max_tokens") == 3, "once a benchmark"
+    assert shown.count("the server of OPENAI_BASE_URL") == 1
+    assert all(f"model-{n}+{name}" in shown for n in range(10) for name in ("aime24", "demo", "math500"))
+    assert max(map(len, shown.splitlines()[:-2])) <= 80

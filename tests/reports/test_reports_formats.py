@@ -356,7 +356,7 @@ def secret_run(path: Path, strength: float) -> RunFolder:
 
 def everything(of_runs: Report) -> str:
     texts = [of_runs.html(), of_runs.markdown(), of_runs.latex(), of_runs.csv()]
-    return "\n".join(texts + [plot.csv() + plot.summary + str(plot.specification()) for plot in of_runs.plots()])
+    return "\n".join(texts + [plot.csv() + plot.summary + plot.svg(alone=True) for plot in of_runs.plots()])
 
 
 def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from harness.core.codec import digest
 from harness.core.inert import visible
 from harness.reports import page as page_module
-from harness.reports.plots import draw
 from harness.reports.report import report
 from harness.runs import RunLog
 from tests.reports.run_folders import hostile_report, write_run
@@ -129,18 +128,6 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     assert rows["tokens out"] == f"{workload.completion_tokens:,}"
     assert rows["engine"] == "vllm 0.33"
     assert rows["requests for them"] == str(24 + 3)
-
-
-def test_a_report_without_the_plots_extra_has_its_tables_and_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = write_run(tmp_path / "run")
-    assert "<figure" in report([folder]).html()
-    monkeypatch.setattr(draw, "installed", lambda: False)
-    page = report([folder]).html()
-    assert "<figure" not in page
-    assert "they need the extra <code>report</code>" in page
-    assert "Scores in %" in page
 
 
 @given(st.text(max_size=60))

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from harness.commands.compare import published_beside
+from harness.commands.compare import picture, published_beside
 from harness.commands.report import run_facts
 from harness.viewer.app import ViewerServer
 from harness.viewer.library import Library
@@ -69,7 +69,7 @@ def answering_here(runs: Path) -> Iterator[Viewer]:
     """The viewer's server over the runs in this folder, in a thread: a process would import everything anew."""
     library = Library([runs])
     library.refresh()
-    server = ViewerServer(library, published=published_beside, facts=run_facts, ports=[0])
+    server = ViewerServer(library, published=published_beside, facts=run_facts, picture=picture, ports=[0])
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""Plots: each is data with a Vega-Lite specification; `draw` makes pictures where `vl-convert` is installed.
+"""Plots: each is data with marks; `Plot.svg` draws them, `draw` writes files.
 
-Each module is named after what it shows. Only modules of `harness.reports` import this package.
+Each module is named after what it shows.
 """

@@ -2,93 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from harness.core.nouns import count_noun
 from harness.reports.plots.plot import (
     BANDS,
-    BUDGET_AXIS,
-    DOUBLING,
     ENDS,
+    INK,
+    LABEL_CHARS,
+    LINE_PX,
     SERIES,
     SHARE,
-    SHARE_AXIS,
-    SOFT,
+    TICK,
+    Axis,
     Cell,
+    Dot,
+    Mark,
     Plot,
-    axis,
+    Stroke,
+    Words,
     label,
-    layer,
+    lines_plot,
 )
-from harness.reports.plots.plot import series as series_of
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.uncertainty import value_cell
 
+MAX_ROWS = 60
+"""Largest number of accuracies in one plot: the first."""
+
+
+class PublishedTick(NamedTuple):
+    """A published number beside an accuracy. source: its short name. printed: as its source prints it, in percent."""
+
+    source: str
+    printed: str
+    value: float
+
 
 class Labelled(NamedTuple):
-    """A score and its name in the plot."""
+    """An accuracy, its name in the plot, and what others have published of the same."""
 
     label: str
-    score: Score
+    accuracy: Estimate | None
+    published: Sequence[PublishedTick] = ()
 
 
-def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
-    """One row a score: dot = accuracy, thick line = sampling interval, thin line = question interval."""
-    present = [(name, score) for name, score in scores if score.accuracy is not None]
-    rows: list[tuple[Cell, ...]] = [
-        (name, value_cell(score.accuracy, " %"), row, *numbers_of(score.accuracy))
-        for row, (name, score) in enumerate(present)
-    ]
+def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plot | None:
+    """One row a score: dot = accuracy, thick line = sampling interval, thin line = question interval, ticks across =
+    published scores. None without any accuracy.
+    """
+    present = [each for each in scores if each.accuracy is not None]
+    shown, marks, ticks, y = present[:MAX_ROWS], list[Mark](), list[Mark](), 0.0
+    rows: list[tuple[Cell, ...]] = []
+    for each in shown:
+        value, low, high, question_low, question_high = numbers_of(each.accuracy)
+        reported = " · ".join(f"{one.source} {one.printed}" for one in each.published)
+        rows.append(
+            (each.label, value_cell(each.accuracy, " %"), reported, value, low, high, question_low, question_high)
+        )
+        heading = label(each.label, LABEL_CHARS - 8)
+        marks += [Words((0, y + 11), heading), Words((1, y + 11), str(rows[-1][1]), INK, end=True)]
+        y += LINE_PX * heading.count("\n") + 26
+        for start, end, width, opacity in ((question_low, question_high, 1.5, 1), (low, high, 6, 0.45)):
+            if start is not None and end is not None:
+                marks.append(Stroke([(start, y), (end, y)], width=width, opacity=opacity))
+        marks.append(Dot((value or 0.0, y)))
+        ticks += [Dot((one.value, y), SERIES[1], TICK, told=f"{one.source} {one.printed} %") for one in each.published]
+        if reported:
+            below = label(f"published: {reported}")
+            marks.append(Words((0, y + 23), below))
+            y += LINE_PX * (below.count("\n") + 1) + 6
+        y += 16
     if not rows:
         return None
-    across = {"scale": SHARE, **SHARE_AXIS, "grid": True}
-    n_lines = max(label(name).count("\n") + 1 for name, _ in present)
-    # The name and the value stand above the marks of their row.
-    text = {"baseline": "bottom", "dy": 7 - 15 * n_lines}
-    name_text, value_text = text | {"align": "left", "lineBreak": "\n", "color": SOFT}, text | {"align": "right"}
-    thin, thick, dot = {"strokeWidth": 1.5}, {"strokeWidth": 6, "opacity": 0.45}, {"size": 56}
-    blue = {"color": SERIES[0]}
-    layers = [
-        layer("rule", thin | blue, x=axis("question_low", None, **across), x2={"field": "question_high"}),
-        layer("rule", thick | blue, x=axis("sampling_low", None, scale=SHARE), x2={"field": "sampling_high"}),
-        layer("point", dot | blue, x=axis("accuracy", None, scale=SHARE)),
-        layer("text", name_text, x={"value": 0}, text={"field": "series"}),
-        layer("text", value_text, x={"value": "width"}, text={"field": "value"}),
-    ]
-    ends = [f"{kind}_{end}" for kind in ("sampling", "question") for end in ("low", "high")]
+    cut = f" The first {MAX_ROWS} of {len(present)}." if len(present) > MAX_ROWS else ""
+    across = " Ticks across: published scores." if ticks else ""
     return Plot(
         name="accuracy",
-        title="Accuracy",
-        summary="Thick line: 95 % interval, same questions, asked again. Thin line: other questions of this kind.",
-        columns=("series", "value", "row", "accuracy", *ends),
+        title=title,
+        summary="Thick line: 95 % interval, same questions, asked again. Thin line: other questions of this kind."
+        f"{across}{cut}",
+        columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *ENDS[2:]),
         rows=tuple(rows),
-        drawing={
-            "height": {"step": 30 + 15 * n_lines},
-            "encoding": {"y": {"field": "row", "type": "ordinal", "axis": None}},
-            "layer": layers,
-        },
+        x=SHARE,
+        y=Axis(y, 0),
+        marks=[*marks, *ticks],
+        height=y,
     )
 
 
-def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
-    """Accuracy against the token budget, one line per score; None if no score has budgets."""
+def budget_plot(scores: Sequence[tuple[str, Score]]) -> Plot | None:
+    """Accuracy against the token budget, one line per (label, score); None if no score has budgets."""
     rows: list[tuple[Cell, ...]] = [
         (name, tokens, *numbers_of(budget.accuracy), budget.cut)
         for name, score in scores
         for tokens, budget in score.budgets.items()
     ]
-    if len({row[1] for row in rows}) < 2:
+    budgets = sorted({tokens for _, score in scores for tokens in score.budgets})
+    if len(budgets) < 2:
         return None
-    across = axis("budget", "completion tokens allowed", scale=DOUBLING, **BUDGET_AXIS)
-    return Plot(
-        name="budgets",
-        title="Accuracy against token budget",
-        summary=f"A reply longer than the budget counts as wrong. {BANDS}",
-        columns=("series", "budget", "accuracy", *ENDS, "cut"),
-        rows=tuple(rows),
-        drawing=curves(rows, across, "accuracy"),
+    ticks = [(n, f"{n / 1024:.3g}k" if n >= 1024 else str(n)) for n in budgets]
+    return lines_plot(
+        "budgets",
+        "Accuracy against token budget",
+        f"A reply longer than the budget counts as wrong. {BANDS}",
+        ("series", "budget", "accuracy", *ENDS, "cut"),
+        rows,
+        Axis(budgets[0], budgets[-1], ticks, "completion tokens allowed", doubling=True),
     )
 
 
@@ -108,36 +130,14 @@ def curve_plot(score: Score) -> Plot | None:
     most = ks[-1]
     any_right = f"{score.pass_at[most].value:.0%}"
     majority = f", the majority right {score.maj_at[most].value:.0%}" if most in score.maj_at else ""
-    return Plot(
-        name="curves",
-        title="More samples",
-        summary=f"With {count_noun(most, 'sample')} a question: any right {any_right}{majority}. {BANDS}",
-        columns=("series", "k", "value", "low", "high"),
-        rows=tuple(rows),
-        drawing=curves(rows, axis("k", "samples a question, k", scale=DOUBLING, values=ks, format="d"), "value"),
+    return lines_plot(
+        "curves",
+        "More samples",
+        f"With {count_noun(most, 'sample')} a question: any right {any_right}{majority}. {BANDS}",
+        ("series", "k", "value", "low", "high"),
+        rows,
+        Axis(ks[0], most, [(k, str(k)) for k in ks], "samples a question, k", doubling=True),
     )
-
-
-def curves(
-    rows: Sequence[Sequence[Cell]], x: Mapping[str, Any], value: str, *, lone_points: bool = False
-) -> dict[str, Any]:
-    """The Vega-Lite drawing of lines with dots over bands, one colour and shape per label, the first cell of a row.
-
-    x: the encoding of the horizontal position. value: the column of the lines; the bands reach from `low` to `high`.
-    lone_points: a dot may have no neighbour, and so no area between the two; the band's outline then is its interval.
-    """
-    labels = list(dict.fromkeys(str(row[0]) for row in rows))
-    colour, shape = series_of(labels), series_of(labels, shapes=True)
-    outline = {"stroke": colour, "strokeWidth": {"value": 1.8}} if lone_points else {}
-    up, band = axis(value, None, scale=SHARE), axis("low", None, scale=SHARE, **SHARE_AXIS)
-    return {
-        "encoding": {"x": x},
-        "layer": [
-            layer("area", {"opacity": 0.16}, y=band, y2={"field": "high"}, color=colour, **outline),
-            layer("line", y=up, color=colour),
-            layer("point", {"size": 40}, y=up, color=colour, shape=shape),
-        ],
-    }
 
 
 def numbers_of(estimate: Estimate | None) -> tuple[float | None, ...]:

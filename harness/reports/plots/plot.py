@@ -1,100 +1,169 @@
-"""A plot as a value: rows of data, a sentence that describes them, and a Vega-Lite specification. Pure.
+"""A plot as a value: rows of data, a sentence that describes them, and marks in the units of the data, drawn as SVG.
 
-Every plot is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in a grid on a screen, and in print.
-Foreign text is data in a plot, never part of an expression that Vega evaluates.
+Pure, and without a package (docs/decisions.md). Every picture is `WIDTH` pixels wide, so that its text keeps its size
+on a telephone, in a grid on a screen, and in print. Text stays text, inert and escaped. Colours are attributes, which a
+style sheet replaces in the dark (`DARK_STYLE`).
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from markupsafe import escape
 
 from harness.core.inert import csv_text, visible
 
 Cell = str | float | int | None
 """A value of a plot's data."""
 
+Point = tuple[float, float]
+"""A position (x, y): of a mark in the units of its axes, in a picture in pixels from its upper left corner."""
+
+Place = Callable[[Point], Point]
+"""Turns a position in the units of the axes into one in pixels."""
+
 WIDTH = 384
-"""Pixels of a plot with its axes."""
+"""Pixels of a picture with its axes."""
 
 HEIGHT = 200
 """Pixels between the axes of a plot, unless its height follows from its rows."""
 
-LABEL_CHARS = 56
+FONT_PX, LINE_PX, CHAR_PX = 11, 15, 7
+"""Height of a letter, distance of two lines, and width that is reserved for a character, in pixels."""
+
+LABEL_CHARS = 52
 """A line of a label holds at most this many characters; a longer label takes several lines."""
 
 MAX_LABEL_CHARS = 3 * LABEL_CHARS
 """Longest label that is drawn whole, in characters; a longer one is clipped."""
 
-INK, SOFT, AXIS, GRID = "#1f2328", "#59636e", "#8c959f", "#e3e7eb"
-"""Light colours of text, lesser text, axis lines and grid lines. `page.css` has the dark twin of each."""
+INK, SOFT, AXIS, GRID, GROUND = "#1f2328", "#59636e", "#8c959f", "#e3e7eb", "#ffffff"
+"""Colours of text, lesser text, axis lines, grid lines and the ground of a picture that stands alone."""
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
 """Colours of runs or curves, repeated after the last; colour-blind readers can tell them apart (Okabe and Ito 2008)."""
 
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-"""Marks that go with `SERIES`, for readers and printers without colour."""
+DARK = ("#e6e9ed", "#9fa9b4", "#6b7580", "#2d343c", "#14171b")
+DARK_SERIES = ("#4ea3e0", "#f0824a", "#35c199", "#e09cc3", "#cfa634", "#8cc8f2")
+"""The twin of each colour on a dark ground."""
 
-CONFIG: Mapping[str, Any] = {
-    "aria": False,  # The figure has one sentence for screen readers; a role on each of 800 dots would only be noise.
-    "background": None,
-    "font": "system-ui, sans-serif",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": SOFT,
-        "labelFontSize": 11,
-        "titleColor": SOFT,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "titlePadding": 6,
-        "domainColor": AXIS,
-        "tickColor": AXIS,
-        "gridColor": GRID,
-        "tickSize": 4,
-    },
-    "axisY": {"domain": False, "ticks": False, "tickCount": 6, "labelPadding": 6},
-    "axisX": {"grid": False, "tickCount": 6, "labelOverlap": True, "labelSeparation": 6},
-    "legend": {
-        "orient": "top",
-        "title": None,
-        "labelColor": INK,
-        "labelFontSize": 11,
-        "labelLimit": 0,
-        "symbolSize": 70,
-        "symbolStrokeWidth": 2,
-        "columnPadding": 12,
-        "rowPadding": 3,
-        "offset": 8,
-    },
-    "title": {"anchor": "start", "color": INK, "fontSize": 13, "subtitleColor": SOFT, "subtitleFontSize": 11},
-    "text": {"color": INK, "fontSize": 11},
-    "line": {"strokeWidth": 2},
-    "area": {"opacity": 0.18},
-    "point": {"filled": True, "size": 36, "opacity": 1},
-}
-"""The look of every plot: Vega-Lite's configuration."""
+_TWINS = [*zip((INK, SOFT, AXIS, GRID, GROUND, *SERIES), (*DARK, *DARK_SERIES), strict=True)]
+_RULES = [f'[{kind}="{light}"]{{{kind}:{dark}}}' for light, dark in _TWINS for kind in ("fill", "stroke")]
+DARK_STYLE = f"@media screen and (prefers-color-scheme:dark){{{''.join(_RULES)}}}"
+"""The style sheet that gives the marks of a picture their dark colours."""
 
-SHARE: Mapping[str, Any] = {"domain": [0, 1], "nice": False}
-"""Scale of a fraction."""
+SHAPES = (
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "M-3.1-3.1h6.2v6.2h-6.2z",
+    "M0-4.2 4 3h-8z",
+    "M0-4.4 4.4 0 0 4.4-4.4 0z",
+    "M-1.3-4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
+    "M0 4.2-4-3h8z",
+)
+"""Marks that go with `SERIES`, for readers and printers without colour: the outline of each around (0, 0)."""
 
-SHARE_AXIS: Mapping[str, Any] = {"format": ".0%"}
-"""An axis of fractions, labelled in percent."""
+TICK = "M-1-9h2v18h-2z"
+"""The outline of a mark across a line, such as of a published score."""
 
-DOUBLING: Mapping[str, Any] = {"type": "log", "base": 2, "nice": False}
-"""Scale of numbers that double, such as samples or budgets."""
-
-ENDS = ("low", "high", "question_low", "question_high")
-"""Columns of the ends of both intervals of an estimate."""
+FIFTHS = tuple((fifth / 5, f"{20 * fifth}%") for fifth in range(6))
+"""The fractions that an axis labels, in percent."""
 
 BANDS = "Bands: 95 % sampling intervals (same questions, asked again)."
 """The sentence of a caption on the areas around lines."""
 
-BUDGET_AXIS: Mapping[str, Any] = {
-    "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
-}
-"""An axis of token budgets, which double: 512, 4k, 32k (k = 1024)."""
+ENDS = ("low", "high", "question_low", "question_high")
+"""Columns of the ends of both intervals of an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis from `low` to `high`, which is right or above.
+
+    ticks: values with their labels. grid: whether a line goes from each tick through the plot. doubling: equal steps
+    stand for equal ratios.
+    """
+
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]] = ()
+    title: str = ""
+    grid: bool = False
+    doubling: bool = False
+
+    def share(self, value: float) -> float:
+        """Where a value lies between the ends, from 0 to 1; a value outside lies at the nearer end."""
+        scale: Callable[[float], float] = math.log2 if self.doubling else float
+        low, high = scale(self.low), scale(self.high)
+        return min(1.0, max(0.0, (scale(value) - low) / (high - low))) if high != low else 0.5
+
+
+SHARE = Axis(0, 1, FIFTHS, grid=True)
+"""The axis of a fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A line through points, or the area within them. dash: lengths of strokes and gaps in pixels."""
+
+    points: Sequence[Point]
+    colour: str = SERIES[0]
+    width: float = 2
+    opacity: float = 1
+    dash: str = "none"
+    filled: bool = False
+
+    def svg(self, place: Place) -> str:
+        """The line as an SVG element."""
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in map(place, self.points))
+        if self.filled:
+            return f'<path d="{path}z" fill="{self.colour}" fill-opacity="{self.opacity:g}"/>'
+        look = f'stroke-width="{self.width:g}" stroke-opacity="{self.opacity:g}" stroke-dasharray="{self.dash}"'
+        return f'<path d="{path}" fill="none" stroke="{self.colour}" {look}/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A mark at a point. shape: of `SHAPES`, or `TICK`. size: 1 is 7 pixels wide. told: shown where a mouse rests."""
+
+    at: Point
+    colour: str = SERIES[0]
+    shape: str = SHAPES[0]
+    size: float = 1
+    hollow: bool = False
+    opacity: float = 1
+    told: str = ""
+
+    def svg(self, place: Place) -> str:
+        """The mark as an SVG element."""
+        x, y = place(self.at)
+        # A hollow dot hides the lines behind it.
+        fill, stroke = (GROUND, f' stroke="{self.colour}" stroke-width="1.5"') if self.hollow else (self.colour, "")
+        look = f'fill="{fill}" fill-opacity="{self.opacity:g}"{stroke}'
+        title = f"<title>{escape(visible(self.told, 300))}</title>" if self.told else ""
+        where = f'transform="translate({x:.1f} {y:.1f}) scale({self.size:.2g})"'
+        return f'<path d="{self.shape}" {where} {look}>{title}</path>'
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The lines of a label, of which the first begins at a point. end: they end there."""
+
+    at: Point
+    text: str
+    colour: str = SOFT
+    end: bool = False
+
+    def svg(self, place: Place) -> str:
+        """The mark as an SVG element."""
+        x, y = place(self.at)
+        return _text(x, y, self.text, self.colour, "end" if self.end else "start")
+
+
+Mark = Stroke | Dot | Words
+"""Something that is drawn in a plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +171,9 @@ class Plot:
     """A plot.
 
     name: of its files, without suffix. title: a heading. summary: a caption in words, with the main numbers. columns,
-    rows: the data, as fractions, not percent. drawing: Vega-Lite's specification of `rows`, whose `field`s are
-    `columns`. subject: run and benchmark, for a picture that stands alone.
+    rows: the data, as fractions, not percent. marks: drawn one after another. legend: what a colour and a shape stand
+    for; a single entry is not shown. height: pixels between the axes. subject: run and benchmark, for a picture that
+    stands alone.
     """
 
     name: str
@@ -111,76 +181,147 @@ class Plot:
     summary: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    drawing: Mapping[str, Any] = field(repr=False)
+    x: Axis = field(repr=False)
+    y: Axis = field(repr=False)
+    marks: Sequence[Mark] = field(repr=False)
+    legend: Sequence[tuple[str, Dot]] = field(default=(), repr=False)
+    height: float = HEIGHT
     subject: str = ""
 
     def csv(self) -> str:
         """The data as CSV; no text cell starts a formula in a spreadsheet."""
         return csv_text([self.columns, *self.rows])
 
-    def specification(self, *, titled: bool = False) -> dict[str, Any]:
-        """The whole Vega-Lite specification.
+    def svg(self, *, alone: bool = False) -> str:
+        """The picture. alone: with heading, subject, a ground and its dark colours, for a separate file."""
+        parts, top = [], 4.0
+        if alone:
+            parts.append(_text(2, top + 12, label(self.title), INK, size=13))
+            parts.append(_text(2, top + 12 + LINE_PX, subject := label(self.subject), SOFT))
+            top += 20 + LINE_PX * (subject.count("\n") + bool(subject))
+        legend, top = _legend(self.legend if len(self.legend) > 1 else (), top)
+        if self.y.title:
+            parts.append(_text(2, top + FONT_PX, label(self.y.title), SOFT))
+            top += LINE_PX
+        left = 12 + CHAR_PX * max((len(text) for _, text in self.y.ticks), default=-1)
+        right, top = WIDTH - 10, top + 5
+        bottom = top + self.height
 
-        titled: with heading, subject and an opaque ground, for a separate file.
-        """
-        values = [dict(zip(self.columns, map(_cell_text, row), strict=True)) for row in self.rows]
-        whole: dict[str, Any] = {
-            "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-            "width": WIDTH,
-            "height": HEIGHT,
-            "autosize": {"type": "fit-x", "contains": "padding"},
-            "padding": _PADDING,
-            "data": {"values": values},
-            **self.drawing,
-            "config": dict(CONFIG),
-        }
-        if titled:
-            whole["title"] = {"text": self.title, "subtitle": label(self.subject).split("\n")}
-            whole["background"] = "#ffffff"
-            whole["padding"] = 12
-        return whole
+        def place(point: Point) -> Point:
+            return left + (right - left) * self.x.share(point[0]), bottom - self.height * self.y.share(point[1])
+
+        parts += [*legend, *self._scales(place, left, right, bottom), *(mark.svg(place) for mark in self.marks)]
+        height = bottom + 4 + (LINE_PX if self.x.ticks else 0) + (LINE_PX + 2 if self.x.title else 0)
+        size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
+        if alone:
+            size += ' xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif"'
+            parts.insert(0, f'<style>{DARK_STYLE}</style><rect width="100%" height="100%" fill="{GROUND}"/>')
+        return f"<svg {size}>{''.join(parts)}</svg>"
+
+    def _scales(self, place: Place, left: float, right: float, bottom: float) -> Iterator[str]:
+        """The lines, ticks, labels and titles of both axes; a label that would touch the one before is left out."""
+        for value, text in self.y.ticks:
+            _, at = place((self.x.low, value))
+            yield _straight(left, at, right, at, GRID) if self.y.grid else ""
+            yield _text(left - 6, at + 4, text, SOFT, "end")
+        yield _straight(left, bottom, right, bottom, AXIS)
+        free = -math.inf
+        for value, text in self.x.ticks:
+            at, _ = place((value, self.y.low))
+            half = CHAR_PX * len(text) / 2 + 2
+            middle = min(max(at, half), WIDTH - half)
+            if middle - half < free:
+                continue
+            free = middle + half + 6
+            yield _straight(at, bottom - self.height, at, bottom, GRID) if self.x.grid else ""
+            yield _straight(at, bottom, at, bottom + 4, AXIS) + _text(middle, bottom + LINE_PX, text, SOFT, "middle")
+        yield _text((left + right) / 2, bottom + 2 * LINE_PX, label(self.x.title), SOFT, "middle")
 
 
-def label(text: str) -> str:
-    """Foreign text as a label: inert, broken into at most three lines, then clipped."""
-    lines = textwrap.wrap(visible(text, MAX_LABEL_CHARS), LABEL_CHARS, break_on_hyphens=False)
-    return "\n".join(lines)
+def label(text: str, width: int = LABEL_CHARS) -> str:
+    """Foreign text as a label: inert, broken into lines of at most `width` characters, clipped to `MAX_LABEL_CHARS`."""
+    return "\n".join(textwrap.wrap(visible(text, MAX_LABEL_CHARS), width, break_on_hyphens=False))
 
 
-def series(labels: Sequence[str], *, shapes: bool = False) -> dict[str, Any]:
-    """The Vega-Lite encoding of the column `series` by colour, or with `shapes` by shape, in the order of the labels.
+def key_of(number: int) -> Dot:
+    """The colour and shape of the series of this number, from 0."""
+    return Dot((0, 0), SERIES[number % len(SERIES)], SHAPES[number % len(SHAPES)])
 
-    The legend breaks lines where the labels do, and is left out for a single label.
+
+def lines_plot(
+    name: str,
+    title: str,
+    summary: str,
+    columns: tuple[str, ...],
+    rows: Sequence[tuple[Cell, ...]],
+    x: Axis,
+    y: Axis = SHARE,
+    marks: Sequence[Mark] = (),
+) -> Plot:
+    """A plot of lines with dots over bands, one colour and shape for each series, above `marks`.
+
+    rows: series, x, value, low, high, and more that is not drawn. A row without a value makes a gap; a dot between two
+    gaps has its interval as a line.
     """
-    legend: Any = {"labelExpr": "split(datum.label, '\\n')", "symbolOpacity": 1, "symbolStrokeWidth": 0}
-    if any(len(text) > LABEL_CHARS // len(labels) for text in labels):
-        legend["columns"] = 1
-    shown = [label(text) for text in labels]
-    colours = [SERIES[number % len(SERIES)] for number in range(len(shown))]
-    marks = [SHAPES[number % len(SHAPES)] for number in range(len(shown))]
-    return {
-        "field": "series",
-        "type": "nominal",
-        "sort": None,
-        "scale": {"domain": shown, "range": marks if shapes else colours},
-        "legend": legend if len(shown) > 1 else None,
-    }
+    by_series: dict[str, list[list[Sequence[Cell]]]] = {}
+    for row in rows:
+        stretches = by_series.setdefault(str(row[0]), [[]])
+        stretches[-1].append(row) if row[2] is not None else stretches.append([])
+    drawn, dots = [*marks], list[Mark]()
+    legend = [(series, key_of(number)) for number, series in enumerate(by_series)]
+    for (_, key), stretches in zip(legend, by_series.values(), strict=True):
+        for stretch in filter(None, stretches):
+            values, low, high = (
+                [(_number(row[1]), _number(row[column])) for row in stretch if row[column] is not None]
+                for column in (2, 3, 4)
+            )
+            if len(stretch) == 1:
+                drawn += [Stroke([*low, *high], key.colour, 1.8)] if low and high else []
+            else:
+                drawn += [Stroke([*low, *reversed(high)], key.colour, opacity=0.16, filled=True)] if low else []
+                drawn += [Stroke(values, key.colour)]
+            dots += [replace(key, at=point) for point in values]
+    return Plot(name, title, summary, columns, tuple(rows), x, y, [*drawn, *dots], legend)
 
 
-def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """The encoding of a position by the numbers of column `name`. title: of the axis; settings: of Vega-Lite's axis."""
-    return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
+def round_values(low: float, high: float, at_most: int = 6) -> list[float]:
+    """Round numbers from `low` to `high`, a step of 1, 2 or 5 times a power of ten apart."""
+    span = max(high - low, 1e-9)
+    power = 10.0 ** math.floor(math.log10(span / at_most))
+    step = next(factor * power for factor in (1, 2, 5, 10, 20) if span / (factor * power) <= at_most)
+    return [number * step for number in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
-def layer(mark: str, look: Mapping[str, Any] | None = None, **encoding: Any) -> dict[str, Any]:
-    """A layer of a drawing: Vega-Lite's mark, how it looks, and the encoding of each channel (`x`, `y`, `color` …)."""
-    return {"mark": {"type": mark, **(look or {})}, "encoding": encoding}
+def _number(cell: Cell) -> float:
+    assert isinstance(cell, int | float)
+    return cell
 
 
-_PADDING = {"left": 2, "top": 2, "bottom": 2, "right": 8}
-"""Free pixels around a plot; the right side has room for the half of the last tick's label beyond the axis."""
+def _in_pixels(point: Point) -> Point:
+    return point
 
 
-def _cell_text(cell: Cell) -> Cell:
-    """What a plot shows for a cell of a table: a text as a label, which may be cut; a number as it is."""
-    return label(cell) if isinstance(cell, str) else cell
+def _straight(x: float, y: float, x_end: float, y_end: float, colour: str) -> str:
+    """A thin line between two points, in pixels."""
+    return f'<path d="M{x:.1f} {y:.1f}L{x_end:.1f} {y_end:.1f}" stroke="{colour}"/>'
+
+
+def _text(x: float, y: float, text: str, colour: str, anchor: str = "start", size: int = FONT_PX) -> str:
+    """Lines of text, at the base of the first; empty for an empty text."""
+    look = f'x="{x:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
+    lines = text.split("\n") if text else ()
+    return "".join(f'<text y="{y + n * LINE_PX:.1f}" {look}>{escape(line)}</text>' for n, line in enumerate(lines))
+
+
+def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], float]:
+    """The legend below `top`, in as many rows as it needs, and where it ends, in pixels."""
+    parts, x, y = [], 2.0, top
+    for name, key in entries:
+        lines = label(name).split("\n")
+        width = 26 + CHAR_PX * max(map(len, lines))
+        if x > 2 and (x + width > WIDTH or len(lines) > 1):
+            x, y = 2.0, y + LINE_PX
+        dot = replace(key, at=(x + 5, y + 7)).svg(_in_pixels)
+        parts.append(dot + _text(x + 14, y + FONT_PX, "\n".join(lines), INK))
+        x, y = (x + width, y) if len(lines) == 1 else (WIDTH, y + LINE_PX * (len(lines) - 1))
+    return parts, y + LINE_PX + 4 if entries else y

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
+from harness.core.inert import visible
 from harness.core.nouns import are
-from harness.reports.plots.plot import AXIS, SERIES, SHARE_AXIS, Cell, Plot, axis, layer
+from harness.reports.plots.plot import AXIS, FIFTHS, LABEL_CHARS, Axis, Cell, Dot, Plot, Stroke
 from harness.scoring.tally import QuestionTally
 
-_WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
-"""Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
-
-_FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
-"""The fractions that an axis labels."""
-
-_TITLE_PX = 260
-"""An axis's title is cut to this length, in pixels."""
+_WITH_ROOM = Axis(-0.04, 1.04, FIFTHS, grid=True)
+"""The axis of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
 
 
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
@@ -30,17 +26,8 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     # The fractions are compared crosswise in whole numbers, so that equal ones are equal.
     better = sum(b.right * a.n > a.right * b.n for a, b in pairs)
     worse = sum(b.right * a.n < a.right * b.n for a, b in pairs)
-    across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS, "titleLimit": _TITLE_PX}
-    ends = {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}
-    dashed = {"color": AXIS, "strokeDash": [4, 4], "strokeWidth": 1}
-    diagonal = layer("line", dashed, x=axis("x", baseline, **across), y=axis("y", second, **across))
-    dots = layer(
-        "point",
-        {"color": SERIES[0], "opacity": 0.65},
-        x=axis("baseline", baseline, grid=True, **across),
-        y=axis("other", second, **across),
-        size={"aggregate": "count", "type": "quantitative", "scale": {"range": [24, 400]}, "legend": None},
-    )
+    counts = Counter((a.right / a.n, b.right / b.n) for a, b in pairs)
+    dots = [Dot(at, size=min(3.0, 0.8 * n**0.5), opacity=0.65) for at, n in counts.items()]
     return Plot(
         name="scatter",
         title="Question by question",
@@ -48,5 +35,8 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
         f"more often by the second, {worse} by the first. A larger dot stands for several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
-        drawing={"height": 280, "layer": [{"data": ends, **diagonal}, dots]},
+        x=replace(_WITH_ROOM, title=visible(baseline, LABEL_CHARS - 2)),
+        y=replace(_WITH_ROOM, title=visible(second, LABEL_CHARS - 2)),
+        marks=[Stroke([(0, 0), (1, 1)], AXIS, 1, dash="4 4"), *dots],
+        height=280,
     )

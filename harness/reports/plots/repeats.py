@@ -1,22 +1,19 @@
-"""Plots of experiments on repeated runs: where their accuracies lie, and the error against the number of samples."""
+"""Plots of experiments: where the accuracies of repeated runs lie, what error they have, what new runs will find."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from harness.core.nouns import in_percent
-from harness.reports.plots.plot import DOUBLING, SERIES, Plot, axis, layer
-from harness.reports.plots.plot import series as series_of
+from harness.reports.plots.plot import INK, SERIES, Axis, Cell, Mark, Plot, Stroke, key_of, lines_plot, round_values
 from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.stats import Z_95
 
 CURVE_POINTS = 120
 """Number of points by which a smooth curve is drawn."""
-
-_POINTS: Mapping[str, Any] = {"labelExpr": "format(100 * datum.value, '~g')"}
-"""Axis labels that show a fraction in percentage points."""
 
 
 def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot:
@@ -24,36 +21,28 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
 
     The range of 95 % of repeats, as predicted, is shaded.
     """
-    runs, predicted, width = len(names), repeats.predicted, _bar_width(repeats)
+    runs, mean, predicted, width = len(names), repeats.mean, repeats.predicted, _bar_width(repeats)
     reach = 3.5 * predicted or 0.05  # A predicted spread of 0 leaves no width to the picture.
-    low = max(0.0, min(repeats.mean - reach, *(accuracy - width for accuracy in repeats.accuracies)))
-    high = min(1.0, max(repeats.mean + reach, *(accuracy + width for accuracy in repeats.accuracies)))
-    across: dict[str, Any] = {
-        "scale": {"domain": [low, high], "nice": False, "clamp": True},
-        "format": ".1%" if high - low < 0.12 else ".0%",
-    }
+    low = max(0.0, min(mean - reach, *(accuracy - width for accuracy in repeats.accuracies)))
+    high = min(1.0, max(mean + reach, *(accuracy + width for accuracy in repeats.accuracies)))
     first = min(repeats.accuracies) - width / 2
     # An accuracy on the edge of a bar must not fall one bar short by rounding.
-    begin = f"{first} + {width} * floor((datum.accuracy - {first}) / {width} + 1e-9)"
-    band = {"from": repeats.mean - Z_95 * predicted, "to": repeats.mean + Z_95 * predicted}
-    density = f"{runs * width} * densityNormal(datum.accuracy, {repeats.mean}, {predicted})"
-    kinds = [f"{runs} repeats", "predicted by the sampling error"]
-    colours = [_of_kind(kinds, kind) for kind in kinds]
-    begins, up = axis("from", "accuracy", **across), axis("repeats", "repeats", tickMinStep=1, format="d")
-    shade = layer("rect", {"color": SERIES[1], "opacity": 0.1}, x=begins, x2={"field": "to"})
-    look, binned = {"opacity": 0.7, "binSpacing": 1}, {**begins, "bin": "binned"}
-    bars = layer("bar", look, x=binned, x2={"field": "to"}, y=up, color=colours[0])
-    bars["transform"] = [
-        {"calculate": begin, "as": "from"},
-        {"calculate": f"datum.from + {width}", "as": "to"},
-        {"aggregate": [{"op": "count", "as": "repeats"}], "groupby": ["from", "to"]},
-    ]
-    along = {"start": low, "stop": high, "step": (high - low) / CURVE_POINTS, "as": "accuracy"}
-    curve = {
-        "data": {"sequence": along},
-        "transform": [{"calculate": density, "as": "repeats"}],
-        **layer("line", x=axis("accuracy", "accuracy", **across), y=axis("repeats", "repeats"), color=colours[1]),
-    }
+    counts = Counter(math.floor((accuracy - first) / width + 1e-9) for accuracy in repeats.accuracies)
+    marks: list[Mark] = []
+    for number, n in counts.items():
+        begin, end = first + number * width, first + (number + 1) * width
+        marks.append(_bar(begin, end, n, SERIES[0], 0.7))
+    top = float(max(counts.values()))
+    if predicted:
+        at = [low + (high - low) * step / CURVE_POINTS for step in range(CURVE_POINTS + 1)]
+        peak = runs * width / (predicted * math.sqrt(2 * math.pi))
+        curve = [(x, peak * math.exp(-(((x - mean) / predicted) ** 2) / 2)) for x in at]
+        marks.append(Stroke(curve, SERIES[1]))
+        top = max(top, peak)
+    top *= 1.05
+    begin, end = mean - Z_95 * predicted, mean + Z_95 * predicted
+    shade = _bar(begin, end, top, SERIES[1], 0.1)
+    digits = 1 if high - low < 0.12 else 0
     low_limit, high_limit = (100 * end for end in repeats.limits)
     return Plot(
         name=f"{benchmark}-repeats",
@@ -63,10 +52,18 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
         f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95 % of repeats, by the prediction.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
-        drawing={"layer": [{"data": {"values": [band]}, **shade}, bars, *([curve] if predicted else [])]},
+        x=Axis(low, high, [(value, f"{value:.{digits}%}") for value in round_values(low, high)], "accuracy"),
+        y=Axis(0, top, [(n, f"{n:.0f}") for n in round_values(0, top, 5) if n == int(n)], "repeats", grid=True),
+        marks=[shade, *marks],
+        legend=[(f"{runs} repeats", key_of(0)), ("predicted by the sampling error", key_of(1))],
         subject=f"{benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points "
         f"observed, {100 * predicted:.2f} predicted",
     )
+
+
+def _bar(begin: float, end: float, height: float, colour: str, opacity: float) -> Stroke:
+    outline = [(begin, 0.0), (begin, height), (end, height), (end, 0.0)]
+    return Stroke(outline, colour, opacity=opacity, filled=True)
 
 
 def _bar_width(repeats: Repeats) -> float:
@@ -80,23 +77,16 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
     few, many = sizes[0], sizes[-1]
     single = few.predicted * math.sqrt(few.n)  # the error of one sample a question
-    kinds = ["predicted, falls with √n", "stated by a run of n", "observed between repeats"]
-    kinds = kinds if any(size.deviation is not None for size in sizes) else kinds[:2]
-    up: dict[str, Any] = {"title": "sampling error, points", "scale": {"zero": True}, **_POINTS}
-    step = (math.log2(many.n) - math.log2(few.n)) / CURVE_POINTS
-    of_kind = [{"color": _of_kind(kinds, kind), "shape": _of_kind(kinds, kind, shapes=True)} for kind in kinds]
-    curve = layer("line", y=axis("error", **up), color=of_kind[0]["color"])
-    curve["data"] = {"sequence": {"start": 0, "stop": CURVE_POINTS + 1, "as": "step"}}
-    curve["transform"] = [
-        {"calculate": f"pow(2, {math.log2(few.n)} + {step} * datum.step)", "as": "n"},
-        {"calculate": f"{single} / sqrt(datum.n)", "as": "error"},
+    at = [few.n * (many.n / few.n) ** (step / CURVE_POINTS) for step in range(CURVE_POINTS + 1)]
+    marks: list[Mark] = [Stroke([(n, single / math.sqrt(n)) for n in at])]
+    seen = [(size.n, size.deviation) for size in sizes if size.deviation is not None]
+    stated, observed = key_of(1), key_of(2)
+    marks += [Stroke([(size.n, size.own_low), (size.n, size.own_high)], stated.colour, opacity=0.45) for size in sizes]
+    marks += [replace(stated, at=(size.n, size.own)) for size in sizes] + [
+        replace(observed, at=point) for point in seen
     ]
-    ranges = {"y": axis("stated_low", **up), "y2": {"field": "stated_high"}, "color": of_kind[1]["color"]}
-    layers = [curve, layer("rule", {"strokeWidth": 2, "opacity": 0.45}, **ranges)]
-    for looks, column in zip(of_kind[1:], ("stated", "seen"), strict=False):
-        valid = {"transform": [{"filter": f"isValid(datum.{column})"}]}
-        layers.append(valid | layer("point", {"size": 52}, y=axis(column, **up), **looks))
-    across = axis("n", "samples a question, n", scale=DOUBLING, values=[size.n for size in sizes], format="d")
+    top = 1.05 * max([few.predicted, *(size.own_high for size in sizes), *(deviation for _, deviation in seen)])
+    kinds = ["predicted, falls with √n", "stated by a run of n", *(["observed between repeats"] if seen else [])]
     return Plot(
         name=f"{benchmark}-samples",
         title="Error against samples",
@@ -104,14 +94,37 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
         f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95 % of the errors that single runs state.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
-        drawing={"encoding": {"x": across}, "layer": layers},
+        x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples a question, n", doubling=True),
+        y=_points(top, "sampling error, points"),
+        marks=marks,
+        legend=[(kind, key_of(number)) for number, kind in enumerate(kinds)],
         subject=f"{benchmark} · {n_questions} questions: {in_percent(single)} points / √n",
     )
 
 
-def _of_kind(kinds: Sequence[str], kind: str, *, shapes: bool = False) -> dict[str, Any]:
-    """The encoding by colour (or by shape) of a layer whose marks are all of one kind; the legend lists all kinds."""
-    encoding = series_of(kinds, shapes=shapes)
-    # No column of the rows says the kind: in place of a `field`, Vega-Lite takes a constant, `datum`.
-    del encoding["field"]
-    return {**encoding, "datum": kind}
+def plan_plot(noun: str, wanted: float | None, plans: Mapping[str, Mapping[int, float]]) -> Plot:
+    """The smallest difference that two new runs find, against their samples of each question.
+
+    noun: "difference" or "margin". wanted: what is to be found, a fraction; None: nothing. plans: benchmark → samples
+    of each question → difference, a fraction.
+    """
+    rows: list[tuple[Cell, ...]] = [
+        (name, n, value, None, None) for name, by_samples in plans.items() for n, value in by_samples.items()
+    ]
+    numbers = sorted({1}.union(*plans.values()))
+    top = max([wanted or 0.01, *(value for by_samples in plans.values() for value in by_samples.values())])
+    return lines_plot(
+        "plan",
+        f"Smallest {noun} against samples",
+        "What two new runs of so many samples find in 80 % of repetitions. Dashed: what is wanted.",
+        ("benchmark", "samples", noun, "low", "high"),
+        rows,
+        Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples a question", doubling=True),
+        _points(1.05 * top, f"smallest {noun}, points"),
+        [] if wanted is None else [Stroke([(numbers[0], wanted), (numbers[-1], wanted)], INK, 1, dash="4 3")],
+    )
+
+
+def _points(top: float, title: str) -> Axis:
+    """An axis of differences in points, from 0 to the fraction `top`."""
+    return Axis(0, top, [(value, f"{100 * value:.4g}") for value in round_values(0, top)], title, grid=True)

@@ -107,7 +107,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
     return [
         PublishedScore(
             **row.model_dump(exclude={"percent", "run_deviation", "standard_error", "settings", "by"}),
-            value=float(row.percent) / 100,
+            value=float(f"{row.percent}e-2"),  # 0.781, where a division of 78.1 gives 0.7809999999999999
             n_questions=file.questions[row.benchmark],
             unit=last_digit(row.percent) / 100,
             run_deviation=None if row.run_deviation is None else row.run_deviation / 100,

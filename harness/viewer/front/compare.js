@@ -1,5 +1,5 @@
 // Two runs of a benchmark: the difference, what moved; and one question side by side.
-import { address, count, foreign, h, plain, table, verdictOf } from "./dom.js";
+import { address, count, foreign, h, plain, queryOf, table, verdictOf } from "./dom.js";
 import { Panel } from "./facts.js";
 import { nameOf } from "./questions.js";
 import { head, heading, keysOf, sampleText, samplesOf, votesOf } from "./question.js";
@@ -13,6 +13,7 @@ export function compare({ first, second, benchmark }) {
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in A, ", foreign(first), ", and B, ", foreign(second))),
       value.lines.map((line) => h("p", {}, foreign(line))),
+      value.moved.length ? h("img", { class: "picture", src: "/picture?" + queryOf({ first, second, benchmark }), alt: "Both accuracies with their intervals, and published scores" }) : null,
       h("h2", {}, "Settings that differ"),
       value.settings.length ? table("Settings that differ", ["setting", "A", "B"], value.settings) : h("p", {}, "None."),
       h("h2", {}, "Samples of equal index"),

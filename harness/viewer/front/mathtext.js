@@ -1,11 +1,13 @@
 // A model's text with its formulas typeset by KaTeX, each only when it comes into view.
-import { acts, foreign, h } from "./dom.js";
+import { acts, foreign, h, plain } from "./dom.js";
 
 const MAX_FORMULA = 2000; // characters; a longer one stays text
 const MAX_FORMULAS = 5000; // of one text; the rest stays as it was written
 const MAX_ELEMENTS = 5000; // of one typeset formula
 const MAX_DEPTH = 200; // elements within each other; deeper ones stall or crash a browser's layout
-const OWN_MARKS = /[\u200b\u2061-\u2064]/g; // invisible ones that KaTeX itself writes, in fractions and after functions
+// What KaTeX itself writes: invisible marks in fractions and after functions, and the glyphs of its fonts for \not and
+// crossed relations, of which \neq is made.
+const OWN_MARKS = /[\u200b\u2061-\u2064\ue006-\ue020]/g;
 const PAIRS = [
   ["$$", "$$", true],
   ["\\[", "\\]", true],
@@ -104,7 +106,8 @@ function typeset(element, formula) {
   const made = document.createElement("span");
   try {
     if (acts(formula.source)) throw new Error("a character of it acts instead of being seen");
-    katex.render(formula.source, made, { ...LIMITS, displayMode: formula.display, macros: {} });
+    made.append(withoutStyles(katex.__renderToDomTree(formula.source, { ...LIMITS, displayMode: formula.display, macros: {} })).toNode());
+    for (const brace of made.querySelectorAll("svg[data-width]")) brace.style.width = brace.dataset.width;
     if (!bounded(made)) throw new Error("too large");
     if (acts(made.textContent.replace(OWN_MARKS, ""))) throw new Error("a command of it writes a character that acts"); // \char"202E
   } catch {
@@ -113,6 +116,20 @@ function typeset(element, formula) {
   }
   element.classList.add("set");
   element.replaceChildren(...made.childNodes);
+}
+
+/** KaTeX's tree without style attributes, which the page's policy forbids: KaTeX gives tall braces their width by one. */
+function withoutStyles(tree) {
+  const open = [tree];
+  while (open.length) {
+    const { attributes, children = [] } = open.pop();
+    if (attributes?.style) {
+      attributes["data-width"] = /^width:\s*([\d.]+em)/.exec(attributes.style)?.[1] ?? "auto";
+      delete attributes.style;
+    }
+    for (const child of children) open.push(child);
+  }
+  return tree;
 }
 
 function bounded(made) {
@@ -142,7 +159,21 @@ function formula(text, piece, element) {
 /** A line of text as nodes, for a heading or a list: each formula stands in the line. */
 export function inline(text, maths = true) {
   if (!maths) return foreign(text);
-  return pieces(text).map((piece) => (piece.source === undefined ? foreign(text.slice(piece.from, piece.to)) : formula(text, { ...piece, display: false }, h("span"))));
+  const found = pieces(text);
+  const last = found.at(-1);
+  const open = text.endsWith("…") && last.source === undefined ? text.slice(last.from).search(/\$|\\[([]|\\begin\{/) : -1;
+  if (open > -1) {
+    last.to = last.from + open + 1; // of a formula that is cut nothing is shown
+    text = `${text.slice(0, last.to - 1)}…`;
+  }
+  return found.map((piece) => (piece.source === undefined ? foreign(text.slice(piece.from, piece.to)) : formula(text, { ...piece, display: false }, h("span"))));
+}
+
+/** An answer as nodes: as a formula if it has a command of LaTeX and does not say itself where its formulas are. */
+export function answerText(text, limit) {
+  const shown = plain(text, limit);
+  if (!/\\[a-zA-Z{]/.test(shown) || /\$|\\\(/.test(shown)) return foreign(shown);
+  return formula(shown, { from: 0, to: shown.length, source: shown, display: false }, h("span"));
 }
 
 /** The text of `parts` as an element; the second of them is the answer, which is set off; maths: typeset formulas. */

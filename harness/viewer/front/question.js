@@ -1,10 +1,11 @@
 // One question: what was asked, its samples as a strip, the votes, and one sample in full.
 import { VERDICTS, address, chip, count, foreign, h, plain, queryOf, verdictOf } from "./dom.js";
 import { ENDED, Panel, facts, refusal } from "./facts.js";
-import { excerpt, inline, rendered } from "./mathtext.js";
+import { answerText, excerpt, inline, rendered } from "./mathtext.js";
 import { chosen } from "./questions.js";
 
 const MAX_HEADING = 80; // characters of a question in its title
+const ANSWERS = ["reference", "answer"]; // facts that may be formulas
 const MAX_STEP = 4000; // characters of one reason for a verdict
 const MAX_STEPS = 200000; // characters of earlier steps that are drawn; the raw record has all
 const MAX_REQUEST = 20000; // characters of a request that are drawn; the copy is whole
@@ -79,7 +80,7 @@ function questionText(question, { maths, where }) {
 }
 
 function factsOf(pairs) {
-  return h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, plain(name, 60)), h("dd", {}, plain(value, 2000)))));
+  return h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, plain(name, 60)), h("dd", {}, ANSWERS.includes(name) ? value.split("  or  ").map((one, i) => [i ? " or " : null, answerText(one, 2000)]) : plain(value, 2000)))));
 }
 
 export function samplesOf(value, selected, at) {
@@ -97,7 +98,7 @@ export function votesOf(value) {
   return h("ul", { class: "votes", "aria-label": "Votes" }, value.votes.map((vote) => {
     const bar = h("i", { class: vote.verdict ?? "undecided", "aria-hidden": "true" });
     bar.style.width = `${(100 * vote.n) / most}%`;
-    return h("li", {}, h("span", { class: "n" }, `${vote.n}×`), h("span", { class: "bar" }, bar), h("span", { class: "vote" }, plain(vote.answer, 80), vote.verdict === null ? ` (${vote.n_correct} of ${vote.n} ✓)` : { correct: " ✓", undecided: " ?" }[vote.verdict] ?? ""));
+    return h("li", {}, h("span", { class: "n" }, `${vote.n}×`), h("span", { class: "bar" }, bar), h("span", { class: "vote" }, answerText(vote.answer, 80), vote.verdict === null ? ` (${vote.n_correct} of ${vote.n} ✓)` : { correct: " ✓", undecided: " ?" }[vote.verdict] ?? ""));
   }));
 }
 

@@ -1,7 +1,7 @@
 // The questions of a benchmark: filters, order, search.
 import { address, chip, count, foreign, h, plain, shortId, verdictOf } from "./dom.js";
 import { Panel, facts } from "./facts.js";
-import { inline } from "./mathtext.js";
+import { answerText, inline } from "./mathtext.js";
 
 const SHOWS = {
   all: ["all", () => true],
@@ -89,8 +89,8 @@ export function questions({ query, run, benchmark, set }) {
         h("span", { class: "fraction" }, row.percent ? `${row.percent} %` : "–", h("small", {}, row.interval)),
         strip(row.verdicts),
         nameOf(row),
-        h("span", { class: "facts" }, "reference ", h("b", {}, plain(row.references.join(" or "), 40)),
-          row.majority === null ? null : [", majority ", h("b", { class: row.majority.verdict }, plain(row.majority.answer, 40))],
+        h("span", { class: "facts" }, "reference ", row.references.map((one, i) => [i ? " or " : null, h("b", {}, answerText(one, 40))]),
+          row.majority === null ? null : [", majority ", h("b", { class: row.majority.verdict }, answerText(row.majority.answer, 40))],
           row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`, notes)));
   }
 
