@@ -40,7 +40,7 @@ class SampleChoice:
     characters of reasoning and text; None: all. finish_reasons: take samples with these finish reasons; empty: with
     any. distinct: whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the
     model's reasoning; False: its final part only. by_hand: whether a person's verdict counts in place of the grader's.
-    empty: whether samples without a text (that `reasoning` leaves) are taken, too.
+    empty: whether samples without a text (that `reasoning` leaves) are taken, too, and those with calls of a tool.
     """
 
     take: Take = "all"
@@ -180,6 +180,8 @@ class ExportedBenchmark:
             )
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
+        if not choice.empty and len(sample.steps or ()) > 1:
+            return "made with calls of a tool, for which such a file has no place"
         if choice.distinct:
             if (reply := _digest(sample)) in seen:
                 return "equal to an earlier one"

@@ -10,6 +10,7 @@ import random
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,13 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
     assert "[step 1: call of python]\nprint(3**50%1009)" in shown
     assert f"[step 1: ran, 0.0 s]\n{3**50 % 1009}" in shown
     assert '"name": "python"' in shown, "the request offers the tool"
+    assert command(tmp_path, "export", "r", "--to", "inspect", "--out", "x").code == 0
+    with zipfile.ZipFile(tmp_path / "x" / "powers.eval") as log:
+        first = json.loads(log.read(next(name for name in log.namelist() if name.startswith("samples/"))))
+    assert [turn["role"] for turn in first["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert first["messages"][1]["tool_calls"][0]["arguments"]["code"].startswith("print(3**")
+    learnt = command(tmp_path, "export", "r", "--to", "sharegpt", "--i-know", "--out", "y")
+    assert "made with calls of a tool" in learnt.err
 
 
 def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from harness.core.about import __version__
 from harness.core.codec import digest
 from harness.core.files import replacing
 from harness.core.inert import safe_name
+from harness.core.records import SampleStep
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty, without_lone_surrogates
+from harness.presets.tool import code_of
 
 SCORER = "harness"
 """Our name among the scorers of a log."""
@@ -86,6 +88,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     content = [*thinking, {"type": "text", "text": sample.text or ""}]
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
     messages = [{"role": m.role, "content": m.content, "source": "input"} for m in question.messages]
+    of_steps = [turn for step in (sample.steps or ())[:-1] for turn in _turns(step)]
     usage = _usage(sample.usage.prompt_tokens, sample.usage.completion_tokens)
     answered_by = sample.server_model or model
     score = grade and {
@@ -102,7 +105,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
         "input": messages or question.prompt,
         "choices": list(question.choices) or None,
         "target": question.references[0] if len(question.references) == 1 else question.references,
-        "messages": [*messages, reply],
+        "messages": [*messages, *of_steps, reply],
         "output": {"model": answered_by, "choices": [choice], "usage": usage or None, "time": sample.timing.total},
         "scores": {SCORER: score} if score else {},
         "metadata": {**question.metadata, "seed": sample.seed, "endpoint": sample.endpoint},
@@ -110,6 +113,22 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
         "started_at": datetime.fromtimestamp(sample.timing.started, UTC).isoformat(),
         "total_time": sample.timing.total,
     }
+
+
+def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:
+    """The messages of a step whose calls have run: the model's, and the output of each call."""
+    called = []
+    for call in step.calls:
+        try:
+            arguments = {"code": code_of(call.arguments)}
+        except ValueError:
+            arguments = {}
+        called.append({"id": call.id, "function": call.name, "arguments": arguments, "type": "function"})
+    thinking = [{"type": "reasoning", "reasoning": step.reasoning}] if step.reasoning else []
+    content = [*thinking, {"type": "text", "text": step.text or ""}]
+    yield {"role": "assistant", "content": content, "source": "generate", "tool_calls": called}
+    for call in step.calls:
+        yield {"role": "tool", "content": call.output, "tool_call_id": call.id, "function": call.name}
 
 
 def _usage(prompt: int | None, completion: int | None) -> dict[str, int]:
