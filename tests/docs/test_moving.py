@@ -127,10 +127,3 @@ def test_each_word_of_the_table_is_answered_with_ours(bench: Bench, capsys: pyte
             assert bench.call(["run", "demo", word, "3"]) == 2
             name = ours.removeprefix("--").replace("-", "_")
             assert re.search(f"({ours}|`{name}`) here", capsys.readouterr().err), word
-
-
-def test_each_row_of_the_first_table_has_a_section() -> None:
-    rows = re.findall(r"^\| \[([^\]]+)\]\(#([^)]+)\)", TEXT, re.MULTILINE)
-    headings = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
-    assert [title for title, _ in rows] == headings
-    assert [anchor for _, anchor in rows] == [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings]

@@ -1,4 +1,4 @@
-"""docs/reference is what the code states now; the site's list of pages names every page."""
+"""docs/reference is what the code states now; llms.txt names every page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from harness.scoring import stats
 from tests.docs.pages import DOCS, ROOT
 from tools.reference import MODULES, PAGES, VARIABLES
-from tools.site import OUTSIDE
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -32,11 +31,6 @@ def test_every_variable_of_ours_is_in_the_table() -> None:
     assert {"HARNESS_CACHE", "HARNESS_DATASETS"} <= read
     names = " ".join(VARIABLES)
     assert [name for name in read if name not in names] == []
-
-
-def test_every_page_is_in_the_navigation() -> None:
-    listed = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
-    assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} | {f"checkout/{p}" for p in OUTSIDE}
 
 
 def test_llms_txt_names_every_page_but_those_of_single_commands() -> None:
