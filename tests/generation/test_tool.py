@@ -174,8 +174,11 @@ def test_a_budget_counts_each_step_and_drops_the_sample_whose_next_one_does_not_
         assert len([r for r in server.requests if r.method == "POST"]) == 1
         settings = settings_of(tmp_path / "more", server.base_url, budget_usd=50.0, prices=prices)
         outcome = run(settings, questions)
-    assert outcome.complete
-    assert outcome.tally.spent.completion_tokens == 12
+        assert outcome.complete
+        assert outcome.tally.spent.completion_tokens == 12
+        # The bound is of all steps, so a sample that has begun within the budget ends within it.
+        exact = settings_of(tmp_path / "exact", server.base_url, budget_tokens=200, max_tokens=100, samples=2)
+        assert run(exact, questions).complete
 
 
 def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> None:

@@ -299,6 +299,8 @@ class Budget:
         self._run = self._account.of(settings.out) if self._limits else RunCosts()
         self._first_open: set[Task] = set()  # Those of the first `KNOWN` samples begun that may still finish.
         self._flights = flights
+        self.billed_for_steps: Callable[[], int] = int
+        """Completion tokens billed for the earlier steps of the samples in flight, which their reserves hold, too."""
         self.holds_round = False
         """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
 
@@ -409,9 +411,17 @@ class Budget:
         used, total = limit.amount(limit.spending), limit.amount(limit.total)
         return f"{STOPPED_BY_BUDGET}: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
 
+    def _without_steps(self, limit: _Limit) -> float:
+        """What is used of `limit`, less what the reserves of the requests in flight hold, too."""
+        return limit.spending - limit.cost(0, self.billed_for_steps())
+
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that `n_requests` more requests of this cost would exceed."""
-        return [limit for limit in self._limits if limit.spending + n_requests * each(limit) > ROUNDING * limit.total]
+        return [
+            limit
+            for limit in self._limits
+            if self._without_steps(limit) + n_requests * each(limit) > ROUNDING * limit.total
+        ]
 
     def _round_exceeds(self, number: int) -> list[_Limit]:
         """The limits that round `number`, together with the requests in flight, is expected to exceed."""
@@ -419,7 +429,7 @@ class Budget:
         return [
             limit
             for limit in self._limits
-            if limit.spending + self._round_cost(limit, n_requests) > ROUNDING * limit.total
+            if self._without_steps(limit) + self._round_cost(limit, n_requests) > ROUNDING * limit.total
         ]
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:

@@ -110,6 +110,7 @@ class Dispatcher:
         self.ending = Ending()
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
+        self._budget.billed_for_steps = self._billed_for_steps
         self._arrivals = Arrivals(clock, self._flights)
         self._scheduler = Scheduler(
             plan.owed,
@@ -284,6 +285,9 @@ class Dispatcher:
             return True
         self.ending.by_rule(self._budget.sentence(), repeats=False)
         return False
+
+    def _billed_for_steps(self) -> int:
+        return sum(flight.work.billed.completion_tokens for flight in self._flights.values())
 
     def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
         """Count a finished sample, its reply, the `new` tokens and what they were billed for.
