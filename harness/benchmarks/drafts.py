@@ -24,7 +24,6 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
-from harness.benchmarks.judge_forms import criteria_of, form_named
 from harness.benchmarks.pictures import refuse_picture
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
@@ -446,9 +445,15 @@ def _rubric(card: Card, row: Row) -> str:
     rubric = value.strip() if isinstance(value, str) else codec.encode(value).decode()
     if not rubric or value is None:
         raise _wrong_cell(row, column, "hold the rubric by which a judge gives points", value)
-    if card.judge and form_named(card.judge).reply == "criteria":
+    if card.judge:
+        from harness.benchmarks.judge_forms import (  # pydantic, which grading alone does not load
+            criteria_of,
+            form_named,
+        )
+
         try:
-            criteria_of(rubric)
+            if form_named(card.judge).reply == "criteria":
+                criteria_of(rubric)
         except ValueError as error:
             raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
     return rubric

@@ -63,6 +63,7 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import Score, ScoreWarning, warned
+from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
@@ -196,9 +197,6 @@ MAX_QUOTED_CHARS = 100
 
 _VERDICT_WORDS = {"correct": "correct", "wrong": "incorrect", "no_answer": "not attempted"}
 """The verdict of a judge's reply → its word in the line on the trial."""
-
-SCHEMA_ENGINES = ("vllm", "sglang", "llama.cpp")
-"""Engines that write a reply by a JSON schema (`response_format`)."""
 
 TRIAL_SECONDS = 120.0
 """A judge's trial waits this many seconds for the first token of a reply, and for each next one: a person waits."""
@@ -679,7 +677,7 @@ def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
     A session that goes on asks as the first one did, since a run's requests do not change.
     """
     schema, manifest = form.schema_of_reply, Manifest.find(folder)
-    takes_one = asker.engine in SCHEMA_ENGINES
+    takes_one = engines.dialect(asker.engine).writes_by_schema
     if manifest is not None and manifest.benchmarks:
         first = next(iter(manifest.benchmarks.values()))
         takes_one = "response_format" in (first.identity.get("extra_body") or {})

@@ -105,6 +105,9 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
     takers = {taker: table[name] for taker, table in tables.items() if name in table and not table[name].hidden}
+    if typed:  # one name may be two options: `tool` of a run, and of a scored file, where it is typed --from
+        flag = f"--{typed.replace('_', '-')}"
+        takers = {taker: option for taker, option in takers.items() if option.flag_word == flag}
     if not takers or command in takers:
         return None
     # Commands for which an option means the same share its help; the first of them stands for the others.
@@ -135,9 +138,9 @@ def refuse_flag(command: str, flag: str) -> None:
             if not option.argument:
                 names.setdefault(option.flag_word, option.name)
     names |= {f"--{name.replace('_', '-')}": name for declared in all_options().values() for name in declared.refused}
-    name = names.get(flag.replace("_", "-"))
-    if name is not None:
-        check(command, [name], typed=flag.removeprefix("--").replace("-", "_"))
+    name, typed = names.get(flag.replace("_", "-")), flag.removeprefix("--").replace("-", "_")
+    if name is not None and (typed != name or name not in options_of(options_class(command))):
+        check(command, [name], typed=typed)
 
 
 def check(command: str, names: Iterable[str], typed: str = "") -> None:

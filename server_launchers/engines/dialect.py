@@ -124,6 +124,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of the error text for a prompt that is longer than the context."""
     dead: tuple[str, ...] = ()
     """Patterns of the error text of a server that goes on answering though its engine has died."""
+    writes_by_schema: bool = False
+    """Whether a chat request's `response_format` makes the reply fit a JSON schema."""
     thinking_budget: tuple[str, ...] = ()
     """The field that bounds the tokens of thinking."""
 

@@ -41,6 +41,7 @@ DIALECT = Dialect(
     name="llama.cpp",
     source="tools/server/README.md of llama.cpp; seen on xllamacpp 2026.10.11549",
     owned_by="llamacpp",
+    writes_by_schema=True,
     marks="meta",
     facts=(
         *stated_at(MODELS, "model", ("meta",), parameters="n_params", bytes="size", quantization="ftype",

@@ -141,6 +141,7 @@ DIALECT = Dialect(
     name="sglang",
     source="sglang/srt/entrypoints/http_server.py, server_args.py; seen on 0.5.23",
     owned_by="sglang",
+    writes_by_schema=True,
     facts=(
         *stated_at("/get_model_info", "model", model_path="model_path", tokenizer="tokenizer_path",
                    weight_version="weight_version", sampling_defaults="preferred_sampling_params"),

@@ -218,6 +218,7 @@ DIALECT = Dialect(
     name="vllm",
     source="vllm/entrypoints/serve/instrumentator/server_info.py (the page is on with VLLM_SERVER_DEV_MODE=1)",
     owned_by="vllm",
+    writes_by_schema=True,
     facts=(
         *stated_at("/version", "host", version="version"),
         *stated_at(

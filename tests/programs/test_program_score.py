@@ -104,7 +104,7 @@ def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
         done = harness(tmp_path, "run", "sums.yaml", *words)
     assert done.code == 0, done.err
     said = " ".join(done.err.split())
-    assert said.count("sums cannot be scored here yet: grading programs needs a sandbox") == (not works)
+    assert said.count("sums cannot be scored here yet: running programs needs a sandbox") == (not works)
     assert ("docker:IMAGE" in said) == (not works)
 
 

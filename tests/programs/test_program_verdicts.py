@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -257,12 +258,12 @@ def test_the_order_of_a_set_is_the_same_in_every_sandbox(cell: SandboxCell) -> N
 
 def test_a_sandbox_that_dies_is_replaced_and_twice_is_undecided(cell: SandboxCell) -> None:
     class Dying(SandboxCell):
-        def _say(self, message: object) -> None:
+        def exchange(self, message: dict[str, Any], silence: float) -> dict[str, Any]:
             assert self._process is not None
             processes = psutil.Process(self._process.pid).children(recursive=True)
             self._process.kill()
             psutil.wait_procs(processes)
-            super()._say(message)
+            return super().exchange(message, silence)
 
     dying = Dying(bubblewrap)
     decision = script(dying, "print(42)", DOUBLE)

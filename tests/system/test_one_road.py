@@ -142,7 +142,7 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     read = read_without_grades(RunFolder(run.path))
     rows = {setting: who for setting, _, who in given_table(read, "sums").rows}
     assert (rows["extra_body.service_tier"], rows["canary"], rows["top_k"]) == ("options", "options", "options")
-    assert (rows["salvage"], rows["seed_field"], rows["temperature"]) == ("", "", "preset r1")
+    assert (rows["salvage"], rows["seed_field"], rows["temperature"]) == ("default", "server", "preset r1")
     manifest = (run.path / "manifest.json").read_text("utf-8")
     assert json.loads(manifest)["environment"]["provider"] == "groq"
     assert "sk-groq" not in manifest
