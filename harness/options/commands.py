@@ -105,8 +105,9 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
     takers = {taker: table[name] for taker, table in tables.items() if name in table and not table[name].hidden}
-    if typed:  # one name may be two options: `tool` of a run, and of a scored file, where it is typed --from
-        flag = f"--{typed.replace('_', '-')}"
+    flag = f"--{typed.replace('_', '-')}"
+    if typed and command in takers and takers[command].flag_word != flag:
+        # One name may be two options: `tool` of a run, and of a scored file, where it is typed --from.
         takers = {taker: option for taker, option in takers.items() if option.flag_word == flag}
     if not takers or command in takers:
         return None
