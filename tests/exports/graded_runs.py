@@ -78,3 +78,8 @@ def varied(benchmark: str = "own") -> list[Sample]:
         sample(2, 0, "a lone \ud800 half, \u2028 a line, \x85: \\boxed{3}", benchmark),
         sample(2, 1, "", benchmark),
     ]
+
+
+def complete(benchmark: str, questions: int) -> list[Sample]:
+    """A sample of every question; those of every third are wrong."""
+    return [sample(n, 0, rf"\boxed{{{n + 1 + (n % 3 == 0)}}}", benchmark) for n in range(questions)]

@@ -26,7 +26,7 @@ from harness.exports import export, formats
 from harness.foreign import outputs
 from harness.runs import Manifest, RunFolder, grades, overrides, read_samples
 from tests.budget import examples, rounds
-from tests.exports.graded_runs import sample, varied, write_run
+from tests.exports.graded_runs import complete, sample, varied, write_run
 from tests.faults.snapshots import every_state, put, state_of
 
 
@@ -279,13 +279,14 @@ def test_a_frame_has_the_columns_of_the_table_of_samples_and_a_row_for_each_grad
         harness.frame(run, of="votes")  # type: ignore[arg-type]
 
 
-FROM_THE_HUB = "math500"
+FROM_THE_HUB, N_QUESTIONS = "aime26", 30
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("to", formats())
 def test_what_a_killed_export_left_is_removed_by_the_next(to: str, tmp_path: Path) -> None:
-    run, out = write_run(tmp_path / "run", {FROM_THE_HUB: varied(FROM_THE_HUB)}), tmp_path / "out"
+    samples, out = {FROM_THE_HUB: complete(FROM_THE_HUB, N_QUESTIONS)}, tmp_path / "out"
+    run = write_run(tmp_path / "run", samples, questions=N_QUESTIONS, of_each=1)
     with every_state(out) as states:
         export(run, to, out, i_know=True)
     torn = [state for state in states if any(name.endswith(".tmp") for name in state)]

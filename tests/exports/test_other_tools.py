@@ -2,12 +2,14 @@
 
 `make test-interop` opens them with the tools themselves.
 
-For: harness.extensions.exporters.every_eval_ever, harness.extensions.exporters.inspect.
+For: harness.extensions.exporters.every_eval_ever, harness.extensions.exporters.hub,
+harness.extensions.exporters.inspect.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from huggingface_hub import parse_eval_result_entries
 
 import harness
 from harness.core.errors import UsageError
@@ -25,7 +28,8 @@ from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring.published.loading import load_published
 from harness.scoring.score import Score
-from tests.exports.graded_runs import question, sample, varied, write_run
+from tests.cli.test_again import parsed
+from tests.exports.graded_runs import complete, question, sample, varied, write_run
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +73,56 @@ def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, 
     }
     assert back["pass@1"].standard_error == pytest.approx(score.sampling_error)
     assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
+
+
+UNKNOWN, CHANGED = "of no benchmark whose leaderboard on the Hub is known", "of an incomplete or changed benchmark"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "questions", "settings", "reason"),
+    [
+        ("aime26", 30, {}, None),
+        ("own", 30, {}, UNKNOWN),
+        ("aime26", 30, {"card": "/mine/aime26.yaml"}, UNKNOWN),
+        ("aime26", 30, {"data": "/mine/rows.jsonl"}, CHANGED),
+        ("aime26", 29, {}, CHANGED),
+    ],
+)
+def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other(
+    benchmark: str, questions: int, settings: dict[str, str], reason: str | None, tmp_path: Path
+) -> None:
+    asked = {
+        "seed": 3, "prompt": "boxed", "sampling": {"temperature": 0.6, "stop": ["<a b>", "c"]},
+        "chat_template_kwargs": {"enable_thinking": True}, "api_headers": {"x-private": "mine"},
+    }  # fmt: skip
+    samples, out = {benchmark: complete(benchmark, questions)}, tmp_path / "out"
+    run = write_run(tmp_path / "a", samples, questions=questions, of_each=1, settings=settings, identity=asked)
+    if reason is not None:
+        with pytest.raises(UsageError, match=f"there is no result to write as hub, only samples {reason}"):
+            harness.export(run, "hub", out=out)
+        assert not out.exists()
+        return
+    written = harness.export(write_run(run.path, {"own": varied()}), "hub", out=out)
+    (sentence,) = written.sentences
+    assert sentence.startswith(f"own: 10 samples left out: 10 {UNKNOWN}")
+    entry_file, record = (file.path for file in written.files)
+    assert entry_file == out / ".eval_results" / "aime26_reasoning_harness.yaml"
+    (entry,) = parse_eval_result_entries(yaml.safe_load(entry_file.read_text("utf-8")))
+    assert (entry.dataset_id, entry.task_id, entry.date) == ("MathArena/aime_2026", "MathArena/aime_2026", "2026-01-01")
+    assert entry.value == pytest.approx(100 * 20 / 30)
+    settled, _, command = str(entry.notes).partition("; repeat: ")
+    assert re.search(r"30 questions × 1; 95 % interval \d.* \(other questions\); graded by ", settled)
+    again = parsed(command)
+    assert (again.benchmarks, again.model, again.seed, again.prompt) == (("aime26:1",), "org/model-7b", 3, "boxed")
+    assert (again.temperature, again.stop) == (0.6, ("<a b>", "c"))
+    assert again.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
+    texts = entry_file.read_text("utf-8") + record.read_text("utf-8")
+    assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in texts]
+    (out / "scores.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
+    (back,) = load_published(out / "scores.yaml")
+    assert (back.benchmark, 100 * back.value) == ("aime26", pytest.approx(entry.value))
+    with pytest.raises(UsageError, match="has not been graded"):
+        harness.export(write_run(tmp_path / "b", samples, questions=30, of_each=1, scored=False), "hub")
 
 
 def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 import harness
 from harness.benchmarks import catalogue, questions
@@ -15,6 +16,7 @@ from harness.runs import RunFolder, grades, read_samples
 from harness.scoring.score import Score
 from tests.benchmarks.hub_server import Dataset, jsonl, serve
 from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, text
+from tests.exports.graded_runs import complete, write_run
 from tests.interop.conftest import Asking
 
 
@@ -69,6 +71,27 @@ def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path
     spoilt = Path(files[0])
     spoilt.write_text(spoilt.read_text().replace('"evaluation_run"', '"a guess"'))
     assert subprocess.run(words, capture_output=True, check=False, cwd=tmp_path).returncode != 0
+
+
+@pytest.mark.parametrize(("benchmark", "n"), [("gpqa_diamond", 198), ("gsm8k", 1319)])
+def test_every_eval_evers_converter_makes_our_entry_of_the_hub_from_our_record(
+    tmp_path: Path, python: Path, ask: Asking, benchmark: str, n: int
+) -> None:
+    run = write_run(tmp_path / "run", {benchmark: complete(benchmark, n)}, questions=n, of_each=1)
+    entry, record = (file.path for file in harness.export(run, "hub", out=tmp_path / "out").files)
+    subprocess.run([python, "-m", "every_eval_ever", "validate", str(record)], check=True, capture_output=True)
+    program = """
+import json
+from every_eval_ever.tools import hf_community_evals as tool
+log = tool.EvaluationLog.model_validate_json(open(PATH).read())
+((name, config, result),) = tool._results_for_supported_datasets(log)
+task = tool._community_eval_task_id(name, config, result, tool._community_eval_notes(name, result))
+value, date = tool._community_eval_value(result), tool._date_from_result(log, result)
+print(json.dumps({"dataset": {"id": config.dataset_id, "task_id": task}, "value": value, "date": date}))
+"""
+    ((notes, ours),) = [(row.pop("notes"), row) for row in yaml.safe_load(entry.read_text("utf-8"))]
+    assert "repeat: harness run" in notes
+    assert ours == json.loads(ask(program, str(record)))
 
 
 @pytest.mark.parametrize("model", ["org/model-7b", "model-7b"])

@@ -31,13 +31,8 @@ def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[
     """Write `data/<benchmark>/<developer>/<model>/<uuid>.json` for each benchmark, and `<uuid>_samples.jsonl`."""
     files = []
     for benchmark in benchmarks:
-        moment = str(round(datetime.fromisoformat(benchmark.manifest.created).timestamp()))
-        identifier = f"{benchmark.name}/{benchmark.manifest.model}/{moment}"
-        developer, _, model = benchmark.manifest.model.rpartition("/")
-        folder = Path("data") / safe_name(benchmark.name) / safe_name(developer or "unknown") / safe_name(model)
-        # The format asks for a UUID of version 4; equal runs shall have equal names.
-        stem = str(uuid.UUID(bytes=hashlib.sha256(identifier.encode()).digest()[:16], version=4))
-        samples = folder / f"{stem}_samples.jsonl"
+        path, record = aggregate(benchmark)
+        identifier, samples = record["evaluation_id"], path.with_name(f"{path.stem}_samples.jsonl")
         n, checksum = 0, hashlib.sha256()
         with replacing(out / samples) as file:
             for row in benchmark.rows():
@@ -49,23 +44,25 @@ def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[
             "format": "jsonl", "file_path": samples.as_posix(), "hash_algorithm": "sha256",
             "checksum": checksum.hexdigest(), "total_rows": n,
         }  # fmt: skip
-        record = {**_aggregate(benchmark, identifier, moment), "detailed_evaluation_results": detailed}
-        write_atomically(out / folder / f"{stem}.json", codec.pretty(record))
-        files += [File(out / folder / f"{stem}.json", 1), File(out / samples, n)]
+        write_atomically(out / path, codec.pretty({**record, "detailed_evaluation_results": detailed}))
+        files += [File(out / path, 1), File(out / samples, n)]
     return files
 
 
-def _aggregate(benchmark: ExportedBenchmark, identifier: str, moment: str) -> dict[str, Any]:
-    """The aggregate record of one benchmark.
-
-    identifier: the evaluation's id. moment: when the run was created, in seconds since 1970, as a text.
-    """
+def aggregate(benchmark: ExportedBenchmark) -> tuple[Path, dict[str, Any]]:
+    """The aggregate record of one benchmark, which shows no question, and its path below the folder of the export."""
     manifest, sampling = benchmark.manifest, benchmark.record.identity.get("sampling") or {}
+    moment = str(round(datetime.fromisoformat(manifest.created).timestamp()))
+    identifier = f"{benchmark.name}/{manifest.model}/{moment}"
+    # The format asks for a UUID of version 4; equal runs shall have equal names.
+    stem = uuid.UUID(bytes=hashlib.sha256(identifier.encode()).digest()[:16], version=4)
     fields = ("temperature", "top_p", "top_k", "max_tokens")
     arguments = {name: sampling[name] for name in fields if sampling.get(name) is not None}
-    developer = manifest.model.rpartition("/")[0] or "unknown"
+    developer, _, model = manifest.model.rpartition("/")
+    developer = developer or "unknown"
+    folder = Path("data") / safe_name(benchmark.name) / safe_name(developer) / safe_name(model)
     results = [_result(benchmark, name, value, arguments) for name, value in metrics_of(benchmark.score).items()]
-    return {
+    return folder / f"{stem}.json", {
         "schema_version": SCHEMA,
         "evaluation_id": identifier,
         "evaluation_timestamp": moment,

@@ -1,0 +1,92 @@
+"""The Hugging Face Hub: an entry of a model's page for each benchmark, and its record of Every Eval Ever beside it.
+
+An entry is a file below `.eval_results/` of the model's repository (https://huggingface.co/docs/hub/eval-results); the
+package huggingface_hub writes its fields. It says which leaderboard it belongs to by the data set and the task in the
+data set's `eval.yaml`. No question or reply is in these files.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from harness.benchmarks import catalogue
+from harness.benchmarks.card import HubSource
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.errors import UsageError
+from harness.core.files import write_atomically
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.exports import ExportedBenchmark, Exporter, File
+from harness.extensions.exporters.every_eval_ever import aggregate
+from harness.scoring.stats import Estimate
+
+TASKS = {"aime26": "MathArena/aime_2026", "gpqa_diamond": "diamond", "gsm8k": "gsm8k", "mmlu_pro": "mmlu_pro"}
+"""Card → task of its data set's leaderboard, as the Hub's documentation and Every Eval Ever's converter name them."""
+
+
+def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
+    """Write `.eval_results/<benchmark>_reasoning_harness.yaml` and the record for each benchmark with a leaderboard.
+
+    Raises `UsageError` if there is none.
+    """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml  # Imported late: few commands need it.
+
+    files = []
+    for benchmark in benchmarks:
+        card, score = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings), benchmark.score
+        own_data = benchmark.record.settings.get(catalogue.DATA) is not None
+        if card is None or card.name not in TASKS or not isinstance(card.source, HubSource):
+            reason = f"of no benchmark whose leaderboard on the Hub is known ({', '.join(TASKS)})"
+        elif score.accuracy is None or score.n_missing or score.n_questions != card.questions or own_data:
+            reason = "of an incomplete or changed benchmark, whose accuracy is none for a leaderboard"
+        else:
+            date, value = benchmark.manifest.created[: len("2026-01-31")], round(100 * score.accuracy.value, 10)
+            notes = _notes(benchmark, card.name, score.accuracy)
+            entry = EvalResultEntry(card.source.id, TASKS[card.name], value, date=date, notes=notes)
+            # A name of its own: the repository may hold an entry of its authors for the same benchmark.
+            path = out / ".eval_results" / f"{card.name}_reasoning_harness.yaml"
+            text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=110)
+            write_atomically(path, text.encode())
+            name, record = aggregate(benchmark)
+            write_atomically(out / name, codec.pretty(record))
+            files += [File(path, 1), File(out / name, 1)]
+            continue
+        benchmark.left_out[reason] = len(benchmark.grades)
+    if not files:
+        reasons = dict.fromkeys(reason for benchmark in benchmarks for reason in benchmark.left_out)
+        raise UsageError(f"there is no result to write as hub, only samples {'; '.join(reasons)}", field="to")
+    return files
+
+
+def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
+    """Both intervals in percent, the graders, and the command that repeats the run, with its settings.
+
+    The command has no address, header or key; of another tool's outputs there is none. name: the card's.
+    """
+    identity, samples, score = benchmark.record.identity, benchmark.record.plan.samples, benchmark.score
+    spans = {"same": accuracy.sampling, "other": accuracy.question}
+    intervals = [f"{100 * s[0]:.1f}–{100 * s[1]:.1f} ({which} questions)" for which, s in spans.items() if s]
+    template, seed = identity.get("chat_template_kwargs"), identity.get("seed")
+    body = (identity.get("extra_body") or {}) | ({"chat_template_kwargs": template} if template else {})
+    given = {**(identity.get("sampling") or {}), "seed": "none" if seed is None else seed, "extra_body": body or None}
+    given |= {option: identity.get(option) for option in ("api", "prompt", "system_prompt")}
+    words = ["harness", "run", f"{name}:{samples}", "--model", benchmark.manifest.model]
+    for option, value in given.items():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            text = json.dumps(each) if isinstance(each, dict) else str(each)
+            words += [f"--{option.replace('_', '-')}", text] if each is not None else []
+    tool = f"; with the tool {visible(json.dumps(identity['tool']), 500)}" if identity.get("tool") else ""
+    again = "sampled by another tool" if benchmark.record.imported else f"repeat: {visible(shlex.join(words), 2000)}"
+    return (
+        f"reasoning-harness {__version__}: {count_noun(score.n_questions, 'question')} × {samples}; 95 % interval "
+        f"{', '.join(intervals) or 'unknown'}; graded by {visible(', '.join(score.graders), 300)}{tool}; {again}"
+    )
+
+
+EXPORTER = Exporter(kind="results", write=hub, withholds=False)
