@@ -143,7 +143,7 @@ class JudgeForm(Part):
                 given = " or ".join(f"{points:g}" for points in self.allowed) or f"0 to {self.points:g}"
                 return f"a line <{self.label}>N out of {self.points:g}</{self.label}>, N {given}"
             case _:
-                return f"one JSON object with {', '.join(self.fields) or 'met'}"
+                return f"one JSON object with {', '.join(self.fields) or 'met'} (escape backslashes)"
 
     @property
     def digest(self) -> str:

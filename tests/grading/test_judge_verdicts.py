@@ -60,6 +60,15 @@ def test_a_ruling_changes_only_what_it_may(verdict: VerdictName, ruling: JudgeRu
         assert (replaced.verdict == verdict) == (verdict != "undecided" and (verdict == "correct") == is_right)
 
 
+@pytest.mark.parametrize("verdict", ["correct", "wrong", "no_answer", "undecided"])
+def test_a_judge_that_finds_no_answer_is_heard_whatever_the_rules_said(verdict: VerdictName) -> None:
+    missed = msgspec.structs.replace(grade_of(verdict), near_miss="another box" if verdict == "wrong" else None)
+    silent = apply_ruling(missed, JudgeRuling("no_answer"), "g", override=True)
+    assert (silent.verdict, silent.near_miss) == ("no_answer", None)
+    wrong = apply_ruling(missed, JudgeRuling("wrong"), "g", override=True)
+    assert wrong.verdict == ("no_answer" if verdict == "no_answer" else "wrong"), "a labelled verdict never tells them"
+
+
 @pytest.mark.parametrize(("rule", "shown"), [("integer", "2"), ("sentence", None)])
 def test_the_judge_reads_the_sentence_itself_where_no_known_form_states_its_value(rule: str, shown: str | None) -> None:
     assert answer_for_judge(msgspec.structs.replace(grade_of("undecided"), rule=rule)) == shown

@@ -144,10 +144,12 @@ def apply_ruling(grade: Grade, ruling: JudgeRuling | None, judge: str, *, overri
         confidence=msgspec.UNSET if ruling.confidence is None else ruling.confidence,
     )  # fmt: skip
     is_correct = ruling.verdict == "correct"
+    if ruling.verdict == "no_answer":
+        return msgspec.structs.replace(decided, verdict="no_answer", near_miss=None)
     if grade.verdict != "undecided" and (grade.verdict == "correct") == is_correct:
         return decided
     if is_correct:
         return msgspec.structs.replace(decided, verdict="correct", unextracted=False, near_miss=None)
     # An undecided grade has no near miss, but one by another box follows from `unextracted`.
-    near_miss = grade.near_miss or ("another box" if grade.unextracted and ruling.verdict == "wrong" else None)
-    return msgspec.structs.replace(decided, verdict=ruling.verdict, near_miss=near_miss)
+    near_miss = grade.near_miss or ("another box" if grade.unextracted else None)
+    return msgspec.structs.replace(decided, verdict="wrong", near_miss=near_miss)

@@ -34,6 +34,12 @@ _OF = re.compile(r"([-+]?\d{1,9}(?:\.\d{1,9})?)\s*(?:out of|/|of)\s*(\d{1,9}(?:\
 
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
+_BACKSLASH = re.compile(r'\\(?:[\\"/]|u[0-9a-fA-F]{4}|[bfnrt](?![A-Za-z]))|\\')
+"""An escape of JSON, or a stray backslash: `\\frac` and `\\beta` are LaTeX, no control character and a word."""
+
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)\s*%?")
+"""A confidence that is written as text."""
+
 _NONE = ("", "none", "null", "n/a")
 """The words of a judge for an answer that was not given."""
 
@@ -138,14 +144,21 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=lambda _: No
 
 def _of_objects(form: JudgeForm, text: str, rubric: str) -> Iterator[JudgeRuling | None]:
     """The JSON objects of a reply, in reverse order."""
-    objects, end = [], 0
-    for begin in [*_OBJECT.finditer(text)][-MAX_OBJECTS:]:
-        if begin.start() < end:
+    # As it stands, and for an object that is no JSON, with its stray backslashes doubled; lines begin alike in both.
+    texts = text, _BACKSLASH.sub(lambda match: match[0] if len(match[0]) > 1 else r"\\", text)
+    objects, which, end = [], 0, 0
+    for begins in [*zip(*map(_OBJECT.finditer, texts), strict=True)][-MAX_OBJECTS:]:
+        if begins[which].start() < end:
             continue  # inside the object before
-        try:
-            value, end = _DECODER.raw_decode(text, begin.end() - 1)
-            objects.append(_of_object(form, value, rubric))
-        except (ValueError, RecursionError):
+        for number, begin in enumerate(begins):
+            try:
+                value, end = _DECODER.raw_decode(texts[number], begin.end() - 1)
+                which = number
+                objects.append(_of_object(form, value, rubric))
+                break
+            except (ValueError, RecursionError):
+                continue
+        else:
             objects.append(None)
     return reversed(objects)
 
@@ -159,16 +172,25 @@ def _of_object(form: JudgeForm, value: dict[str, Any], rubric: str) -> JudgeRuli
         if name not in value:
             return None
         cell = value[name]
-        is_number = isinstance(cell, int | float) and not isinstance(cell, bool) and abs(cell) < MAX_NUMBER
-        number = float(cell) if is_number else math.nan
+        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        number = float(cell) if is_number and abs(cell) < MAX_NUMBER else math.nan
+        is_none = cell is None or (isinstance(cell, str) and _word(cell) in _NONE)
+        if holds in ("answer", "confidence") and is_none:
+            continue
         if holds == "verdict" and isinstance(cell, str) and (verdict := form.reads.get(cell.strip().casefold())):
             ruling = JudgeRuling(verdict)
         elif holds == "points" and not math.isnan(number):
             ruling = _with_points(form, number)
-        elif holds == "answer" and isinstance(cell, str) and _word(cell) not in _NONE:
-            answer = cell.strip()
-        elif holds == "confidence" and 0 <= number <= 100:
+        elif holds == "answer" and (is_number or isinstance(cell, str)):
+            answer = str(cell).strip()
+        elif holds == "confidence":
+            stated = _PERCENT.fullmatch(cell.strip()) if isinstance(cell, str) else None
+            number = float(stated[1]) if stated else number
+            if not 0 <= number <= 100:
+                return None
             confidence = number / 100
+        elif holds == "answer":
+            return None
     if "answer" in form.fields.values() and answer is None:
         confidence = None  # such as the 100 that a judge states where nothing was extracted
     return None if ruling is None else ruling._replace(answer=answer, confidence=confidence)
