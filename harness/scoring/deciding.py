@@ -6,6 +6,7 @@ only: repeated looks at growing runs give chance more occasions, and only a race
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal
 
@@ -27,7 +28,9 @@ _Line = Hashable
 """The key of a line of a report, which compares two runs on a benchmark, or their means over several."""
 
 MarginVerdict = Literal["not worse", "worse", "open"]
-"""Whether a run is worse than its baseline by a margin or more; "open" if the test says neither."""
+"""Whether a run is worse than its baseline by a margin or more; "open" if the test says neither, or the errors of
+judges could turn what it says.
+"""
 
 
 class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +110,8 @@ class Decision(RunPair, frozen=True, kw_only=True):
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
     """A decision for each comparison, in order. margin: a fraction; None decides none."""
     means, numbered = _means(comparisons), dict(enumerate(comparisons))
+    judges: dict[_Line, JudgeShift] = {runs: _mean_shift(comparisons, runs) for runs in means}
+    judges |= {number: comparison.judge or JudgeShift(0.0, 0.0) for number, comparison in numbered.items()}
     # One correction for all lines: each mean, and of each comparison the same questions and, where known, new ones.
     uncorrected: dict[_Line, float] = {("mean", runs): mean.p_sampling for runs, mean in means.items()}
     for number, comparison in numbered.items():
@@ -118,11 +123,16 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     if margin is not None:
         differences: dict[_Line, Estimate] = {runs: mean.difference for runs, mean in means.items()}
         differences |= {number: comparison.paired.difference for number, comparison in numbered.items()}
-        margins = _margins(differences, margin)
+        margins = _margins(differences, judges, margin)
     decided_means = {
         runs: MeanDecision(
             compared=mean,
-            verdict=_verdict(mean.difference.value, p_values["mean", runs]),
+            verdict=_held(
+                _verdict(mean.difference.value, p_values["mean", runs]),
+                judges[runs],
+                mean.difference.sampling,
+                mean.difference,
+            ),
             p_sampling=p_values["mean", runs],
             detectable=mean.smallest(n_tests),
             margin=margins.get(runs),
@@ -136,12 +146,10 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
         decisions.append(
             Decision(
                 **msgspec.structs.asdict(comparison),
-                verdict=_held(
-                    _verdict(difference, p_values["same", number]), comparison.judge, paired.sampling, paired
-                ),
+                verdict=_held(_verdict(difference, p_values["same", number]), judges[number], paired.sampling, paired),
                 kind_verdict=None
                 if p_question is None
-                else _held(_verdict(difference, p_question), comparison.judge, paired.question, paired),
+                else _held(_verdict(difference, p_question), judges[number], paired.question, paired),
                 p_sampling=p_values["same", number],
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
@@ -157,16 +165,22 @@ def _corrected(p_values: Mapping[_Line, float]) -> dict[_Line, float]:
     return dict(zip(p_values, holm([*p_values.values()]), strict=True))
 
 
-def _margins(differences: Mapping[_Line, Estimate], margin: float) -> dict[_Line, MarginDecision]:
-    """The decision on the margin for each of these differences.
+def _margins(
+    differences: Mapping[_Line, Estimate], judges: Mapping[_Line, JudgeShift], margin: float
+) -> dict[_Line, MarginDecision]:
+    """The decision on the margin for each of these differences. judges: the errors of the judges of each.
 
     Their p values are corrected apart from those of the lines: a margin that is asked about must not weaken the lines'
     verdicts.
     """
     decided = {}
     for line, p in _corrected({line: _p_of_margin(each, margin) for line, each in differences.items()}).items():
-        side: MarginVerdict = "not worse" if differences[line].value > -margin else "worse"
-        verdict: MarginVerdict = side if p < LEVEL else "open"
+        above, interval = differences[line].value + margin, differences[line].sampling
+        assert interval is not None
+        side: MarginVerdict = "not worse" if above > 0 else "worse"
+        beyond = Interval(interval.low + margin, interval.high + margin)
+        could_turn = any(judges[line]) and judges[line].could_turn(above, beyond)
+        verdict: MarginVerdict = side if p < LEVEL and not could_turn else "open"
         decided[line] = MarginDecision(margin=margin, verdict=verdict, p=p, n_margins=len(differences))
     return decided
 
@@ -193,11 +207,16 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
     return {runs: mean for runs, mean in means.items() if mean is not None}
 
 
-def _held(
-    verdict: PairedVerdict, judge: JudgeShift | msgspec.UnsetType, interval: Interval | None, difference: Estimate
-) -> PairedVerdict:
+def _mean_shift(comparisons: Sequence[RunPair], runs: tuple[str, str]) -> JudgeShift:
+    """The errors of the judges in the mean of these two sides over the benchmarks; audits are independent."""
+    shifts = [pair.judge or JudgeShift(0.0, 0.0) for pair in comparisons if pair.of_mean == runs]
+    reach = math.hypot(*(shift.reach for shift in shifts))
+    return JudgeShift(math.fsum(shift.shift for shift in shifts) / len(shifts), reach / len(shifts))
+
+
+def _held(verdict: PairedVerdict, judge: JudgeShift, interval: Interval | None, difference: Estimate) -> PairedVerdict:
     """The verdict, unless the errors of the judges could turn it. interval: of the difference."""
-    if judge is msgspec.UNSET or interval is None or not judge.could_turn(difference.value, interval):
+    if not any(judge) or interval is None or not judge.could_turn(difference.value, interval):
         return verdict
     return "no difference seen"
 

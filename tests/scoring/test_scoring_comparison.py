@@ -16,6 +16,7 @@ from harness.core.errors import UsageError
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
+from harness.scoring.audit import JudgeShift
 from harness.scoring.beside import in_order
 from harness.scoring.comparison import compare_runs, pairs
 from harness.scoring.comparison_published import compare_published
@@ -75,6 +76,37 @@ def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_owed: int, impor
     assert first.startswith("this does not mean equal: a true difference of ")
     expected = COMPLETE_FIRST if n_owed else ANSWERED_ONCE if imported else "`harness plan` says how large"
     assert expected in advice
+
+
+@pytest.mark.parametrize(
+    ("judges", "mean", "margins"),
+    [
+        ((None, None), "better", "not worse, not worse, not worse"),
+        ((JudgeShift(-0.1, 0.02), None), "better", "not worse, not worse, not worse"),
+        ((JudgeShift(-0.4, 0.0), JudgeShift(-0.4, 0.0)), "no difference seen", "not worse, not worse, not worse"),
+        ((JudgeShift(-0.5, 0.1), JudgeShift(-0.5, 0.1)), "no difference seen", "open, open, open"),
+        ((JudgeShift(-1.0, 0.0), None), "no difference seen", "not worse, open, not worse"),
+        ((JudgeShift(-1.2, 0.0), None), "no difference seen", "open, open, not worse"),
+        ((JudgeShift(-0.5, 0.05), JudgeShift(0.5, 0.05)), "better", "not worse, open, not worse"),
+        ((JudgeShift(0.0, 0.55), JudgeShift(0.0, 0.55)), "no difference seen", "not worse, not worse, not worse"),
+        ((JudgeShift(0.0, 0.5), None), "better", "not worse, not worse, not worse"),
+    ],
+)
+def test_the_errors_of_judges_hold_a_mean_and_a_margin_as_they_hold_a_line(
+    judges: tuple[JudgeShift | None, JudgeShift | None], mean: str, margins: str
+) -> None:
+    ours, theirs = ({f"q{n}": letters for n in range(20)} for letters in ("cccccccw", "ccccwwww"))
+    paired = compare_runs(tallied(**ours), tallied(**theirs))
+    pairs = [
+        RunPair(run="a", baseline="b", judge=judge or msgspec.UNSET,
+                paired=msgspec.structs.replace(paired, benchmark=f"b{n}"))
+        for n, judge in enumerate(judges)
+    ]  # fmt: skip
+    both = decide(pairs, 0.2)
+    of_mean = both[0].mean
+    assert of_mean
+    assert of_mean.verdict == mean
+    assert ", ".join(each.margin.verdict for each in (of_mean, *both) if each.margin) == margins
 
 
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
