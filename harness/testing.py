@@ -404,12 +404,28 @@ FAULTS: Mapping[str, tuple[Step, ...]] = {
 """Failures by name: statuses, a connection reset before the reply, one that stays silent, a stream without an event."""
 
 
+def _called_before(body: Any) -> list[str]:
+    """The arguments of the calls that a request hands back."""
+    turns = [turn for turn in body.get("input") or body.get("messages") or () if isinstance(turn, dict)]
+    functions = [call["function"] for turn in turns for call in turn.get("tool_calls") or ()]
+    items = [turn for turn in turns if turn.get("type") == "function_call"]
+    return [function["arguments"] for function in (*functions, *items)]
+
+
+def _is_object(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return isinstance(json.loads(text), dict)
+    return False
+
+
 def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
     """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
 
     A request gets a stream or a whole reply, as its body asks, of the API of its path; a reply with `calls` is always a
     stream. With one among the texts, the model's turns in a request decide: none, the first text; one, the second. The
-    server lists `model`. Raises `ValueError` for a fault of another name.
+    server lists `model`, and refuses a call that is handed back with arguments that are no JSON object.
+
+    Raises `ValueError` for a fault of another name.
     """
     if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
         raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
@@ -421,6 +437,8 @@ def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test
         """The model list, then the faults, then the texts."""
         if request.method == "GET":
             return [models(model) if request.path.endswith("/models") else http(404)]
+        if any(not _is_object(text) for text in _called_before(request.json)):
+            return [http(400, {"error": {"message": "Expecting value: line 1 column 1 (char 0)"}})]  # as vLLM
         with lock:
             failure = next(failures, None)
             text = "" if failure else next(replies)

@@ -53,9 +53,15 @@ def prompt_tokens(question: Question) -> PromptTokens:
     plain = len(text.encode("ascii", "ignore"))
     wide = len(text) - plain
     least = plain / MAX_CHARS_PER_TOKEN + wide * MIN_TOKENS_PER_WIDE_CHAR
-    most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
     # Rounded outwards, so both stay bounds.
-    return PromptTokens(max(1, int(least)), int(most) + 1)
+    return PromptTokens(max(1, int(least)), most_tokens(text))
+
+
+def most_tokens(text: str) -> int:
+    """The upper bound of the length of a prompt or another turn of a conversation, in tokens."""
+    plain = len(text.encode("ascii", "ignore"))
+    wide = len(text) - plain
+    return int(plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS) + 1
 
 
 def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:

@@ -16,6 +16,7 @@ from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.table import wire_of
+from harness.client.wires.wire import Turn
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "dialects"
 LINES = FOLDER / "expected.jsonl"
@@ -84,3 +85,47 @@ def test_a_reply_is_read_as_it_must_be_however_it_is_split(case: dict[str, Any])
         assert handed.count('"out"') == len(calls)
         assert all(call["arguments"] in handed.replace('\\"', '"') or call["name"] in handed for call in calls)
         assert with_tool.reasoning is None or with_tool.reasoning in handed
+
+
+HANDED_BACK = {
+    # arguments as they came: whether they go back as they are
+    '{"code": "1"}': True, '{ "kode" : 1 }': True, "{}": True,
+    '{"code": "1"': False, '{"code": "1"}}': False, '{"code": "1\n2"}': False, '{"x": NaN}': False, "print(1)": False,
+    "[1]": False, "null": False, "": False, "\ud800": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", HANDED_BACK, ids=ascii)
+def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
+    events: dict[str, dict[str, Any]] = {
+        "chat": {"choices": [{"message": {"tool_calls": [{"id": "c", "function": {"arguments": arguments}}]}}]},
+        "responses": {"object": "response", "status": "completed", "output": [
+            {"type": "function_call", "call_id": "c", "name": "python", "arguments": arguments},
+        ]},
+        "messages": {"type": "content_block_delta", "index": 0,
+                     "delta": {"type": "input_json_delta", "partial_json": arguments}},
+    }  # fmt: skip
+    for api, event in events.items():
+        form = wire_of(api).tools
+        assert form is not None
+        reader = form.reader()
+        if api == "messages":
+            block = {"type": "tool_use", "id": "c", "name": "python", "input": {}}
+            reader.event({"type": "content_block_start", "index": 0, "content_block": block}, False)
+        reader.event(event, False)
+        calls, carry = reader.handed()
+        assert calls[0].arguments == (arguments or "{}" if api == "messages" else arguments), "stored as it came"
+        first = form.answered(Turn(None, None, calls, carry), ["out"])[0]
+        sent = {
+            "chat": lambda turn: turn["tool_calls"][0]["function"]["arguments"],
+            "responses": lambda turn: turn["arguments"],
+            "messages": lambda turn: turn["content"][0]["input"],
+        }[api](first)
+        if api == "messages":
+            assert sent == (
+                json.loads(calls[0].arguments) if HANDED_BACK[arguments] or not arguments else {"code": arguments}
+            )
+        elif HANDED_BACK[arguments]:
+            assert sent == arguments
+        else:
+            assert json.loads(sent) == {"code": arguments}

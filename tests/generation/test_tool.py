@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
@@ -48,7 +49,7 @@ def settings_of(
     out: Path,
     url: str,
     api: Any = "chat",
-    tool: PythonTool = TOOL,
+    tool: PythonTool | None = TOOL,
     samples: int = 1,
     max_tokens: int = 100,
     **more: Any,
@@ -132,7 +133,7 @@ def test_a_step_has_at_most_the_tokens_that_are_left_and_the_context_has_room_fo
         if request.method == "POST" and len(request.json["messages"]) > 3:
             message = "This model's maximum context length is 200 tokens. However, you requested 300 tokens."
             return [http(400, {"error": {"message": message, "type": "invalid_request_error"}})]
-        return scripted(calls("'a' * 40"))(request)
+        return scripted(calls("'a' * 100"))(request)
 
     with FakeServer(answer) as server:
         settings = settings_of(tmp_path / "short", server.base_url)
@@ -141,7 +142,60 @@ def test_a_step_has_at_most_the_tokens_that_are_left_and_the_context_has_room_fo
     assert sample.steps
     assert (sample.finish_reason, [len(step.calls) for step in sample.steps]) == ("context", [1, 1])
     bodies = [r.json for r in server.requests if r.method == "POST"]
-    assert [body["max_tokens"] for body in bodies[:2]] == [100, 200 - 12 - 42 - 64]
+    usual, by_bytes = 200 - 12 - 102 // 2 - 64 - 1, 200 - 12 - 102 - 64
+    assert [body["max_tokens"] for body in bodies] == [100, usual, usual, by_bytes]
+
+
+TOO_LONG = {"message": "This model's maximum context length is 2000 tokens. However, you requested 3000 tokens."}
+
+
+@pytest.mark.parametrize(("character", "bounds"), [("中", [1000, 522]), ("7", [1000, 997]), ("77", [1000, 997, 522])])
+def test_an_output_counts_as_its_characters_until_the_server_refuses(
+    tmp_path: Path, character: str, bounds: list[int]
+) -> None:
+    """A tokenizer that makes each digit a token needs more than the usual estimate."""
+    reply = scripted(calls(f"{character!r} * 700"), ANSWER)
+
+    def answer(request: Request) -> Iterable[Step]:
+        body: dict[str, Any] = request.json if request.method == "POST" else {"max_tokens": 0, "messages": [{}]}
+        if body["max_tokens"] + len(body["messages"][-1].get("content", "")) > 2000:
+            return [http(400, {"error": TOO_LONG})]
+        return reply(request)
+
+    with FakeServer(answer) as server:
+        settings = settings_of(tmp_path / "run", server.base_url, max_tokens=1000)
+        run(settings, question_set(tmp_path, 1), context_of=lambda *_: 2000)
+    (sample,) = samples_of(settings)
+    assert (sample.text, sample.finish_reason) == (ANSWER, "stop")
+    assert [r.json["max_tokens"] for r in server.requests if r.method == "POST"] == bounds
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_broken_arguments_are_stored_as_they_came_and_go_back_so_that_a_server_takes_them(
+    tmp_path: Path, api: str
+) -> None:
+    broken = (CODE[:-1], '["code"]', "print(6*7)")
+    sample, _, requests = one_sample(tmp_path, Calls(broken), ANSWER, api=api)
+    assert sample.steps
+    assert [call.arguments for call in sample.steps[0].calls] == [*broken]
+    assert (sample.text, len([r for r in requests if r.method == "POST"])) == (ANSWER, 2)
+    raw = {"messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": CODE[:-1]}}]}]}
+    with FakeServer(scripted(ANSWER)) as server:
+        assert httpx.post(f"{server.base_url}/chat/completions", json=raw).status_code == 400, "the wrong twin"
+
+
+def test_a_server_that_rejects_a_later_step_does_not_reject_every_request(tmp_path: Path) -> None:
+    reply = scripted(calls("1"), ANSWER)
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "POST" and len(request.json["messages"]) > 1:
+            return [http(400, {"error": {"message": "no such role"}})]
+        return reply(request)
+
+    with FakeServer(answer) as server:
+        settings = settings_of(tmp_path / "run", server.base_url)
+        outcome = run(settings, question_set(tmp_path, 6))
+    assert [(cause.kind, cause.count) for cause in outcome.causes] == [("rejected", 6)]
 
 
 def test_a_failed_request_repeats_its_step(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from harness.client.wires.choices import OWNED, READER, ChoicesReader
-from harness.client.wires.parts import object_of, objects_of, string_of
+from harness.client.wires.parts import object_of, objects_of, sendable, string_of
 from harness.client.wires.wire import BadEvent, Call, Event, ToolForm, Turn, Wire
 from harness.core import codec
 
@@ -74,7 +74,7 @@ class _CallsReader(ChoicesReader):
 
 
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
-    functions = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
+    functions = [{"name": call.name, "arguments": sendable(call.arguments)} for call in turn.calls]
     calls = [
         {"id": call.id, "type": "function", "function": function}
         for call, function in zip(turn.calls, functions, strict=True)

@@ -19,6 +19,7 @@ from harness.client.wires.parts import (
     object_of,
     objects_of,
     prompt_of,
+    sendable,
     string_of,
     whole,
 )
@@ -179,18 +180,10 @@ class _BlocksReader(_MessagesReader):
                 written = "".join(self._pieces.get((index, "partial_json"), ()))
                 written = written or codec.encode(block.get("input") or {}).decode()
                 calls.append(call_of(block.get("id"), block.get("name"), written))
-                block["input"] = _object_in(written)
+                block["input"] = codec.decode_loosely(sendable(written).encode())
             if block.get("text") != "":
                 blocks.append(block)
         return tuple(calls), tuple(blocks)
-
-
-def _object_in(text: str) -> dict[str, Any]:
-    """The JSON object in `text`; empty for any other text, since a block of a call must hold an object."""
-    try:
-        return object_of(codec.decode_loosely(text.encode("utf-8", "surrogatepass")))
-    except codec.DecodeError:
-        return {}
 
 
 def _text_of(block: Mapping[str, Any]) -> tuple[TextName, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from harness.client.wires.wire import BadEvent, Call, Choice, Delta, Event
+from harness.core import codec
 from harness.core.records import Message
 
 TextName = Literal["content", "reasoning"]
@@ -84,6 +86,14 @@ def call_of(call_id: object, name: object, arguments: object) -> Call:
     if not (call_id and isinstance(call_id, str)):
         raise BadEvent("a call of a tool has no id")
     return Call(call_id, string_of(name, "call's name"), string_of(arguments, "call's arguments"))
+
+
+def sendable(arguments: str) -> str:
+    """A call's arguments as a server takes them back: a JSON object; text that is none becomes the `code` of one."""
+    with contextlib.suppress(codec.DecodeError):
+        if isinstance(codec.decode(arguments.encode("utf-8", "surrogatepass")), dict):
+            return arguments
+    return codec.encode({"code": arguments}).decode()
 
 
 def object_of(value: object) -> dict[str, Any]:

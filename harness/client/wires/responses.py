@@ -19,6 +19,7 @@ from harness.client.wires.parts import (
     object_of,
     objects_of,
     prompt_of,
+    sendable,
     string_of,
     whole,
 )
@@ -211,7 +212,12 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     called = zip(turn.calls, outputs, strict=True)
     results = ({"type": "function_call_output", "call_id": call.id, "output": output} for call, output in called)
-    return [*turn.carry, *results]
+    return [*map(_sendable, turn.carry), *results]
+
+
+def _sendable(item: dict[str, Any]) -> dict[str, Any]:
+    is_call = item.get("type") == "function_call"
+    return item | {"arguments": sendable(item.get("arguments", ""))} if is_call else item
 
 
 RESPONSES = Wire(

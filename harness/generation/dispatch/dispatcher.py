@@ -278,6 +278,7 @@ class Dispatcher:
         billed = self._billing.step(work, usage)
         work.billed, work.prompt_bytes = work.billed.plus(billed), next_bytes
         work.failures = work.refusals = 0  # attempts are of a step
+        self._proven.add(work.task[:2])
         self.tally.spent = self.tally.spent.plus(billed)
         self._lanes.heard(flight.lane)
         self._billing.next_step(next_bytes)
@@ -356,8 +357,9 @@ class Dispatcher:
             task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
             message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
-        sign, past = self._lanes.sign_and_past(flight, failure, proven=task[:2] in self._proven)
-        if sign in ("rejected", "too long"):
+        is_proven = task[:2] in self._proven
+        sign, past = self._lanes.sign_and_past(flight, failure, proven=is_proven)
+        if sign in ("rejected", "too long") and not is_proven:
             self._refused_questions.add(task[:2])
         if failure.kind == "rejected":
             names = self.settings.template(task.benchmark).names(seed=self.settings.seed is not None) - {"model"}

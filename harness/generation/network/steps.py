@@ -33,7 +33,7 @@ from harness.core.inert import visible
 from harness.core.lost_calls import loses_call
 from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
 from harness.core.reply_notes import LOST_CALL
-from harness.generation.context import MIN_ROOM, TEMPLATE_TOKENS
+from harness.generation.context import MIN_ROOM, TEMPLATE_TOKENS, most_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.requests import OneByOne, SampleRequest
@@ -65,7 +65,8 @@ class CallRunner(Protocol):
 class _Talk:
     """The conversation of a sample until now. steps: those whose calls have run. last: the latest reply, and its calls.
 
-    tokens: new ones, over all steps. length: tokens of the next prompt at most, where the server states its counts.
+    tokens: new ones, over all steps. length: tokens of the prompt and the latest reply, where the server states its
+    counts. tight: whether the server refused the next step, which now counts each byte of an output as a token.
     """
 
     request: SampleRequest
@@ -75,6 +76,7 @@ class _Talk:
     timing: Timing | None = None
     tokens: int = 0
     length: int | None = None
+    tight: bool = False
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
@@ -156,6 +158,9 @@ class StepByStep:
             except RequestFailed as failure:
                 failure.n_events = arriving.count()
                 if failure.kind == "too_long" and talk.steps:
+                    talk.tight = True
+                    if self._body(talk) != body:
+                        continue
                     return self._ended(flight, tool, talk, CONTEXT)
                 raise
             assert talk.last is not None
@@ -173,8 +178,7 @@ class StepByStep:
             outputs = [call.output for call in talk.last[1]]
             talk.steps.append(talk.step(is_last=False))
             talk.turns += form.answered(reply.turn, outputs)
-            if talk.length is not None:
-                talk.length += sum(len(output.encode("utf-8", "replace")) + TEMPLATE_TOKENS for output in outputs)
+            talk.tight = False
             if not self._step(flight, reply.usage, len(self._body(talk))):
                 self._forget(flight.task, tool)
                 raise OutOfBudget
@@ -188,7 +192,9 @@ class StepByStep:
         if left is not None:
             left -= talk.tokens
             if self._context is not None and talk.length is not None:
-                left = min(left, max(self._context - talk.length, MIN_ROOM))
+                outputs = [call.output for call in talk.steps[-1].calls]
+                most = _most_bytes if talk.tight else most_tokens
+                left = min(left, max(self._context - talk.length - sum(map(most, outputs)), MIN_ROOM))
         run_seed, seed = self._settings.seed, request.seed
         if run_seed is not None and seed is not None:
             seed = sample_seed(run_seed, f"{question.question_id}\0step {number}", request.task.sample_index)
@@ -238,6 +244,11 @@ class StepByStep:
 
 def _not_run(call: Call) -> ToolCall:
     return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output="", end="not run")
+
+
+def _most_bytes(text: str) -> int:
+    """The most tokens of a text under any tokenizer."""
+    return len(text.encode("utf-8", "replace")) + TEMPLATE_TOKENS
 
 
 def _sum(counts: list[int | None]) -> int | None:
