@@ -56,7 +56,7 @@ from harness.runs.overrides import Override, apply, share_of
 from harness.scoring.audit_order import Population, Stratum
 from harness.scoring.stats import Z_95, Array, Estimate, Interval, effective_clusters, moved_interval, wilson
 from harness.scoring.tally import QuestionTally, cluster_numbers
-from harness.scoring.uncertainty import interval_cell, rate
+from harness.scoring.uncertainty import interval_cell, rate_of_shares
 
 MIN_DISCERNMENT = 0.5
 """Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
@@ -270,8 +270,8 @@ def audited(
     # Everything is audited: the person's verdicts are scored as a grader's would be.
     judged = decided | {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
     present = [item for item in items if item.n]
-    hits = [math.fsum(grade.counted for grade in apply(item.grades, judged)) for item in present]
-    scored = msgspec.structs.replace(rate(present, hits), value=estimated.accuracy.value)
+    shares = [[grade.counted for grade in apply(item.grades, judged)] for item in present]
+    scored = msgspec.structs.replace(rate_of_shares(present, shares), value=estimated.accuracy.value)
     return msgspec.structs.replace(estimated, accuracy=scored)
 
 

@@ -6,7 +6,6 @@ asked for them, an estimate (`audited`), each with one warning.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -19,7 +18,7 @@ from harness.scoring.audit import audited
 from harness.scoring.audit_order import audits, why_no_estimate
 from harness.scoring.score import Score, ScoreWarning, warned
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import rate
+from harness.scoring.uncertainty import rate_of_shares
 
 
 def with_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override]) -> Score:
@@ -70,7 +69,7 @@ def _with_corrected(score: Score, items: Sequence[QuestionTally], in_force: Mapp
         return score
     applied = [[*overrides.apply(item.grades, in_force)] for item in present]
     corrected = [Counter(grade.verdict for grade in grades) for grades in applied]
-    accuracy = rate(present, [math.fsum(grade.counted for grade in grades) for grades in applied])
+    accuracy = rate_of_shares(present, [[grade.counted for grade in grades] for grades in applied])
     if score.audited is None:
         n_open = sum(verdicts["undecided"] for verdicts in corrected)
         sentence = by_hand.sentence(score.accuracy.value, accuracy.value, n_open)

@@ -227,10 +227,17 @@ class QuestionTally:
     @property
     def uncut_right(self) -> float:
         """As `right`, of the samples not cut by max_tokens."""
-        if self.lowest is None:
-            return self.uncut_correct
+        return self.uncut_correct if self.lowest is None else float(self._uncut_shares.sum())
+
+    @property
+    def uncut_squares(self) -> float:
+        """As `squares`, of the samples not cut by max_tokens."""
+        return float((self._uncut_shares**2).sum())
+
+    @property
+    def _uncut_shares(self) -> NDArray[np.float64]:
         facts = self.facts
-        return float(facts["share"][facts["signs"] & _TRUNCATED == 0].sum())
+        return facts["share"][facts["signs"] & _TRUNCATED == 0]  # type: ignore[no-any-return]
 
     @property
     def n(self) -> int:

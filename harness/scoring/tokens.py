@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from harness.scoring.stats import Estimate, Interval, effective_clusters, quantile, t_factor
 from harness.scoring.tally import QuestionTally, SampleColumns
-from harness.scoring.uncertainty import rate
+from harness.scoring.uncertainty import rate, squares_of
 
 MIN_BUDGET = 256
 """Smallest budget in the table, in tokens; each further budget is twice the one before."""
@@ -95,7 +95,8 @@ def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
     answered = [item for item in items if item.uncut]
     if not answered:
         return None
-    return rate(answered, [item.uncut_right for item in answered], [item.uncut for item in answered])
+    hits, samples = [item.uncut_right for item in answered], [item.uncut for item in answered]
+    return rate(answered, hits, samples, squares_of(answered, (item.uncut_squares for item in answered)))
 
 
 def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dict[int, BudgetScore]:
@@ -124,8 +125,11 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
     Every question has samples, and all have a token count.
     """
     within = columns.tokens <= budget
-    hits = np.bincount(columns.question, np.where(within, columns.right, 0.0), len(items)).tolist()
-    return BudgetScore(accuracy=rate(items, hits), cut=int((~within).sum()) / len(within))
+    right = np.where(within, columns.right, 0.0)
+    hits, squares = (np.bincount(columns.question, right**power, len(items)) for power in (1, 2))
+    return BudgetScore(
+        accuracy=rate(items, hits.tolist(), squares=squares_of(items, squares)), cut=int((~within).sum()) / len(within)
+    )
 
 
 def _counts(

@@ -8,7 +8,7 @@ end: how tables, reports and the viewer print accuracies and intervals in percen
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -135,6 +135,12 @@ def rate(
         question=scale.interval(mean_question_interval(right / thinned, items)),
         at_most=bool((thinned == 1).all()) or any(item.has_copies for item in items),
     )
+
+
+def rate_of_shares(items: Sequence[QuestionTally], shares: Sequence[Sequence[float]]) -> Estimate:
+    """The mean over questions of the mean of these shares, of each question's samples; as `rate`."""
+    squares = squares_of(items, (math.fsum(share**2 for share in each) for each in shares))
+    return rate(items, [math.fsum(each) for each in shares], squares=squares)
 
 
 class Scale(NamedTuple):
@@ -271,9 +277,12 @@ def _counts(items: Sequence[QuestionTally], *, verdicts: bool = False) -> _Right
 
 def _squares(items: Sequence[QuestionTally]) -> Array | None:
     """The sum of the squares of each question's shares of points; None without points."""
-    if not items or items[0].lowest is None:
-        return None
-    return np.fromiter((item.squares for item in items), float, len(items))
+    return squares_of(items, (item.squares for item in items))
+
+
+def squares_of(items: Sequence[QuestionTally], squares: Iterable[float]) -> Array | None:
+    """These sums of squares, one a question, as `rate` takes them; None without points."""
+    return None if not items or items[0].lowest is None else np.fromiter(squares, float, len(items))
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import pytest
 
 from harness.core.records import Grade, Key, VerdictName
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, estimate
 from harness.scoring.audit_order import draw, why_no_estimate
+from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.score import score_benchmark
 from harness.scoring.stats import Estimate, Interval
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
@@ -93,6 +96,31 @@ def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_eac
         assert of_items
         assert of_items.accuracy.question
         assert (of_items.accuracy.question.half_width > 0.3) == wide
+
+
+@pytest.mark.parametrize(("with_points", "half_width", "finished"), [(True, 0.037, 0.069), (False, 0.107, 0.149)])
+def test_shares_of_points_are_no_coins_in_any_accuracy(with_points: bool, half_width: float, finished: float) -> None:
+    """Of 7 points the samples have 3 or 4 by the judge, 4 or 3 by the person; without points 0 or 1."""
+    samples = [(f"q{n}", index) for n in range(20) for index in range(4)]
+
+    def points(index: int) -> tuple[float, float] | msgspec.UnsetType:
+        return (3 + index % 2, 7) if with_points else msgspec.UNSET
+
+    grades = [grade(name, i, "wc"[i % 2], rule="judge", points=points(i), truncated=i > 1) for name, i in samples]
+    score = score_benchmark([question(f"q{n}") for n in range(20)], grades, None)
+    questions = tally([question(f"q{n}") for n in range(20)], grades, None).questions
+    verdicts = by_hand({Key(name, index): not index % 2 for name, index in samples}).items()
+    corrected = [msgspec.structs.replace(by, points=points(key.sample_index + 1)) for key, by in verdicts]
+    score = with_verdicts_by_hand(score, questions, corrected)
+    assert score.audited
+    for each in (score.accuracy, score.budgets[256].accuracy, score.accuracy_overridden, score.audited.accuracy):
+        assert each
+        assert each.sampling
+        assert each.value == pytest.approx(0.5)
+        assert each.sampling.half_width == pytest.approx(half_width, rel=0.1)
+    assert score.accuracy_finished
+    assert score.accuracy_finished.sampling
+    assert score.accuracy_finished.sampling.half_width == pytest.approx(finished, rel=0.1)
 
 
 def test_only_what_a_judge_decided_is_audited() -> None:

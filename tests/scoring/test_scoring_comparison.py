@@ -106,7 +106,7 @@ def test_the_errors_of_judges_hold_a_mean_and_a_margin_as_they_hold_a_line(
     of_mean = both[0].mean
     assert of_mean
     assert of_mean.verdict == mean
-    assert ", ".join(each.margin.verdict for each in (of_mean, *both) if each.margin) == margins
+    assert ", ".join(each.verdict for each in [of_mean.margin, *(each.margin for each in both)] if each) == margins
 
 
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
