@@ -475,6 +475,30 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     assert ([*again.scores], again.outcomes) == (judged.scores, ())
 
 
+def test_a_judge_s_object_that_is_off_its_form_is_asked_for_once_more(tmp_path: Path) -> None:
+    """The stated confidence by what the judge writes first and at its second request; None: no ruling."""
+    replies = {"m1": ("800", "80"), "m2": ("sure", "sure"), "m3": (r"80 \(\%\)", "90%"), "m4": ("null", "")}
+    stated = {"m1": 0.8, "m2": None, "m3": 0.9, "m4": msgspec.UNSET}
+
+    def by_hle(request: Request) -> Iterator[Step]:
+        text = request.json["messages"][-1]["content"]
+        name = re.findall(r"reply (m\d)", text)[-1]
+        confidence = replies[name]["escape backslashes" in text]
+        return completion(
+            f'{{"extracted_final_answer": 42, "reasoning": "\\(\\sqrt 2\\) differs", "correct": "yes", '
+            f'"confidence": "{confidence}"}}'
+        )
+
+    rules = GradeRules(grader=LEFT_OPEN, whole_reply=True, judge="hle")
+    run = write_run(tmp_path, {name: (PROSE, [f"reply {name}"]) for name in replies}, rules=rules)
+    with FakeServer(judging(by_hle)) as server:
+        judge_run(run, serve(server))
+        assert len(asked_of_any(server)) == 4 + 3
+    grades = {key[0]: grade for key, grade in graded(run).items()}
+    assert {name: None if grade.verdict == "undecided" else grade.confidence for name, grade in grades.items()
+            } == stated  # fmt: skip
+
+
 def asked_of_any(server: FakeServer) -> list[Request]:
     return [request for request in server.requests if request.method == "POST"]
 
