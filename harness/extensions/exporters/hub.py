@@ -21,7 +21,7 @@ from harness.core.about import __version__
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.extensions.exporters.every_eval_ever import aggregate
 from harness.scoring.stats import Estimate
@@ -71,7 +71,7 @@ def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
     """
     identity, samples, score = benchmark.record.identity, benchmark.record.plan.samples, benchmark.score
     spans = {"same": accuracy.sampling, "other": accuracy.question}
-    intervals = [f"{100 * s[0]:.1f}–{100 * s[1]:.1f} ({which} questions)" for which, s in spans.items() if s]
+    intervals = [f"{in_percent(s[0])}–{in_percent(s[1])} ({which} questions)" for which, s in spans.items() if s]
     template, seed = identity.get("chat_template_kwargs"), identity.get("seed")
     body = (identity.get("extra_body") or {}) | ({"chat_template_kwargs": template} if template else {})
     given = {**(identity.get("sampling") or {}), "seed": "none" if seed is None else seed, "extra_body": body or None}
