@@ -268,9 +268,13 @@ class Runner:
             settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
         )
         with_tool = any(benchmark.tool is not None for benchmark in settings.benchmarks.values())
+        sampler: OneByOne | StepByStep = plain
+        if with_tool:
+            sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
+            dispatcher.on_given_up = by_step.forget
         return Network(
             dispatcher,
-            sampler=StepByStep(plain, settings, dispatcher.step, session.context) if with_tool else plain,
+            sampler=sampler,
             loop_factory=loop_factory,
             on_event=on_event,
             keeper=keeper,

@@ -26,6 +26,8 @@ from harness.core.lost_calls import remedy
 from harness.core.money import Prices
 from harness.core.records import Sample
 from harness.core.reply_notes import LOST_CALL
+from harness.extensions.answers.program.cells import SandboxFailedError
+from harness.extensions.answers.program.interpreters import Interpreters
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
@@ -73,6 +75,7 @@ ENDS: dict[str, tuple[list[str | Calls], str, list[list[str]], str]] = {
     "no call": ([ANSWER], "stop", [[]], ANSWER),
     "two steps": ([calls("x = 6"), calls("x * 7", "1/0"), ANSWER], "stop", [["ran"], ["ran", "failed"], []], ANSWER),
     "calls decide, not the word": ([Calls((CODE,), finish="stop"), ANSWER], "stop", [["ran"], []], ANSWER),
+    "more calls than are run": ([Calls((CODE,) * 102), ANSWER], "stop", [["ran"] * 100 + ["not run"] * 2, []], ANSWER),
     "cut in its call": ([Calls((CODE,), text="half", finish="length"), ANSWER], "length", [[]], "half"),
     "filtered in its call": ([Calls((CODE,), finish="content_filter"), ANSWER], "content_filter", [[]], ""),
     "no JSON": ([Calls((CODE[:-1],)), ANSWER], "stop", [["unreadable"], []], ANSWER),
@@ -184,8 +187,11 @@ def test_broken_arguments_are_stored_as_they_came_and_go_back_so_that_a_server_t
         assert httpx.post(f"{server.base_url}/chat/completions", json=raw).status_code == 400, "the wrong twin"
 
 
-def test_a_server_that_rejects_a_later_step_does_not_reject_every_request(tmp_path: Path) -> None:
-    reply = scripted(calls("1"), ANSWER)
+def test_a_server_that_rejects_a_later_step_does_not_reject_every_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply, forgotten = scripted(calls("1"), ANSWER), set()
+    monkeypatch.setattr(Interpreters, "forget", lambda _, key: forgotten.add(key))
 
     def answer(request: Request) -> Iterable[Step]:
         if request.method == "POST" and len(request.json["messages"]) > 1:
@@ -196,6 +202,7 @@ def test_a_server_that_rejects_a_later_step_does_not_reject_every_request(tmp_pa
         settings = settings_of(tmp_path / "run", server.base_url)
         outcome = run(settings, question_set(tmp_path, 6))
     assert [(cause.kind, cause.count) for cause in outcome.causes] == [("rejected", 6)]
+    assert len(forgotten) == 6, "an interpreter waits for a sample that was given up"
 
 
 def test_a_failed_request_repeats_its_step(tmp_path: Path) -> None:
@@ -233,6 +240,41 @@ def test_a_budget_counts_each_step_and_drops_the_sample_whose_next_one_does_not_
         # The bound is of all steps, so a sample that has begun within the budget ends within it.
         exact = settings_of(tmp_path / "exact", server.base_url, budget_tokens=200, max_tokens=100, samples=2)
         assert run(exact, questions).complete
+
+
+def test_a_budget_that_the_steps_in_flight_pass_ends_the_run_by_its_rule(tmp_path: Path) -> None:
+    reply, prices = scripted(calls("'a' * 9000"), ANSWER), Prices(prompt=1000.0, completion=1000.0)
+
+    def answer(request: Request) -> Iterable[Step]:
+        late = request.method == "POST" and request.number > 34
+        return (reply if late else scripted(ANSWER))(request)
+
+    with FakeServer(answer) as server:
+        settings = settings_of(tmp_path / "run", server.base_url, budget_usd=40.0, prices=prices)
+        with pytest.raises(StoppedByRule, match=r"used, and the [1-8] steps? in flight could take \d"):
+            run(settings, question_set(tmp_path, 40))
+
+
+@pytest.mark.parametrize("n_deaths", [1, 2])
+def test_a_reply_whose_sandbox_fails_is_billed_and_the_sample_begins_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_deaths: int
+) -> None:
+    runs, run_call = iter(["", *["failed"] * n_deaths]), Interpreters.run
+
+    def failing(self: Interpreters, *given: Any) -> Any:
+        if next(runs, ""):
+            raise SandboxFailedError("died")
+        return run_call(self, *given)
+
+    monkeypatch.setattr(Interpreters, "run", failing)
+    with FakeServer(scripted(calls("1"), calls("2"), ANSWER)) as server:
+        settings = settings_of(tmp_path / "run", server.base_url)
+        outcome = run(settings, question_set(tmp_path, 1))
+    n_requests = len([r for r in server.requests if r.method == "POST"])
+    assert (outcome.complete, n_requests) == ((True, 5) if n_deaths == 1 else (False, 3))
+    if n_deaths == 1:
+        assert samples_of(settings)[0].usage.completion_tokens == 9
+        assert outcome.tally.spent.completion_tokens == 3 * n_requests
 
 
 def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> None:

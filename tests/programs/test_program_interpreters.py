@@ -55,6 +55,7 @@ TOLD = {
     "end": ("import os\nos._exit(0)", "stopped", "[the interpreter ended"),
     "closed": ("import os, sys\nsys.stdout.close()\nos.close(1)\nos.close(2)\n6*7", "ran", "42"),
     "lone surrogate": ("'\\ud800'", "ran", "ud800"),
+    "surrogate printed": ("class A:\n    def __repr__(self): return 'é\\udc80'\nA()", "ran", "é\\udc80"),
     "bad repr": ("class A:\n    def __repr__(self): return 1/0\nA()", "failed", "ZeroDivisionError"),
 }  # fmt: skip
 
@@ -67,6 +68,7 @@ def test_a_call_is_told_what_it_printed_and_how_it_ended(interpreters: Interpret
     # A fast machine writes a gigabyte within its second.
     assert ended == end or case == "1 GB"
     assert part in output
+    output.encode()  # a model's server takes it
     assert 0 <= seconds < 2 * TOOL.seconds
     assert interpreters.run(case, "kept")[0] == "6", "the variables of earlier calls"
     interpreters.forget(case)

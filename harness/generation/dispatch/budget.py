@@ -368,7 +368,7 @@ class Budget:
         return not self.holds_round
 
     def sentence(self) -> str:
-        """Why the session ends with nothing in flight: the amount that the command used, and what did not fit.
+        """Why the session ends: the amount that the command used, and what did not fit.
 
         If the command asked for nothing, also the smallest budget that allows a first round.
         """
@@ -377,11 +377,15 @@ class Budget:
             return self._too_small(exceeded[0])
         if exceeded := self._exceeded_by(1, self._reserve):
             limit = exceeded[0]
-            next_step = f"sample could take {limit.amount(self._reserve(limit))}"
+            what = f"the next sample could take {limit.amount(self._reserve(limit))}"
+        elif exceeded := self._exceeded_by(n := len(self._flights), self._reserve):
+            limit = exceeded[0]
+            what = f"the {count_noun(n, 'step')} in flight could take {limit.amount(n * self._reserve(limit))}"
         else:
             limit = self._round_exceeds(self._round)[0]
-            next_step = f"round could take {limit.amount(self._round_cost(limit, self._round_sizes[self._round]))}"
-        return f"{self._used(limit)}, and the next {next_step}"
+            cost = self._round_cost(limit, self._round_sizes[self._round])
+            what = f"the next round could take {limit.amount(cost)}"
+        return f"{self._used(limit)}, and {what}"
 
     @property
     def has_begun(self) -> bool:

@@ -111,6 +111,8 @@ class Dispatcher:
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
         self._budget.billed_for_steps = self._billed_for_steps
+        self.on_given_up: Callable[[Task], object] = lambda _: None
+        """Called with each sample that is not asked for again."""
         self._arrivals = Arrivals(clock, self._flights)
         self._scheduler = Scheduler(
             plan.owed,
@@ -272,11 +274,11 @@ class Dispatcher:
         """Bill a step of a sample that goes on. Returns whether its next one fits into the budget; if not, the session
         ends by it.
 
-        next_bytes: of the next request.
+        next_bytes: of the next request; 0: the sample begins again.
         """
         work = flight.work
         billed = self._billing.step(work, usage)
-        work.billed, work.prompt_bytes = work.billed.plus(billed), next_bytes
+        work.billed, work.prompt_bytes = work.billed.plus(billed) if next_bytes else Spent(), next_bytes
         work.failures = work.refusals = 0  # attempts are of a step
         self._proven.add(work.task[:2])
         self.tally.spent = self.tally.spent.plus(billed)
@@ -408,6 +410,7 @@ class Dispatcher:
     def _give_up(self, work: Work, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for a sample, whose request has ended, again in this session, and list why."""
         self._budget.forget(work.task)
+        self.on_given_up(work.task)
         self.causes.gave_up(work.task, kind, message, status, work.requests)
 
     def _refused(self, work: Work, failure: RequestFailed, endpoint: str) -> None:

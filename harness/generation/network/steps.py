@@ -41,6 +41,9 @@ from harness.generation.settings import RunSettings
 from harness.presets.tool import NAME, PythonTool, code_of
 from harness.runs.record import Task
 
+MAX_CALLS = 100
+"""Calls of one reply that are run."""
+
 PER_CORE = 4
 """Interpreters that may be alive, for each core of this machine."""
 
@@ -130,9 +133,13 @@ class StepByStep:
             try:
                 return await self._go_on(flight, tool, self._talks[task])
             except plugins.extension("answer", "program").SandboxFailedError:
-                self._forget(task, tool)
+                talk = self._talks[task]
+                self.forget(task)
                 if has_begun_again:
                     raise
+                assert talk.last is not None
+                if not self._step(flight, talk.last[0].usage, 0):
+                    raise OutOfBudget from None
         raise AssertionError
 
     async def close(self) -> None:
@@ -161,7 +168,7 @@ class StepByStep:
                     talk.tight = True
                     if self._body(talk) != body:
                         continue
-                    return self._ended(flight, tool, talk, CONTEXT)
+                    return self._ended(flight, talk, CONTEXT)
                 raise
             assert talk.last is not None
             reply, number = talk.last[0], len(talk.steps) + 1
@@ -173,14 +180,20 @@ class StepByStep:
             left = None if template.max_tokens is None else template.max_tokens - talk.tokens
             if not calls or number >= tool.steps or (left is not None and left < 1):
                 no_tokens = "length" if left is not None and left < 1 else MAX_STEPS
-                return self._ended(flight, tool, talk, no_tokens if calls else reply.finish_reason)
-            talk.last = reply, tuple([await self._called(flight.task, tool, call) for call in calls])
+                return self._ended(flight, talk, no_tokens if calls else reply.finish_reason)
+            talk.last = (
+                reply,
+                (
+                    *[await self._called(flight.task, tool, call) for call in calls[:MAX_CALLS]],
+                    *[_not_run(call, f"not run: more than {MAX_CALLS} calls in a reply") for call in calls[MAX_CALLS:]],
+                ),
+            )
             outputs = [call.output for call in talk.last[1]]
             talk.steps.append(talk.step(is_last=False))
             talk.turns += form.answered(reply.turn, outputs)
             talk.tight = False
             if not self._step(flight, reply.usage, len(self._body(talk))):
-                self._forget(flight.task, tool)
+                self.forget(flight.task)
                 raise OutOfBudget
 
     def _body(self, talk: _Talk) -> bytes:
@@ -221,11 +234,11 @@ class StepByStep:
         run = self._interpreters[tool].run
         return await asyncio.get_running_loop().run_in_executor(self._threads, run, task, code)
 
-    def _ended(self, flight: Flight, tool: PythonTool, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
+    def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample whose last reply has come. finish_reason: that reply's, or why there is no further step."""
         assert talk.last is not None
         assert talk.timing is not None
-        self._forget(flight.task, tool)
+        self.forget(flight.task)
         reply = msgspec.structs.replace(talk.last[0], finish_reason=finish_reason, notes=tuple(talk.notes))
         # After a prompt that was too long, the last reply is that of the last step whose calls have run.
         steps = (*(talk.steps[:-1] if finish_reason == CONTEXT else talk.steps), talk.step(is_last=True))
@@ -236,14 +249,16 @@ class StepByStep:
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, LOST_CALL))
         return msgspec.structs.replace(sample, steps=steps), reply
 
-    def _forget(self, task: Task, tool: PythonTool) -> None:
+    def forget(self, task: Task) -> None:
+        """Note that the sample has ended or is given up."""
         self._talks.pop(task, None)
+        tool = self._settings.benchmarks[task.benchmark].tool
         if tool in self._interpreters:
             self._interpreters[tool].forget(task)
 
 
-def _not_run(call: Call) -> ToolCall:
-    return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output="", end="not run")
+def _not_run(call: Call, output: str = "") -> ToolCall:
+    return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output=output, end="not run")
 
 
 def _most_bytes(text: str) -> int:

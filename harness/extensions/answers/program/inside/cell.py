@@ -296,7 +296,7 @@ class _Supervisor:
             elif ready and not shown.take(printed):
                 watched = [self._replies]  # it has closed all that it could print to
         shown.drain(printed)
-        shown.add(str(reply.get("shown")))
+        shown.add(str(reply.get("shown")).encode("utf-8", "backslashreplace").decode())
         return "ran" if reply.get("end") == "ran" else "failed"
 
     # --- functions of a program ---
