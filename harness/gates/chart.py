@@ -37,10 +37,10 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
     for number, (entry, check) in enumerate(shown):
         colour, (low, high) = COLOURS.get(check.state, AXIS), _interval(check)
         marks.append(Stroke([(number, low), (number, high)], colour, 1.5, 0.6))
-        told = f"{entry.sampled} {check.state}: {check.why}"
+        title = f"{entry.sampled} {check.state}: {check.why}"
         size = max(0.5, min(1.0, 30 / len(shown)))
         at = (number, check.accuracy or 0.0)
-        marks.append(Dot(at, colour, size=size, hollow=id(check) not in taught, told=told))
+        marks.append(Dot(at, colour, size=size, hollow=id(check) not in taught, title=title))
     seen = [end for _, check in shown for end in (*_interval(check), check.reference, check.reference - check.loss)]
     low, high = min(seen), max(seen)
     days = [(number, visible(entry.sampled[:10], 10)) for number, (entry, _) in enumerate(shown)]

@@ -683,8 +683,8 @@ def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
         takes_one = "response_format" in (first.identity.get("extra_body") or {})
     if schema is None or asker.spelling.api != "chat" or not takes_one:
         return asker
-    wanted = {"type": "json_schema", "json_schema": {"name": "ruling", "schema": schema, "strict": True}}
-    return dataclasses.replace(asker, spelling=asker.spelling.with_fields({"response_format": wanted}))
+    response_format = {"type": "json_schema", "json_schema": {"name": "ruling", "schema": schema, "strict": True}}
+    return dataclasses.replace(asker, spelling=asker.spelling.with_fields({"response_format": response_format}))
 
 
 def _question_set(benchmark: str, questions: list[Question], judge: JudgeSettings, folder: RunFolder) -> QuestionSet:

@@ -147,9 +147,9 @@ def counts_of(sample: Sample) -> tuple[int, ...] | None:
     calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
     ends = [call.end for call in calls]
     stopped, ran = ends.count("stopped"), ends.count("ran")
-    told = [(call.name, call.arguments) for call in calls]
+    codes = [(call.name, call.arguments) for call in calls]
     is_lost = not sample.steps[-1].calls and loses_call(sample.text, sample.reasoning, sample.finish_reason)
-    repeated = sum(one == other for one, other in pairwise(told))
+    repeated = sum(one == other for one, other in pairwise(codes))
     cut = sample.finish_reason == MAX_STEPS
     return len(sample.steps), len(calls), len(calls) - ran - stopped, stopped, repeated, int(is_lost), int(cut)
 

@@ -80,12 +80,12 @@ def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
         for call, function in zip(turn.calls, functions, strict=True)
     ]
     reasoning = {name: turn.reasoning for name in turn.carry if turn.reasoning}
-    said = {"role": "assistant", "content": turn.text or "", **reasoning, "tool_calls": calls}
+    assistant = {"role": "assistant", "content": turn.text or "", **reasoning, "tool_calls": calls}
     results = [
         {"role": "tool", "tool_call_id": call.id, "content": output}
         for call, output in zip(turn.calls, outputs, strict=True)
     ]
-    return [said, *results]
+    return [assistant, *results]
 
 
 CHAT = Wire(

@@ -69,7 +69,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
             if start is not None and end is not None:
                 marks.append(Stroke([(start, y), (end, y)], width=width, opacity=opacity))
         marks.append(Dot((value or 0.0, y)))
-        ticks += [Dot((one.value, y), SERIES[1], TICK, told=f"{one.source} {one.printed} %") for one in each.published]
+        ticks += [Dot((one.value, y), SERIES[1], TICK, title=f"{one.source} {one.printed} %") for one in each.published]
         if reported:
             below = label(f"published: {reported}")
             marks.append(Words((0, y + 23), below))

@@ -126,7 +126,7 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A mark at a point. shape: of `SHAPES`, or `TICK`. size: 1 is 7 pixels wide. told: shown where a mouse rests."""
+    """A mark at a point. shape: of `SHAPES`, or `TICK`. size: 1 is 7 pixels wide. title: shown where a mouse rests."""
 
     at: Point
     colour: str = SERIES[0]
@@ -134,7 +134,7 @@ class Dot:
     size: float = 1
     hollow: bool = False
     opacity: float = 1
-    told: str = ""
+    title: str = ""
 
     def svg(self, place: Place) -> str:
         """The mark as an SVG element."""
@@ -142,7 +142,7 @@ class Dot:
         # A hollow dot hides the lines behind it.
         fill, stroke = (GROUND, f' stroke="{self.colour}" stroke-width="1.5"') if self.hollow else (self.colour, "")
         look = f'fill="{fill}" fill-opacity="{self.opacity:g}"{stroke}'
-        title = f"<title>{escape(visible(self.told, 300))}</title>" if self.told else ""
+        title = f"<title>{escape(visible(self.title, 300))}</title>" if self.title else ""
         where = f'transform="translate({x:.1f} {y:.1f}) scale({self.size:.2g})"'
         return f'<path d="{self.shape}" {where} {look}>{title}</path>'
 
