@@ -110,7 +110,8 @@ class Dispatcher:
         self.ending = Ending()
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
-        self._budget.billed_for_steps = self._billed_for_steps
+        if any(benchmark.tool for benchmark in settings.benchmarks.values()):  # the sum is over all in flight
+            self._budget.billed_for_steps = self._billed_for_steps
         self.on_given_up: Callable[[Task], object] = lambda _: None
         """Called with each sample that is not asked for again."""
         self._arrivals = Arrivals(clock, self._flights)
