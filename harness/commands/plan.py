@@ -189,9 +189,9 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     plans = [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
     if options.plots is not None:
         noun = "difference" if options.margin is None else "margin"
-        points = None if options.points is None else options.points / 100
+        target = None if options.points is None else options.points / 100
         curves = {needed.benchmark: needed.by_samples for needed in plans}
-        draw.write_plots([plan_plot(noun, points, curves)], options.plots)
+        draw.write_plots([plan_plot(noun, target, curves)], options.plots)
     return plans
 
 

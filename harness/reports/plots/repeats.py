@@ -102,17 +102,17 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     )
 
 
-def plan_plot(noun: str, points: float | None, plans: Mapping[str, Mapping[int, float]]) -> Plot:
+def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, float]]) -> Plot:
     """The smallest difference that two new runs find, against their samples of each question.
 
-    noun: "difference" or "margin". points: what is to be found, a fraction; None: nothing. plans: benchmark → samples
+    noun: "difference" or "margin". target: what is to be found, a fraction; None: nothing. plans: benchmark → samples
     of each question → difference, a fraction.
     """
     rows: list[tuple[Cell, ...]] = [
         (name, n, value, None, None) for name, by_samples in plans.items() for n, value in by_samples.items()
     ]
     numbers = sorted({1}.union(*plans.values()))
-    top = max([points or 0.01, *(value for by_samples in plans.values() for value in by_samples.values())])
+    top = max([target or 0.01, *(value for by_samples in plans.values() for value in by_samples.values())])
     return lines_plot(
         "plan",
         f"Smallest {noun} against samples",
@@ -121,7 +121,7 @@ def plan_plot(noun: str, points: float | None, plans: Mapping[str, Mapping[int, 
         rows,
         Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples a question", doubling=True),
         _points(1.05 * top, f"smallest {noun}, points"),
-        [] if points is None else [Stroke([(numbers[0], points), (numbers[-1], points)], INK, 1, dash="4 3")],
+        [] if target is None else [Stroke([(numbers[0], target), (numbers[-1], target)], INK, 1, dash="4 3")],
     )
 
 
