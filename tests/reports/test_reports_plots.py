@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.core.inert import visible
@@ -140,6 +140,7 @@ WHEREVER = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, 1e-9, 1e12])
     st.booleans(),
     st.text(max_size=120),
 )
+@example([], 1.0018088079523295, 1.0018088079523295, False, "0")  # an axis with a title and no tick
 def test_whatever_is_drawn_lies_within_the_frame(
     rows: list[tuple[str, float, float | None, float | None, float | None]],
     low: float,

@@ -196,13 +196,14 @@ class Plot:
         """The picture. alone: with heading, subject, a ground and its dark colours, for a separate file."""
         parts, top = [], 4.0
         if alone:
-            parts.append(_text(2, top + 12, label(self.title), INK, size=13))
-            parts.append(_text(2, top + 12 + LINE_PX, subject := label(self.subject), SOFT))
-            top += 20 + LINE_PX * (subject.count("\n") + bool(subject))
+            parts.append(_text(2, top + 12, heading := label(self.title), INK, size=13))
+            top += 4 + LINE_PX * max(1, _n_lines(heading))
+            parts.append(_text(2, top + FONT_PX, subject := label(self.subject), SOFT))
+            top += 4 + LINE_PX * _n_lines(subject)
         legend, top = _legend(self.legend if len(self.legend) > 1 else (), top)
         if self.y.title:
-            parts.append(_text(2, top + FONT_PX, label(self.y.title), SOFT))
-            top += LINE_PX
+            parts.append(_text(2, top + FONT_PX, of_y := label(self.y.title), SOFT))
+            top += LINE_PX * _n_lines(of_y)
         left = 12 + CHAR_PX * max((len(text) for _, text in self.y.ticks), default=-1)
         right, top = WIDTH - 10, top + 5
         bottom = top + self.height
@@ -211,7 +212,7 @@ class Plot:
             return left + (right - left) * self.x.share(point[0]), bottom - self.height * self.y.share(point[1])
 
         parts += [*legend, *self._scales(place, left, right, bottom), *(mark.svg(place) for mark in self.marks)]
-        height = bottom + 4 + (LINE_PX if self.x.ticks else 0) + (LINE_PX + 2 if self.x.title else 0)
+        height = bottom + 6 + LINE_PX * (bool(self.x.ticks) + _n_lines(label(self.x.title)))
         size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
         if alone:
             size += ' xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif"'
@@ -235,7 +236,8 @@ class Plot:
             free = middle + half + 6
             yield _straight(at, bottom - self.height, at, bottom, GRID) if self.x.grid else ""
             yield _straight(at, bottom, at, bottom + 4, AXIS) + _text(middle, bottom + LINE_PX, text, SOFT, "middle")
-        yield _text((left + right) / 2, bottom + 2 * LINE_PX, label(self.x.title), SOFT, "middle")
+        below = bottom + LINE_PX * (2 if self.x.ticks else 1)
+        yield _text((left + right) / 2, below, label(self.x.title), SOFT, "middle")
 
 
 def label(text: str, width: int = LABEL_CHARS) -> str:
@@ -311,6 +313,10 @@ def _text(x: float, y: float, text: str, colour: str, anchor: str = "start", siz
     look = f'x="{x:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
     lines = text.split("\n") if text else ()
     return "".join(f'<text y="{y + n * LINE_PX:.1f}" {look}>{escape(line)}</text>' for n, line in enumerate(lines))
+
+
+def _n_lines(text: str) -> int:
+    return text.count("\n") + bool(text)
 
 
 def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], float]:
