@@ -75,7 +75,6 @@ VARIABLES = {
     "HARNESS_DATASETS": "Folders of your own cards, separated as in `PATH`; they come before the shipped ones.",
     "HARNESS_GRADERS": "Modules whose verifiers may be called, separated by commas.",
     "HARNESS_SERVER_KEY": "Key that a server started here asks of its clients, as it is handed to the engine.",
-    "HARNESS_RUN_…": "Sets no option any more: a run that finds one ends with a sentence.",
     "OPENAI_BASE_URL": "Server, where no option names one.",
     "OPENAI_API_KEY": "Key of `openai` and of addresses that are no known provider's; others have their own.",
     "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "As the hub's own library reads them.",

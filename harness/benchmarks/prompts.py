@@ -195,10 +195,6 @@ def stem(question: Question, prompt: Prompt | None = None) -> str:
     return text.removesuffix(listed).strip() or text
 
 
-_FORMER = ("boxed_integer", "boxed_mixed", "boxed_mixed_zh")
-"""Names of prompts that shipped once."""
-
-
 def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     """The prompt of that name: one of the card's own (`variants`), a shipped one, or a plug-in's.
 
@@ -208,12 +204,11 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     if name not in available and (offered := plugins.load("prompt", name)) is not None:
         return plugins.record("prompt", name, offered, Prompt)
     if name not in available:
-        hint = " It ships no more: questions.jsonl of its run shows the text." if name in _FORMER else None
         # Nobody who misspells a prompt means to send none.
         near = near_names(name, available.keys() - {"none"})
         raise UsageError(
             f"unknown prompt {name!r}; there are {', '.join(available)}. A template of your own gets a name under "
-            f"`prompts:` in the benchmark's card.{hint or near}"
+            f"`prompts:` in the benchmark's card.{near}"
         )
     return available[name]
 

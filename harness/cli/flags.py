@@ -28,7 +28,7 @@ from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
 from harness.options.commands import options_class
 from harness.options.headings import ORDER
-from harness.options.judge import JUDGE_KEYS, ONE_VOTE, JudgeOptions
+from harness.options.judge import JUDGE_KEYS, JudgeOptions
 
 if TYPE_CHECKING:
     from harness.options.run import RunFlags
@@ -275,8 +275,8 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
         name, _, value = text.partition("=")
         option = options_of(JudgeOptions).get(name)
         if option is None or name not in JUDGE_KEYS:
-            there = ONE_VOTE if name == "votes" else f"there are {', '.join(JUDGE_KEYS)}"
-            raise UsageError(f"a judge has no key {visible(name, 80)}; {there}", field="judge")
+            there = f"a judge has no key {visible(name, 80)}; there are {', '.join(JUDGE_KEYS)}"
+            raise UsageError(there, field="judge")
         try:
             fields[name] = _type(option).convert(value, None, None)
         except click.UsageError:

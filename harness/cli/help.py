@@ -17,7 +17,7 @@ import click
 from harness.cli.spelling import typed_in
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
-from harness.options.commands import options_class, refuse_flag
+from harness.options.commands import refuse_flag
 
 OTHER_HEADING = "Other options"
 
@@ -146,11 +146,10 @@ class Helping(click.Command):
                 self._refuse(ctx, name, " If it is the reference or the response, write -- before it.")
 
     def _refuse(self, ctx: click.Context, flag: str, remark: str = "") -> NoReturn:
-        """Raise the error for an unknown option: the sentence about this word (of the command, then of `ELSEWHERE`),
-        else the command that has it, else near names; `remark` follows.
+        """Raise the error for an unknown option: the sentence of `ELSEWHERE` about it, else the command that has it,
+        else near names; `remark` follows.
         """
-        has_sentence = " " in _elsewhere(flag, ctx)
-        if self.command and (not has_sentence or flag[2:].replace("-", "_") in options_class(self.command).refused):
+        if self.command and not _meaning(_elsewhere(flag, ctx), self):
             refuse_flag(self.command, flag)
         raise click.UsageError(_no_such(flag, self, ctx) + remark, ctx) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 
@@ -35,10 +34,6 @@ def carry_out(options: RunCommand) -> int:
     """Run the benchmarks, or show what a run would ask. Returns the exit code."""
     with terminal.stopped_with_a_line():
         read_variables(options.env_file)
-        if former := next((name for name in os.environ if name.startswith("HARNESS_RUN_")), None):
-            raise UsageError(
-                f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file"
-            )
         _refuse_sweep(options)
         if options.as_json and options.dry_run:
             raise UsageError("--json prints how a session ended: leave out --dry-run")

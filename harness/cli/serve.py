@@ -91,8 +91,6 @@ class ServeGroup(HelpingGroup):
                     f"`harness serve {engines.EMBEDDED} {args[0]}`"
                 )
             near = misspelt(args[0], self.commands)
-            if args[0] == "sglang_router":
-                ctx.fail("`harness serve sglang_router` is no command: `harness serve sglang MODEL --dp-mode router`")
             ctx.fail(f"no engine or action {args[0]!r}; there are {', '.join(self.commands)}.{near}")
         return super().resolve_command(ctx, args)
 

@@ -17,7 +17,6 @@ from harness.core.nouns import in_percent
 from harness.core.options import options_of
 from harness.core.part import SHORT_NAME, Part
 from harness.core.validation import first_problem
-from harness.options.request import FORMER
 from harness.options.run import RunOptions
 from harness.scoring.published.loading import load_published, matching
 
@@ -116,7 +115,7 @@ class Policy(Part):
         """The options of the run in the folder `out`. Raises `UsageError`."""
         if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
             why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
-            raise UsageError(FORMER.get(unknown[0], why), field=unknown[0])
+            raise UsageError(why, field=unknown[0])
         # Of an API whose servers differ in what they take, the session sets the seed, if these take one.
         drawn = {"seed": seed_of(out)} if wire_of(self.run.get("api", "chat")).takes is None else {}
         run = drawn | self.run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from harness.core.options import Option, Options
@@ -13,12 +12,11 @@ from harness.options.judge import JUDGE_KEYS
 class CommandOptions(Options):
     """Options of a command; the docstring of a subclass is the command's help.
 
-    first: names of the options in the short help; empty: the help shows all. refused: an option that people try in
-    vain → what to do instead. dashed: whether an argument may begin with a dash, such as -5.
+    first: names of the options in the short help; empty: the help shows all. dashed: whether an argument may begin with
+    a dash, such as -5.
     """
 
     first: ClassVar[tuple[str, ...]] = ()
-    refused: ClassVar[Mapping[str, str]] = {}
     dashed: ClassVar[bool] = False
 
 

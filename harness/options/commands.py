@@ -99,8 +99,6 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
     typed: the word for the option on a command line; empty for Python, which has its name.
     """
     own, field = options_class(command), typed or name
-    if name in own.refused:
-        return UsageError(own.refused[name], field=field)
     # A run is what most people know: it comes first.
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
@@ -132,13 +130,12 @@ def _as_field(declared: type[CommandOptions], name: str) -> str:
 
 
 def refuse_flag(command: str, flag: str) -> None:
-    """Raise `UsageError` if another command has this flag, or a sentence says why this one does not; else return."""
+    """Raise `UsageError` if another command has this flag, and this one does not; else return."""
     names: dict[str, str] = {}
     for declared in all_options().values():
         for option in options_of(declared).values():
             if not option.argument:
                 names.setdefault(option.flag_word, option.name)
-    names |= {f"--{name.replace('_', '-')}": name for declared in all_options().values() for name in declared.refused}
     name, typed = names.get(flag.replace("_", "-")), flag.removeprefix("--").replace("-", "_")
     if name is not None and (typed != name or name not in options_of(options_class(command))):
         check(command, [name], typed=typed)

@@ -6,7 +6,7 @@ Differences are in points: one point is one hundredth of an accuracy.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from harness.core.errors import UsageError
 from harness.core.options import POINTS, PRICES, Option, Options
@@ -171,14 +171,6 @@ class PlanCommand(PlanOptions, CommandOptions):
     harness plan aime24:64
     harness plan aime24 --margin 1
     """
-
-    refused: ClassVar = {
-        **dict.fromkeys(
-            ("versus", "other_samples", "published_samples"), "a plan is for two new runs of one size: leave it out"
-        ),
-        "data": "a file of questions is named without a flag, as in `harness plan questions.jsonl:16`",
-        "samples": "the number of samples stands behind the name, as in `harness plan aime24:64`",
-    }
 
     runs: Annotated[tuple[str, ...], Option(argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
     """Runs or benchmarks that are planned for one comparison."""

@@ -58,11 +58,6 @@ class ReportCommand(ReportOptions, CommandOptions):
     harness report results/base results/tuned --out comparison
     """
 
-    refused: ClassVar = {
-        "i_know": "a report holds no question and no reply, so nothing is withheld: leave it out",
-        "k": "the scores hold pass@k: `harness score RUN` takes the k, and a report shows it",
-    }
-
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """Scored runs."""
 
@@ -197,7 +192,6 @@ class GradeCommand(GradeOptions, CommandOptions):
     """
 
     dashed: ClassVar = True
-    refused: ClassVar = {"near_misses": "`harness show RUN --near-miss` prints the wrong answers that miss by little"}
 
     reference: Annotated[str, Option(argument=True)]
     """The reference answer."""

@@ -51,8 +51,5 @@ class JudgeOptions(WhichServer, without=("serve",)):
         form_named(self.prompt)
 
 
-ONE_VOTE = "a judge is asked once about each answer: leave votes out, or score with a second judge"
-"""The error for the former key `votes`."""
-
 JUDGE_KEYS = tuple(name for name in options_of(JudgeOptions) if name not in ("model", *NO_KEY))
 """Options of a judge that stand behind its name on a command line."""

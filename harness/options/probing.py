@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
 from harness.options.command import CommandOptions, prints
 from harness.options.headings import WHOM
-from harness.options.request import FORMER, HowWritten
+from harness.options.request import HowWritten
 from harness.options.whom import WhichServer
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
 
@@ -70,10 +70,6 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
             raise UsageError("it saves the replies to plain requests: leave out extra_body", field="save_reference")
 
 
-_WHOLE = dict.fromkeys(("stream", "no_stream"), "a probe requests streamed and whole replies: leave this option out")
-_OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
-
-
 class ProbeCommand(ProbeOptions, CommandOptions):
     """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
     Each check says what was sent, what came back, why it matters for a score and how to mend it.
@@ -87,14 +83,6 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     harness probe http://127.0.0.1:8000 --save-reference qwq.json
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     """
-
-    refused: ClassVar = {
-        "reference_api_key_env": "a reference gets its own provider's key (DEEPSEEK_API_KEY …) or none: leave it out",
-        "rpm": _OWN_PACE,
-        "concurrency": _OWN_PACE,
-        **FORMER,
-        **_WHOLE,
-    }
 
     as_json: Annotated[bool, prints("one object", "harness.probes.findings:ProbeReport")] = False
     quiet: Annotated[bool, Option()] = False

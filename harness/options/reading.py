@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from harness.core.options import Option
 from harness.options.command import CommandOptions, prints
@@ -25,11 +25,6 @@ class ShowCommand(CommandOptions):
     harness show results/r1 --wrong --filter level=5
     harness show replies.csv --undecided
     """
-
-    refused: ClassVar = {
-        "level": "the level is a column of the metadata: --filter level=5",
-        "disagree": "`harness compare A B --samples` shows where two runs differ",
-    }
 
     run: Annotated[Path, Option(argument=True)]
     """The run."""

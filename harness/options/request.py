@@ -27,11 +27,6 @@ BODY = JSON._replace(parse=_body)
 """Kind of an option that holds fields of a request's body. Values that may be keys are sealed, so they are never shown.
 """
 
-_IN_THE_BODY = """it is a field of the body: give extra_body '{"chat_template_kwargs": {…}}'"""
-_WHOLE = "whole replies are requested by `drop=stream`"
-FORMER = {"chat_template_kwargs": _IN_THE_BODY, "stream": _WHOLE, "no_stream": _WHOLE}
-"""Former option of a request → the sentence that refuses it."""
-
 
 class WhichPreset(Options):
     """Named settings, which explicit options override."""

@@ -12,7 +12,7 @@ from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.deciding import RaceRules
 from harness.options.headings import ASKED, OUTPUT, RESUMING, WHOM
 from harness.options.limits import Limits, Money
-from harness.options.request import FORMER, BatchOptions, HowReasoned, HowWritten, ToolOptions, WhichPreset
+from harness.options.request import BatchOptions, HowReasoned, HowWritten, ToolOptions, WhichPreset
 from harness.options.resuming import Resuming
 from harness.options.what import OF_DATA, WhatIsAsked
 from harness.options.whom import HowReached, WhichServer
@@ -105,12 +105,6 @@ FIRST = (
 class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
-    refused: ClassVar = {
-        **FORMER,
-        "port": "it is part of the address: --base-url http://127.0.0.1:PORT",
-        "repeats": "the samples of a question are `samples` here; `repeat: N` in a sweep's file repeats whole runs",
-    }
-
     serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
     """An option of `harness serve ENGINE` for the server that --serve starts, such as tp=8; engine-flag=WORD hands a
     word to the engine unchanged. May be repeated.
@@ -137,11 +131,6 @@ class RunCommand(RunFlags, JudgeFlag):
     """
 
     first: ClassVar = (*FIRST, "judge")
-    refused: ClassVar = {
-        **RunFlags.refused,
-        "benchmark": "give the benchmarks before the options",
-    }
-
     on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
     """Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder (docs/scaling.md).
     """
@@ -172,7 +161,6 @@ class RaceCommand(RunFlags, RaceRules):
     """
 
     first: ClassVar = ("candidates", "margin", "step", "as_json", *FIRST)
-    refused: ClassVar = {**RunFlags.refused, "dry_run": "a race has no dry run: use `harness run` for it"}
 
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
     """NAME, NAME:SAMPLES or a card's file."""

@@ -103,11 +103,6 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
         *("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "every_table", "judge"),
         "dry_run",
     )
-    refused: ClassVar = {
-        "dry_run": "this function grades; only the command line can say beforehand what a judge would be asked",
-        "tau": "there is no G-Pass@k any more; pass^k, all of k samples right, stands in each score",
-        "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL`, and give its address",
-    }
 
     sources: Annotated[tuple[Path, ...], Option(argument=True, metavar="SOURCE...")]
     """Run folders and files of outputs."""

@@ -93,10 +93,8 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
         words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
         engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
     if engine not in ENGINES:
-        near = misspelt(engine, ENGINES)
-        if engine == "sglang_router":  # a former engine
-            near = " SGLang's router is sglang with the server's option dp_mode=router."
-        raise UsageError(f"unknown engine; there are {', '.join(ENGINES)}.{near}", field="serve", value=engine)
+        there = f"unknown engine; there are {', '.join(ENGINES)}.{misspelt(engine, ENGINES)}"
+        raise UsageError(there, field="serve", value=engine)
     known = options_of(ServerSpec)
     if unknown := [name for name in fields if name not in known]:
         raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelt(unknown[0], known)}")

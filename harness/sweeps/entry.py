@@ -119,7 +119,7 @@ def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
 
 
 def _check_placeholders(fields: Any, where: str) -> None:
-    """Raise `UsageError` for a misspelt word in braces, or one of a former `values`, in any text of a server."""
+    """Raise `UsageError` for a misspelt word in braces in any text of a server."""
     if isinstance(fields, str):
         if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
             near = misspelt(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."

@@ -17,8 +17,6 @@ from harness.core import yaml_file
 from harness.core.errors import UsageError, misspelt, near_names
 from harness.core.inert import visible
 from harness.core.validation import first_of, located, problem_of
-from harness.options.judge import ONE_VOTE
-from harness.options.request import FORMER
 from harness.runs.layout import run_around
 from harness.sweeps import schema
 
@@ -26,15 +24,6 @@ Keys = Sequence[str | int]
 """The path to a value in the file, such as `("servers", 0, "engine")`."""
 
 SUFFIXES = (".yaml", ".yml")
-
-FORMER_KEYS = FORMER | {
-    "slots": "one server runs after the other: let each use all devices (`dp: 8` starts 8 copies), or give a sweep to "
-    "each set of devices, with its own `out`",
-    "votes": ONE_VOTE,
-    "tau": "pass^k, all of k samples right, stands in each score",
-    "values": "each value is an entry of its own, with the value in place of the word in braces",
-}
-"""Former key → what stands for it now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +136,6 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
     A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
     are allowed where it was found.
     """
-    if key in FORMER_KEYS:
-        return f"Now {FORMER_KEYS[key]}."
     parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
     allowed = {part: _keys_of(name) for part, name in parts.items()}
     for part, keys in allowed.items():

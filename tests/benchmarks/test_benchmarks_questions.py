@@ -346,11 +346,9 @@ def test_a_control_character_in_a_template_is_refused(char: str) -> None:
         prompts.system_prompt(f"x{char}")
 
 
-def test_an_unknown_prompt_is_answered_with_the_near_ones_and_a_former_one_with_its_text(write_rows: Write) -> None:
+def test_an_unknown_prompt_is_answered_with_the_near_ones(write_rows: Write) -> None:
     with pytest.raises(UsageError, match=r"unknown prompt 'boxd'; there are .* Did you mean boxed"):
         questions.build(card(write_rows([{"q": "p", "a": 1}])), prompt="boxd")
-    with pytest.raises(UsageError, match=r"unknown prompt 'boxed_integer'; .* ships no more: questions.jsonl"):
-        prompts.find_prompt("boxed_integer")
 
 
 def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None:

@@ -160,7 +160,6 @@ PYTHON: dict[str, Callable[..., Any]] = {
 DECLARED = all_options()
 OPTIONS = [pair for declared in DECLARED.values() for pair in options_of(declared).items()]
 FLAGS = {name: one.flag_word for name, one in OPTIONS}
-FLAGS |= {name: f"--{name.replace('_', '-')}" for declared in DECLARED.values() for name in declared.refused}
 ANYWHERE = {name for name, one in OPTIONS if not one.argument and not one.hidden}
 FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 """Flag → the option that a command without such a flag takes it for: two options may have one flag."""
@@ -184,12 +183,15 @@ def test_python_takes_every_option_of_a_command(command: str) -> None:
 
 @pytest.mark.parametrize("command", PYTHON)
 def test_both_doors_refuse_an_option_of_another_command_in_one_sentence(command: str) -> None:
-    own, refused = options_of(DECLARED[command]), DECLARED[command].refused
+    own = options_of(DECLARED[command])
     flags = {flag for one in command_of(command).params for flag in one.opts}
     meant = taken_by_python(command)  # `runs` of a comparison
-    others = [name for name in (ANYWHERE - set(own)) | set(refused) if FLAGS[name] not in flags and name not in meant]
+    others = [name for name in ANYWHERE - set(own) if FLAGS[name] not in flags and name not in meant]
     # A word of other tools has a sentence of its own on the command line.
-    others = [name for name in others if name in refused or " " not in ELSEWHERE.get(FLAGS[name][2:], "")]
+    elsewhere = {
+        name: ELSEWHERE.get(f"{command}:{FLAGS[name][2:]}", ELSEWHERE.get(FLAGS[name][2:], "")) for name in others
+    }
+    others = [name for name in others if not elsewhere[name]]
     assert others
     for name in sorted(name for name in others if FIRST[FLAGS[name]] == name):
         done = CliRunner().invoke(cli, [*command.split(), FLAGS[name], "x"])

@@ -206,7 +206,6 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
         ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0 %, which the plan takes: give at most 59"),
         ("aime24:64 --margin 1 --detect 1", "give one of the two"),
         ("aime24:64 --margin 0", "greater than 0"),
-        ("aime24:64 --versus 4", "a plan is for two new runs of one size: leave it out"),
     ],
 )
 def test_what_is_no_plan_is_refused(tmp_path: Path, words: str, expected: str) -> None:

@@ -44,7 +44,6 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
             "Run `harness serve ENGINE MODEL --host 0.0.0.0 --register FOLDER/NAME.url` on each node",
         ),
         (("llama_cpp", "m.gguf", "--slurm", "2"), "`harness run --base-url FOLDER` asks them all (docs/scaling.md)"),
-        (("sglang_router", "m"), "is no command: `harness serve sglang MODEL --dp-mode router`"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
