@@ -47,6 +47,9 @@ class Pause(NamedTuple):
 
 Step = bytes | Pause | Act
 
+METRICS_PAGES = ("/metrics", "/engine_metrics")
+"""Pages that a client reads beside its requests, on a connection of its own."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -70,7 +73,8 @@ Answer = Callable[[Request], Iterable[Step]]
 class FakeServer:
     """Answers each request with the steps that `answer` gives. A context manager; `stop` drops all connections.
 
-    requests: the whole requests that came, in their order. connections: number of connections that were accepted.
+    requests: the whole requests that came, in their order. connections: number of connections that were accepted. Both
+    leave out those of the metrics page.
     """
 
     def __init__(
@@ -82,12 +86,14 @@ class FakeServer:
         tls: ssl.SSLContext | None = None,
         unix: str | None = None,
         greeting: bytes = b"",
+        metrics: Answer | None = None,
     ) -> None:
         """port: 0 takes a free one. tls: certificate and key, for https. unix: path of a socket instead of an address.
-        greeting: bytes that each connection begins with, before any request. Raises `OSError` for an address in use.
+        greeting: bytes that each connection begins with, before any request. metrics: answers a request for the page
+        `/metrics`; None: there is none (404). Raises `OSError` for an address in use.
         """
         self.answer = answer
-        self.greeting = greeting
+        self.greeting, self.metrics = greeting, metrics
         self.requests: list[Request] = []
         self.connections = 0
         self.aborted = 0
@@ -153,7 +159,11 @@ class FakeServer:
             if self.greeting:
                 connection.sendall(self.greeting)
             with connection.makefile("rb") as incoming:
+                first = True
                 while (request := self._receive(incoming)) is not None:
+                    if first and request.path in METRICS_PAGES:
+                        self.connections -= 1
+                    first = False
                     if not self._reply(connection, request):
                         return
         except (OSError, ValueError):
@@ -182,13 +192,17 @@ class FakeServer:
             return None
         with self._lock:
             request = Request(len(self.requests) + 1, method, path, headers, body)
-            self.requests.append(request)
+            if path not in METRICS_PAGES:
+                self.requests.append(request)
         return request
 
     def _reply(self, connection: socket.socket, request: Request) -> bool:
         """Carry out the steps of the answer; return whether the connection stays open for another request."""
         try:
-            for step in self.answer(request):
+            answer = self.answer
+            if request.path in METRICS_PAGES:
+                answer = self.metrics or (lambda _: [http(404)])
+            for step in answer(request):
                 if isinstance(step, Pause):
                     if self._stopping.wait(step.seconds) or _has_left(connection):
                         raise ConnectionAbortedError

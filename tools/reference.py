@@ -32,10 +32,12 @@ from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
+from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
+from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.stats import Estimate
 from harness.scoring.tokens import TokenCounts, TokenStatistics
@@ -54,7 +56,17 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/opinions.jsonl": (Opinion,),
     "<benchmark>/overrides.jsonl": (Override,),
     "inflight.jsonl": (Partial,),
-    "<benchmark>/scores.json": (Score, Estimate, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
+    "engine.jsonl": (EngineReading, EnginePage),
+    "<benchmark>/scores.json": (
+        Score,
+        Estimate,
+        Bounds,
+        GroupScore,
+        TokenCounts,
+        TokenStatistics,
+        Speed,
+        EngineFigures,
+    ),
 }
 """File of a run folder → the records that stand in it, the outermost first."""
 

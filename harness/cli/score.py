@@ -210,6 +210,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
     from harness.reports.tables import (
         accuracy_table,
         endpoint_table,
+        engine_table,
         measure_table,
         over_k_table,
         sample_table,
@@ -229,7 +230,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
         over_k_table(named, ks) if ks else None,
         measure_table(named),
     ]
-    tables += [speed_table(named), endpoint_table(named)]
+    tables += [speed_table(named), engine_table(named), endpoint_table(named)]
     if any(score.twins is not None for _, score in named):
         from harness.reports.comparison_tables import twin_table
 

@@ -29,10 +29,14 @@ from harness.preparing.outputs import open_scored
 from harness.progress.display import ProgressDisplay
 from harness.progress.lines import panel, percent, score_in_words
 from harness.progress.running_score import RunningScore, RunningScores
+from harness.reports.tables import engine_lines
+from harness.runs.engine_pages import read_engine_pages
 from harness.runs.going import OnDisk, on_disk
 from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in
 from harness.runs.lock import holder_of
+from harness.runs.manifest import Manifest
 from harness.runs.sweep_cell import sweep_around
+from harness.scoring.engine_figures import EngineFigures, engine_figures
 from harness.sweeps import record as cell_records
 from harness.sweeps.record import SeenSweep
 
@@ -106,11 +110,21 @@ def look(folder: RunFolder) -> RunStatus:
         state: Any = "paused" if progress.paused else "running"
         if progress.stopping:
             state = "ending"
-        return RunStatus(run=run, state=state, progress=progress, files=None, scores=scores.look(names))
+        return RunStatus(
+            run=run, state=state, progress=progress, files=None, scores=scores.look(names), engine=_engine(folder)
+        )
     files = on_disk(folder)
     names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
-    return RunStatus(run=run, state=state, progress=None, files=files, scores=scores.look(names))
+    return RunStatus(
+        run=run, state=state, progress=None, files=files, scores=scores.look(names), engine=_engine(folder)
+    )
+
+
+def _engine(folder: RunFolder) -> EngineFigures | None:
+    """The engine's own figures so far; None where no metrics page was read."""
+    manifest = Manifest.find(folder)
+    return engine_figures(read_engine_pages(folder), manifest.model) if manifest is not None else None
 
 
 def _under_way(results: Path) -> list[RunStatus]:
@@ -171,6 +185,10 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
         yield from _from_files(_folder(status), status.files, status.scores)
+    if status.engine is not None:
+        yield from map(visible, engine_lines(status.engine))
+        # While requests are under way, an engine that counts at their ends has fewer tokens than the client.
+        yield from (f"  {visible(remark)}" for remark in status.engine.remarks if status.state == "ended")
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:

@@ -45,7 +45,7 @@ class Page(NamedTuple):
 
     body: cut at the bounds of `get`. whole: whether nothing of the body was cut. location: the target of a redirect,
     else empty. server: the `Server` header, else empty. retry_after: the header of this name, if the reply
-    has it.
+    has it. started: the `Process-Start-Time-Unix` header of llama.cpp, else empty.
     """
 
     status: int
@@ -54,6 +54,7 @@ class Page(NamedTuple):
     location: str
     server: str = ""
     retry_after: str | None = None
+    started: str = ""
 
 
 def get(
@@ -113,4 +114,5 @@ def _request_once(
         location=stated.get("location", "") if response.is_redirect else "",
         server=stated.get("server", ""),
         retry_after=stated.get("retry-after"),
+        started=stated.get("process-start-time-unix", ""),
     )

@@ -32,6 +32,7 @@ from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.engine_watch import watched
 from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Desk, Signals
@@ -75,6 +76,7 @@ class ServerSide:
     part from the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed
     during the run. lost: called now and then with the failure by which each endpoint is set aside (empty for one that
     is not); returns why the only server has ended for good, which ends the session at once, or None.
+    watched: the endpoints whose metrics pages are read meanwhile.
     """
 
     facts: Mapping[str, ServerFacts] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class ServerSide:
     describe: Callable[[Endpoint], ServerFacts] | None = None
     endpoints_file: EndpointsFile | None = None
     lost: Callable[[Sequence[str]], str | None] = lambda _: None
+    watched: Sequence[Endpoint] = ()
 
     def ready(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         """Return the endpoints that take part from the start; the others join once `describe` has their facts."""
@@ -309,6 +312,12 @@ class Runner:
         """
         signals.attach(partial(self._on_signal, network, waits))
         self._network = network
+        pages, hurries = self.servers.watched, lambda: signals.caught is not None
+        with watched(pages, self.folder.engine, lambda: network.progress, hurries):
+            self._follow(network, signals, desk)
+
+    def _follow(self, network: Network | BatchLoop, signals: Signals, desk: Desk) -> None:
+        """Start the network thread, and return when it has ended."""
         network.start()
         ended = False
         on_progress = self.listener.on_progress

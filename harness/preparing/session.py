@@ -52,6 +52,7 @@ def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
             lost=ServedHere.of(prepared).lost,
+            watched=() if prepared.reached.provider.hosted or settings.batching else settings.endpoints,
         ),
         listener=runner.Listener(
             on_progress=watcher.progressed,

@@ -10,15 +10,18 @@ import numpy as np
 
 from harness.core.codec import digest
 from harness.reports.plots.accuracy import Labelled, PublishedTick, accuracy_plot, budget_plot, curve_plot
+from harness.reports.plots.load import load_plots
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.questions import scatter_plot
 from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.trainings import steps_of
+from harness.runs.engine_pages import read_engine_pages
 from harness.scoring.beside import reported_scores
 from harness.scoring.comparison import pairs
 from harness.scoring.comparison_published import PublishedComparison
+from harness.scoring.engine_figures import moments
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24
@@ -92,12 +95,15 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     """The plots of one benchmark in one run.
 
-    alone: whether no other run of the report has the benchmark; then the plot of budgets is drawn here.
+    alone: whether no other run of the report has the benchmark; then the plot of budgets is drawn here. The load of the
+    servers stands at the first benchmark of a run, and holds for all.
     """
     score = part.benchmark.score
     if score is None:
         return []
-    return _present([curve_plot(score), budget_plot([(part.benchmark.name, score)]) if alone else None])
+    is_first = part.benchmark is next(iter(part.run.benchmarks.values()))
+    load = load_plots(moments(read_engine_pages(part.run.folder))) if is_first and score.engine else []
+    return [*_present([curve_plot(score), budget_plot([(part.benchmark.name, score)]) if alone else None]), *load]
 
 
 def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:

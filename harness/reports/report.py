@@ -27,6 +27,7 @@ from harness.reports.settings import differing_table
 from harness.reports.tables import (
     Table,
     budget_table,
+    engine_table,
     measure_table,
     over_k_table,
     sample_table,
@@ -75,7 +76,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; speed;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; engine;
         breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -109,6 +110,7 @@ class Report:
             token_table(labelled),
             budget_table(labelled),
             speed_table(labelled),
+            engine_table(labelled),
         )
         return (
             score_table(labelled, with_notes=False),

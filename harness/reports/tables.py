@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.core.inert import visible
+from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.score import Score, accuracy_cell, cut_cell
 from harness.scoring.uncertainty import ABSENT, cells, percent, sampling_cell, value_cell, why_narrower, with_interval
 
@@ -152,6 +153,66 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
     title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
     return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
+
+
+ENGINE_COLUMNS: dict[str, tuple[str, str, float]] = {
+    "tokens/s": ("tokens_per_s", ",.0f", 1),
+    "at full load": ("client_tokens_per_s", ",.0f", 1),
+    "first token": ("first_token_s", ".0f", 1000),
+    "gap": ("gap_s", ".3g", 1000),
+    "running": ("running", ".1f", 1),
+    "waiting": ("waiting", ".1f", 1),
+    "cache %": ("kv_cache", ".0f", 100),
+    "preempted": ("preempted", ",.0f", 1),
+    "cache hits %": ("cache_hit_rate", ".1f", 100),
+    "acceptance length": ("acceptance_length", ".3f", 1),
+    "accepted %": ("acceptance_rate", ".1f", 100),
+    "steps with a draft %": ("draft_share", ".1f", 100),
+}
+"""Heading → the field of `EngineFigures`, the format of its value, and the factor before it."""
+
+
+def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """One row per (run label, score) with the engine's own figures; None if no score has any. A note names the figures
+    that no row has.
+    """
+    figures = [score.engine for _, score in scores if score.engine]
+    heads = [
+        head for head, (field, _, _) in ENGINE_COLUMNS.items()
+        if any(getattr(each, field) is not None for each in figures)
+    ]  # fmt: skip
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        if score.engine:
+            yield [_engine_cell(score.engine, *ENGINE_COLUMNS[head]) for head in heads]
+
+    missing = [head for head in ENGINE_COLUMNS if head not in heads]
+    notes = (f"unknown by the servers' pages: {', '.join(missing)}",) if missing else ()
+    title = "The engine's own figures over the whole run: tokens/s by the engine and, at full load, by the client"
+    return _if_any(
+        _by_score(
+            f"{title}; mean times in ms", heads, scores, cells_of, notes,
+            remarks_of=lambda score: score.engine.remarks if score.engine else (),
+        )
+    )  # fmt: skip
+
+
+def engine_lines(figures: EngineFigures) -> Iterator[str]:
+    """The engine's own figures that are known, in two lines: the load, and what the caches and drafts saved."""
+    for name, heads in (("engine", [*ENGINE_COLUMNS][:8]), ("caches and drafts", [*ENGINE_COLUMNS][8:])):
+        cells = {head: _engine_cell(figures, *ENGINE_COLUMNS[head]) for head in heads}
+        if shown := [f"{head} {cell}" for head, cell in cells.items() if cell != UNKNOWN]:
+            yield f"{name}: {', '.join(shown)}"
+
+
+UNKNOWN = "unknown"
+"""The cell of a figure that the servers' pages do not give."""
+
+
+def _engine_cell(figures: EngineFigures, field: str, form: str, factor: float) -> str:
+    """A figure, never 0 and never empty where it is unknown."""
+    value = getattr(figures, field)
+    return UNKNOWN if value is None else format(factor * value, form)
 
 
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:

@@ -1,6 +1,7 @@
 """The paths of a run's files, and the writer of its log of events, `log.jsonl`.
 
-results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
+results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  engine.jsonl
+                report.html
 results/<run>/shards/2-of-8/ (the run folder of one of several clients; `join_shards` adds its samples to the run)
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
@@ -57,7 +58,7 @@ STATUS, CONTROL = "status.json", "control.json"
 GATE_FILES = ("gate.json", "gate.md", "gate.xml", "gate.html")
 """Files of a gate's decision."""
 
-OTHER_FILES = (STATUS, CONTROL, "report.html", "report.md", GATE_PLAN, *GATE_FILES)
+OTHER_FILES = (STATUS, CONTROL, "engine.jsonl", "report.html", "report.md", GATE_PLAN, *GATE_FILES)
 """A run's folder may hold these beside its manifest, log and lock: those of a run that is going on, and reports."""
 
 SHOWN_NAMES = 5
@@ -259,6 +260,8 @@ class RunFolder:
     """The file of half-written answers."""
     batches = _FolderFile("batches.jsonl")
     """The file of batches sent to a provider."""
+    engine = _FolderFile("engine.jsonl")
+    """The file of readings of the servers' metrics pages."""
     lock = _FolderFile("run.lock")
     report = _FolderFile("report.html")
 

@@ -36,12 +36,14 @@ from harness.runs import (
     questions,
     read_samples,
 )
+from harness.runs.engine_pages import read_engine_pages
 from harness.runs.record import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.engine_figures import engine_figures
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import (
@@ -261,6 +263,10 @@ def score_of(graded: GradedBenchmark) -> Score:
     if (used := tool_use(observed, graded.counted_rows)) is not None:
         lost = warned("calls", [used.warning(str(graded.record.identity.get("model")))])
         score = msgspec.structs.replace(score, tool=used, warnings=(*score.warnings, *lost))
+    pages = read_engine_pages(RunFolder(graded.folder.path.parent))
+    figures = engine_figures(pages, str(graded.record.identity.get("model")))
+    if figures is not None and figures.engine:
+        score = msgspec.structs.replace(score, engine=figures)
     if graded.from_reasoning is not None:
         with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
         score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))

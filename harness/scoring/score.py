@@ -34,6 +34,7 @@ from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.judging import Judging
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.stats import Estimate, Interval
@@ -178,8 +179,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens, by tokens; empty where a sample's tokens are unknown.
     speed: None where nothing was streamed. workload: the work for the servers. tool: what the samples did with the tool
-    that they were offered; unset without one. breakdowns: metadata field → value →
-    score. endpoints: by URL; empty where there was only one.
+    that they were offered; unset without one. engine: the engine's own figures over the whole run; unset where no
+    server showed a page of metrics. breakdowns: metadata field → value → score. endpoints: by URL; empty where there
+    was only one.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
@@ -224,6 +226,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed | None = None
     workload: Workload | None = None
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
+    engine: EngineFigures | msgspec.UnsetType = msgspec.UNSET
     endpoints: dict[str, EndpointScore] = {}
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     anomalies: Anomalies | None = None

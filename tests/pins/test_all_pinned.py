@@ -43,6 +43,10 @@ UNPINNED = {
     "test_scoring_anomalies": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens",
     "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
     "tokens.reasoning.mean.question",
+    "test_engine_figures": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
+    "engine.client_tokens, engine.client_tokens_per_s, engine.concurrency, engine.draft_share, engine.first_token_s, "
+    "engine.kv_cache, engine.preempted, engine.running, engine.tokens, engine.tokens_per_s, engine.waiting, "
+    "engine.waiting_share",
     "test_judge_trial": "judging.cost.usd",
     "test_tool": "tool.n_samples, tool.with_call, tool.lost, tool.cut_by_steps, tool.steps, tool.calls, tool.failed, "
     "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",

@@ -10,6 +10,7 @@ from harness.benchmarks.data import status
 from harness.generation.run_progress import Progress
 from harness.progress.running_score import RunningScore
 from harness.runs.going import OnDisk
+from harness.scoring.engine_figures import EngineFigures
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card
@@ -86,7 +87,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a run.
 
     state: `silent` if a process holds the run and does not answer. progress: what the running process reports. files:
-    what the disk shows, if none runs. scores: by benchmark, as far as they exist.
+    what the disk shows, if none runs. scores: by benchmark, as far as they exist. engine: the engine's own figures so
+    far; None without a metrics page.
     """
 
     run: str
@@ -94,3 +96,4 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None
     files: OnDisk | None
     scores: dict[str, RunningScore]
+    engine: EngineFigures | None = None

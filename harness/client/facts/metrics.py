@@ -1,0 +1,122 @@
+"""Reading the metrics page of a server in Prometheus's text format: wanted names only, whatever else the page holds.
+
+`parse` is pure and takes any bytes. A value that is missing, no number, or stated twice unlike is unknown, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+
+import httpx
+
+from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
+from harness.core import http_get
+from harness.core.inert import visible
+from harness.runs.engine_pages import EnginePage
+from server_launchers.engines.metrics import BY_PREFIX, ENGINES
+
+PATHS = ("/metrics", "/engine_metrics")
+"""Where a page may stand at a server's root; the second is that of SGLang's router, on which all workers stand."""
+
+PAGE_S = 5.0
+"""Seconds in which a page must have come."""
+
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+"""Longest page that is read; a vLLM server of 100 engines has 3.4 MB."""
+
+MAX_SAMPLES = 5_000
+"""Largest number of wanted samples on a page; 100 engines have 1,600."""
+
+MAX_LABELS_CHARS = 500
+"""Longest labels of a sample, in characters, and longest name of a model."""
+
+_NAMES = sorted({name for engine in ENGINES for names in engine.names.values() for name in names})
+_SAMPLE = re.compile(
+    rf"^(?:ray_)?({'|'.join(BY_PREFIX)})[:_]({'|'.join(_NAMES)})(_total|_created)?"
+    r'(?:\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+)\})?[ \t]+([^\s#]+)',
+    re.MULTILINE,
+)
+_LABEL = re.compile(r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*+)"')
+_ESCAPE = re.compile(r"\\(.)")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_PROCESS_START = re.compile(r"^process_start_time_seconds[ \t]+(\S+)", re.MULTILINE)
+
+_RANKS = ("tp_rank", "pp_rank", "moe_ep_rank")
+"""Labels of SGLang's processes that share the work on one request: one of them counts, that of the lowest rank."""
+
+_Samples = dict[tuple[str, str], dict[tuple[tuple[str, str], ...], float | None]]
+"""(model, name) → labels, sorted → value."""
+
+
+def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
+    """What the endpoint's page says now; with `why` where it has no figures. Blocks, and never raises for a server."""
+    secrets, why = secrets_of(endpoint), ""
+    for path in PATHS:
+        try:
+            url = endpoint.over_http(endpoint.root + path)
+            page = http_get.get(client, url, max_bytes=MAX_PAGE_BYTES, body_s=PAGE_S, transient=())
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
+            return EnginePage(why=why or f"no answer ({quote_safely(str(error), secrets) or type(error).__name__})")
+        if page.status != 200:
+            why = why or f"HTTP {page.status}"
+        elif not page.whole:
+            return EnginePage(why=f"longer than {MAX_PAGE_BYTES >> 20} MiB, or slower than {PAGE_S:g} s")
+        elif not (figures := parse(redact(page.body.decode("utf-8", "replace"), secrets), page.started)).why:
+            return figures
+        else:
+            why = why or figures.why
+    return EnginePage(why=why)
+
+
+def parse(text: str, started: str = "") -> EnginePage:
+    """The wanted quantities of a page. started: what its headers state of the server's start."""
+    text = text[: text.rfind("\n") + 1]  # a whole page ends with a newline: what comes after the last one is cut
+    engine, created = "", list[float]()
+    samples: _Samples = defaultdict(dict)
+    n = 0
+    for match in _SAMPLE.finditer(text):
+        prefix, name, ending, labels_text, digits = match.groups()
+        engine = engine or prefix
+        value = float(digits) if _NUMBER.fullmatch(digits) and math.isfinite(float(digits)) else None
+        if ending == "_created" and value is not None:
+            created.append(value)
+        if ending == "_created" or prefix != engine:
+            continue
+        if (n := n + 1) > MAX_SAMPLES or len(labels_text or "") > MAX_LABELS_CHARS:
+            return EnginePage(why="more series than any engine has")
+        labels = dict(_LABEL.findall(labels_text or ""))
+        model = visible(_ESCAPE.sub(_unescaped, labels.pop("model_name", "")), MAX_LABELS_CHARS)
+        series, key = samples[model, name], tuple(sorted(labels.items()))
+        series[key] = value if series.get(key, value) == value else None
+    if not engine:
+        return EnginePage(why="the page has no figures of an engine")
+    models: dict[str, dict[str, dict[str, float | None]]] = defaultdict(dict)
+    for model in {model for model, _ in samples}:
+        for quantity, names in BY_PREFIX[engine].names.items():
+            series = next((samples[model, name] for name in names if (model, name) in samples), {})
+            if counted := _lowest_ranks(series):
+                models[model][quantity] = counted
+    start = [*([min(created)] if created else []), *_PROCESS_START.findall(text)[:1], *([started] if started else [])]
+    return EnginePage(engine, dict(models), visible(" ".join(map(str, start)), 80))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """The character that an escape in a label stands for."""
+    return "\n" if escape[1] == "n" else escape[1]
+
+
+def _lowest_ranks(series: dict[tuple[tuple[str, str], ...], float | None]) -> dict[str, float | None]:
+    """The series that add up to the server's total: of ranks that share the work, and of priorities, one each."""
+    best: dict[str, tuple[list[int], float | None]] = {}
+    total_of_priorities = any(dict(key).get("priority") == "" for key in series)
+    for key, value in series.items():
+        labels = dict(key)
+        if labels.pop("priority", "") and total_of_priorities:
+            continue
+        ranks = [int(rank) if (rank := labels.pop(name, "0")).isdecimal() else 0 for name in _RANKS]
+        group = ",".join(f'{name}="{text}"' for name, text in labels.items())
+        if group not in best or ranks < best[group][0]:
+            best[group] = (ranks, value)
+    return {visible(group, 2 * MAX_LABELS_CHARS): value for group, (_, value) in best.items()}

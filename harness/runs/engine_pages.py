@@ -1,0 +1,62 @@
+"""`engine.jsonl`: what the servers' metrics pages said while a run went on, one line a reading of one endpoint.
+
+The quantities have the names of `server_launchers.engines.metrics`. The file is never needed: no sample depends on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import msgspec
+
+from harness.core import codec
+from harness.core.files import open_untrusted
+from harness.runs.layout import RunFolder
+from harness.runs.line_file import appended_lines
+
+MAX_FILE_BYTES = 32 * 1024 * 1024
+"""Largest size of the file; nothing is written beyond it, and nothing read."""
+
+Series = dict[str, float | None]
+"""Labels, as on the page and sorted, without the model's → the value; None if it is no finite number, or several."""
+
+
+class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reading of a metrics page.
+
+    engine: the prefix of its names; empty where there are no figures, of which `why` gives the reason. models: model as
+    the page names it ("" without names) → quantity → series. started: marks of the server's start, to be compared only.
+    """
+
+    engine: str = ""
+    models: dict[str, dict[str, Series]] = {}
+    started: str = ""
+    why: str = ""
+
+
+class EngineReading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of `engine.jsonl`.
+
+    session: Unix time at which the session began; lines with the same one belong together. time: seconds since then.
+    in_flight, concurrency, arrived: the client's own requests, the most that it may have in flight, and the tokens that
+    it has received in the session.
+    """
+
+    session: float
+    time: float
+    endpoint: str
+    page: EnginePage
+    in_flight: int = 0
+    concurrency: int = 0
+    arrived: int = 0
+
+
+def read_engine_pages(folder: RunFolder) -> Iterator[EngineReading]:
+    """The readings of a run in the order of the file; none without one. Lines that cannot be read are left out."""
+    with contextlib.suppress(OSError), open_untrusted(folder.engine) as file:
+        for line in appended_lines(file):
+            if line.offset + line.length > MAX_FILE_BYTES:
+                return
+            with contextlib.suppress(codec.DecodeError):
+                yield codec.decode(line.data or b"", EngineReading)

@@ -1,0 +1,264 @@
+"""The engine's own figures of a run: a pure function of the readings of its metrics pages (`runs.engine_pages`).
+
+Each figure is a ratio of sums over all sessions and endpoints of the run. A counter that fell, vanished, or contradicts
+another makes what rests on it unknown, never 0. One comparison guards against the rest (other users, a replica that is
+not seen, an unnoticed restart): the tokens on the pages against those that the client itself received.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise, starmap
+from typing import NamedTuple
+
+import msgspec
+
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.runs.engine_pages import EnginePage, EngineReading, Series
+from server_launchers.engines.metrics import BY_PREFIX, GAUGES
+
+TOLERANCE = 0.02
+"""Largest difference between the tokens on the pages and the client's own, as a share of the larger number. Streams
+that the client left and tokens hidden by stop words explain as much; on an idle vLLM or llama.cpp server it is 0.
+"""
+
+PLATEAU = 0.9
+"""The client's tokens a second are taken while at least this share of the allowed requests is in flight: a tail of two
+long replies halves the rate of a whole run and says nothing of the server.
+"""
+
+DEAD_DRAFTER = 0.01
+"""A drafter of which fewer than this share of the proposed tokens is accepted is as good as off."""
+
+OFTEN = 0.5
+"""A state of the server that holds in more than this share of the readings is named as a cause."""
+
+Quantities = dict[str, float | None]
+"""Quantity → by how much it rose; None if it is unknown."""
+
+
+class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's own figures of a run; None: unknown, of which `remarks` give the reason where it is not the page's.
+
+    engine: by the prefix of its names; several are joined by "+". tokens, client_tokens: generated, by the pages and by
+    the client. own: whether the two agree, so that the figures are of this run alone. tokens_per_s: `tokens` by the
+    seconds of the sessions; client_tokens_per_s: over the plateau. acceptance_length: tokens a step, of steps with a
+    draft; draft_share: their share of all steps of replies. acceptance_rate: accepted of the drafted tokens.
+    cache_hit_rate: prompt tokens found in the prefix cache. first_token_s, gap_s: means over requests, and over steps
+    as the engine counts them. running, waiting: means over the readings; kv_cache: the largest share; waiting_share: of
+    the readings, those with a request that waited. concurrency: most requests in flight that the client allowed.
+    remarks: causes and reasons, a sentence each.
+    """
+
+    engine: str
+    tokens: float | None
+    client_tokens: int
+    own: bool
+    tokens_per_s: float | None
+    client_tokens_per_s: float | None
+    acceptance_length: float | None
+    acceptance_rate: float | None
+    draft_share: float | None
+    cache_hit_rate: float | None
+    first_token_s: float | None
+    gap_s: float | None
+    preempted: float | None
+    running: float | None
+    waiting: float | None
+    waiting_share: float | None
+    kv_cache: float | None
+    concurrency: int
+    remarks: tuple[str, ...] = ()
+
+
+def rise(before: Series, after: Series) -> float | None:
+    """By how much a counter rose over all its series; a new one began at 0. None if it is missing, no number, fell, or
+    lost a series.
+    """
+    if not after or not before.keys() <= after.keys():
+        return None
+    total = 0.0
+    for labels, value in after.items():
+        first = before.get(labels, 0.0)
+        if value is None or first is None or value < first:
+            return None
+        total += value - first
+    return total
+
+
+def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
+    """What rose between the first and the last of an endpoint's pages in a session, and a remark; all unknown after a
+    restart. model: as the run names it.
+    """
+    if len(pages) < 2:
+        return {}, "the page showed figures only once"
+    name, names, remark = visible(model), [*pages[-1].models], ""
+    if name not in names and len(names) > 1:
+        shown = " and ".join(sorted(map(_quote, names[:3])))
+        return {}, f"the page counts for {shown}, and not for {_quote(model)}"
+    if name not in names:
+        (name,) = names
+        remark = f"the page counts under the name {_quote(name)}" if name else ""
+    counted = [page.models.get(name, {}) for page in pages]
+    if len({page.started for page in pages} - {""}) > 1 or any(starmap(_fell, pairwise(counted))):
+        return {}, "the server was restarted while the run went on"
+    first, last = counted[0], counted[-1]
+    quantities = {each: rise(first[each], last[each]) for each in last if each in first and each not in GAUGES}
+    for each in BY_PREFIX[pages[-1].engine].appearing - first.keys():
+        if "queries" in quantities:
+            quantities[each] = rise({}, last.get(each, {"": 0.0}))
+    if unclear := sorted(each for each, rose in quantities.items() if rose is None):
+        remark = f"unknown are {', '.join(unclear)}: a series is gone, is stated twice, or is no number"
+    for served in {*names} - {name}:
+        if rise(*(page.models.get(served, {}).get("tokens", {}) for page in (pages[0], pages[-1]))) != 0:
+            remark = f"the server also served {_quote(served)}, so its times and rates are not of this run alone"
+    return quantities, remark
+
+
+def _fell(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
+    """Whether any counter stands below an earlier value."""
+    return any(
+        (value := after.get(quantity, {}).get(labels)) is not None and old is not None and value < old
+        for quantity, series in before.items() if quantity not in GAUGES
+        for labels, old in series.items()
+    )  # fmt: skip
+
+
+class Moment(NamedTuple):
+    """The load between two readings.
+
+    minutes: of the run at its end, without pauses between sessions. seconds: its length. tokens: received by the client
+    meanwhile. is_full: nearly all allowed requests were in flight. running, waiting, kv_cache: requests of all
+    endpoints, and the fullest cache, by the pages that were read last; None: unknown.
+    """
+
+    minutes: float
+    seconds: float
+    tokens: int
+    is_full: bool
+    running: float | None
+    waiting: float | None
+    kv_cache: float | None
+
+
+def moments(readings: Iterable[EngineReading]) -> list[Moment]:
+    """The load of a run over its time."""
+    passed, begun = list[Moment](), 0.0
+    ordered = sorted(readings, key=lambda reading: (reading.session, reading.time))
+    for _, session in groupby(ordered, key=lambda reading: reading.session):
+        latest, before = dict[str, EnginePage](), None
+        for line in session:
+            latest[line.endpoint] = line.page
+            if before is not None and line.time - before.time < MIN_MOMENT_S:
+                continue
+            if before is not None:
+                in_flight = min(before.in_flight, line.in_flight)
+                load = [_gauge([*latest.values()], name) for name in ("running", "waiting", "kv_cache")]
+                passed.append(Moment(
+                    begun + line.time / 60, line.time - before.time, line.arrived - before.arrived,
+                    in_flight >= PLATEAU * max(before.concurrency, line.concurrency, 1), *load,
+                ))  # fmt: skip
+            before = line
+        begun = passed[-1].minutes if passed else begun
+    return passed
+
+
+MIN_MOMENT_S = 0.1
+"""Readings of several endpoints that are closer together make one moment."""
+
+
+def _gauge(pages: Sequence[EnginePage], quantity: str) -> float | None:
+    """A gauge over all models and replicas of these pages: the sum, of shares the largest; None if it is unknown."""
+    series = [each.get(quantity, {}) for page in pages for each in page.models.values()]
+    values = [value for each in series for value in each.values() if value is not None]
+    return (max if quantity == "kv_cache" else sum)(values) if values else None
+
+
+def engine_figures(readings: Iterable[EngineReading], model: str) -> EngineFigures | None:
+    """The figures of a run; None if no page was read. model: the name in the run's requests."""
+    readings = list(readings)
+    segments: dict[tuple[float, str], list[EngineReading]] = defaultdict(list)
+    for reading in readings:
+        segments[reading.session, reading.endpoint].append(reading)
+    if not segments:
+        return None
+    sums, remarks, engines = list[Quantities](), list[str](), set[str]()
+    for (_, endpoint), lines in segments.items():
+        pages = [line.page for line in lines if line.page.models]
+        engines.update(page.engine for page in pages)
+        quantities, remark = rises(pages, model) if pages else ({}, f"it shows no figures ({lines[-1].page.why})")
+        sums.append(quantities)
+        if remark and (sentence := f"{endpoint}: {remark}") not in remarks:
+            remarks.append(sentence)
+    total = {quantity: _sum([each.get(quantity) for each in sums]) for quantity in set().union(*sums)}
+    return _figures(total, readings, "+".join(sorted(engines)), remarks)
+
+
+def _figures(
+    total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]
+) -> EngineFigures:  # fmt: skip
+    """The figures by what rose at all endpoints and in all sessions together."""
+    get, load = total.get, moments(readings)
+    ends = {reading.session: reading for reading in sorted(readings, key=lambda reading: reading.time)}
+    ours, seconds = sum(end.arrived for end in ends.values()), sum(moment.seconds for moment in load)
+    tokens, accepted, drafts, drafted = get("tokens"), get("accepted"), get("drafts"), get("drafted")
+    own = tokens is not None and abs(tokens - ours) <= TOLERANCE * max(tokens, ours)
+    is_part = tokens is not None and not own and tokens < ours
+    if tokens is not None and is_part:
+        remarks.append(
+            f"the pages count {1 - tokens / ours:.0%} fewer tokens than the client received: a part is missing"
+        )
+    elif tokens and not own:
+        remarks.append(
+            f"{1 - ours / tokens:.0%} of the tokens on the pages are not of this run: others used the server"
+        )
+    length = _ratio(accepted, drafts, 1.0) if "verified" not in total else _ratio(tokens, get("verified"))
+    if (rate := _ratio(accepted, drafted)) is not None and rate > 1:
+        rate = length = None
+        remarks.append("more draft tokens were accepted than proposed: the counters contradict each other")
+    elif rate is not None and rate < DEAD_DRAFTER:
+        remarks.append(f"of {drafted:,.0f} draft tokens {accepted:,.0f} were accepted: the drafter is as good as off")
+    queries = _sum([get("hits"), get("misses")]) if "misses" in total else get("queries")
+    if (hit_rate := _ratio(get("hits"), queries)) is not None and not 0 < hit_rate <= 1:
+        remarks.append(f"{get('hits'):,.0f} of {queries:,.0f} prompt tokens were counted as cached: unknown")
+        hit_rate = None
+    if preempted := get("preempted"):
+        n = count_noun(round(preempted), "request")
+        remarks.append(f"the server preempted {n}: fewer in flight, or more memory")
+    running, waiting, caches = (
+        [value for moment in load if (value := getattr(moment, name)) is not None]
+        for name in ("running", "waiting", "kv_cache")
+    )
+    waited = _ratio(sum(value > 0 for value in waiting), len(waiting))
+    if waited is not None and waited > OFTEN:
+        remarks.append(f"in {waited:.0%} of the readings requests waited: the server is full")
+    full = [moment for moment in load if moment.is_full]
+    return EngineFigures(
+        engine=engine, tokens=None if is_part else tokens, client_tokens=ours, own=own,
+        tokens_per_s=None if is_part else _ratio(tokens, seconds),
+        client_tokens_per_s=_ratio(sum(moment.tokens for moment in full), sum(moment.seconds for moment in full)),
+        acceptance_length=length, acceptance_rate=rate,
+        draft_share=_ratio(drafts or None, None if tokens is None or accepted is None else tokens - accepted),
+        cache_hit_rate=hit_rate, first_token_s=_ratio(get("first_token_s"), get("first_token_n")),
+        gap_s=_ratio(get("gap_s"), get("gap_n")), preempted=None if is_part else preempted,
+        running=_ratio(sum(running), len(running)), waiting=_ratio(sum(waiting), len(waiting)), waiting_share=waited,
+        kv_cache=max(caches, default=None), concurrency=max(each.concurrency for each in readings),
+        remarks=tuple(remarks),
+    )  # fmt: skip
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """The sum; None if a part is unknown."""
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+def _ratio(part: float | None, whole: float | None, plus: float = 0.0) -> float | None:
+    """`part` by `whole`, and more; None if one is unknown, or `whole` is 0."""
+    return None if part is None or not whole else plus + part / whole
+
+
+def _quote(name: str) -> str:
+    """A model's name for a sentence."""
+    return f'"{visible(name, 60)}"'

@@ -1,0 +1,216 @@
+"""Figures of metrics pages: the public forms of each engine, hostile pages, and pages made by a generator."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.client.facts.metrics import parse
+from harness.reports.plots.load import MOMENTS, load_plots
+from harness.runs.engine_pages import EnginePage, EngineReading
+from harness.scoring.engine_figures import EngineFigures, engine_figures, moments
+from server_launchers.engines.metrics import ENGINES, GAUGES
+
+MODEL = "Qwen/Qwen3-8B"
+
+
+def figures(*pages: str | EnginePage, tokens: int = 24000) -> EngineFigures:
+    """The figures of one endpoint's pages, 10 s apart, while the client received `tokens`."""
+    given_pages = [parse(page) if isinstance(page, str) else page for page in pages]
+    last = max(1, len(pages) - 1)
+    return of(
+        EngineReading(1.0, 10.0 * n, "http://a/v1", page, 8, 8, tokens * n // last)
+        for n, page in enumerate(given_pages)
+    )
+
+
+def of(lines: Iterable[EngineReading]) -> EngineFigures:
+    """The figures of these readings."""
+    made = engine_figures(lines, MODEL)
+    assert made is not None
+    return made
+
+
+# ---- pages of others
+
+
+@pytest.fixture
+def pages(shared_data: Path) -> Path:
+    """Pages of 19 forms of engines and 24 hostile ones, each with what a reader makes of it."""
+    folder = shared_data.parent / "metrics"
+    if not folder.is_dir():
+        pytest.skip(f"no pages of others: put them into {folder}")
+    return folder
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+
+
+FIELDS = {
+    "generation_tokens": "tokens", "preemptions": "preempted", "time_to_first_token": "first_token_s",
+    "prefix_cache_hit_rate": "cache_hit_rate", "acceptance_length": "acceptance_length",
+    "acceptance_rate": "acceptance_rate",
+}  # fmt: skip
+
+
+def test_each_form_of_a_page_gives_the_figures_that_stand_beside_it(pages: Path) -> None:
+    wrong = []
+    for row in csv.DictReader(text_of(pages / "pages" / "expected.csv").splitlines()):
+        if row["fact"] not in FIELDS:
+            continue
+        before, after = (text_of(pages / "pages" / f"{row['form']}.{when}.prom") for when in ("before", "after"))
+        value = getattr(figures(before, after, tokens=48000 if "router" in row["form"] else 24000), FIELDS[row["fact"]])
+        expected = None if row["value"] in ("unknown", "none") else float(row["value"])
+        if value is None or expected is None:
+            wrong += [] if value is expected else [(row["form"], row["fact"], value, expected)]
+        elif abs(value - expected) > 1e-4:
+            wrong.append((row["form"], row["fact"], value, expected))
+    assert wrong == []
+
+
+SOUND = (24000.0, 3.0, 0.6, "")
+HOSTILE: dict[str, tuple[float | None, float | None, float | None, str]] = {
+    "restarted": (None, None, None, "was restarted"),
+    "restarted-above": (None, None, None, "was restarted"),
+    "two-models": (24000.0, 3.0, 0.6, 'also served "other/model"'),
+    "two-models-none-named": (None, None, None, 'counts for "a/b" and "c/d", and not for'),
+    "lora-named": (24000.0, 3.0, 0.6, 'under the name "base"'),
+    "odd-labels": (24000.0, 3.0, 0.6, "under the name"),
+    "html": (None, None, None, "only once"),
+    "json": (None, None, None, "only once"),
+    "empty": (None, None, None, "only once"),
+    "truncated": (24000.0, None, 0.6, ""),
+    "doubled-unlike": (None, None, 0.6, "tokens: a series is gone, is stated twice"),
+    "not-a-number": (None, None, 0.6, "unknown are"),
+    "engine-lost": (None, None, None, "a series is gone"),
+    "fractions": (24000.5, 3.0, 0.6, ""),
+    "accepted-above-drafted": (24000.0, None, 0.6, "contradict each other"),
+    "drafts-without-accepts": (24000.0, 1.0, 0.6, "as good as off"),
+    **dict.fromkeys(
+        ("crlf", "openmetrics", "timestamps", "doubled", "no-labels", "extra-labels", "scientific", "no-total"), SOUND
+    ),
+}
+
+
+def test_each_hostile_page_gives_unknown_with_its_reason_or_what_stands_on_it(pages: Path) -> None:
+    names = [row["page"] for row in csv.DictReader(text_of(pages / "hostile" / "expected.csv").splitlines())]
+    assert sorted(names) == sorted(HOSTILE)
+    for name in names:
+        own = pages / "hostile" / f"{name}.before.prom"
+        before = text_of(own if own.exists() else pages / "pages" / "vllm-0.32.before.prom")
+        made = figures(before, text_of(pages / "hostile" / f"{name}.prom"))
+        tokens, length, hits, words = HOSTILE[name]
+        assert (made.tokens, made.acceptance_length, made.cache_hit_rate) == (tokens, length, hits), name
+        assert words in " ".join(made.remarks), (name, made.remarks)
+
+
+# ---- pages of our own
+
+COUNTERS = {engine.prefix: sorted(engine.names.keys() - GAUGES) for engine in ENGINES}
+
+
+def page_of(prefix: str, values: Mapping[tuple[str, str], object], noise: str = "") -> str:
+    """A page of an engine. values: (quantity, replica) → value, as it is to stand there."""
+    names = next(engine.names for engine in ENGINES if engine.prefix == prefix)
+    return "".join(
+        f'{noise}{prefix}:{names[quantity][0]}_total{{model_name="{MODEL}",engine="{replica}"}} {value}\n'
+        for (quantity, replica), value in values.items()
+    )
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Iterator[Any]:
+    """(engine, values before, what they rise by)."""
+    prefix = draw(st.sampled_from([engine.prefix for engine in ENGINES]))
+    keys = [(quantity, str(n)) for quantity in COUNTERS[prefix] for n in range(draw(st.integers(1, 3)))]
+    before = {key: draw(st.integers(0, 10**9)) for key in keys}
+    return prefix, before, {key: draw(st.integers(1, 10**6)) for key in keys}  # type: ignore[return-value]
+
+
+@given(runs(), st.sampled_from(["", "# HELP x y\n", "<html>\n", 'x{a="}"} 1\n', "\r\n"]), st.data())
+def test_the_rise_is_the_sum_over_replicas_and_one_bad_series_makes_it_unknown_and_never_another_number(
+    run: Any, noise: str, data: st.DataObject
+) -> None:
+    prefix, before, more = run
+    after = {key: before[key] + more[key] for key in before}
+    total = sum(rose for (quantity, _), rose in more.items() if quantity == "tokens")
+    made = figures(page_of(prefix, before), page_of(prefix, after, noise), tokens=total)
+    assert (made.tokens, made.own) == (total, True)
+    hurt = data.draw(st.sampled_from([key for key in after if key[0] == "tokens"]))
+    bad = data.draw(st.sampled_from(["NaN", "1_000", "0x10", "+Inf", "-1", "gone", "twice"]))
+    values: dict[tuple[str, str], object] = {**after, hurt: bad}
+    if bad == "gone":
+        del values[hurt]
+    text = page_of(prefix, {**after, hurt: 1 + after[hurt]} if bad == "twice" else values)
+    broken = figures(page_of(prefix, before), text + (page_of(prefix, after) if bad == "twice" else ""), tokens=total)
+    assert broken.tokens is None
+    assert broken.remarks
+    assert not broken.own
+
+
+def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found_by_one_division() -> None:
+    def used(tokens: int) -> EngineFigures:
+        first = {("tokens", "0"): 5, ("preempted", "0"): 0}
+        return figures(page_of("vllm", first), page_of("vllm", {**first, ("tokens", "0"): 5 + tokens}), tokens=1000)
+
+    assert [(used(n).own, used(n).tokens) for n in (1000, 1019, 981)] == [(True, 1000.0), (True, 1019.0), (True, 981.0)]
+    assert not used(2000).own
+    assert "50% of the tokens on the pages are not of this run" in used(2000).remarks[0]
+    assert (used(500).own, used(500).tokens, used(500).preempted) == (False, None, None)  # a sum of a part is none
+    assert "50% fewer tokens than the client received" in used(500).remarks[0]
+
+
+def test_sessions_and_endpoints_add_up_and_a_reading_between_shows_a_restart() -> None:
+    def reading(session: float, endpoint: str, time: float, tokens: int, arrived: int) -> EngineReading:
+        page = parse(page_of("sglang", {("tokens", "0"): tokens, ("verified", "0"): tokens // 2}))
+        return EngineReading(session, time, endpoint, page, 8, 8, arrived)
+
+    lines = [
+        reading(session, endpoint, time, tokens, arrived)
+        for session in (1.0, 2.0) for endpoint in ("a", "b")
+        for time, tokens, arrived in ((0.0, 100, 0), (5.0, 140, 80), (10.0, 200, 200))
+    ]  # fmt: skip
+    made = of(lines)
+    assert (made.tokens, made.client_tokens, made.acceptance_length) == (400.0, 400, 2.0)
+    assert (made.tokens_per_s, made.client_tokens_per_s) == (20.0, 20.0)
+    between = [reading(2.0, "a", 11.0, 3, 200), reading(2.0, "a", 12.0, 300, 200)]
+    assert of([*lines, *between]).tokens is None
+    lost = of([*lines, EngineReading(1.0, 0.0, "c", EnginePage(why="HTTP 404"))])
+    assert lost.tokens is None
+    assert lost.remarks == ("c: it shows no figures (HTTP 404)",)
+
+
+def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() -> None:
+    def reading(endpoint: str, time: float, in_flight: int, arrived: int, waiting: int) -> EngineReading:
+        page = parse(f"vllm:num_requests_running {in_flight // 2}\nvllm:num_requests_waiting {waiting}\n")
+        return EngineReading(1.0, time, endpoint, page, in_flight, 8, arrived)
+
+    busy = [reading(each, 10.0 * n, 8, 1000 * n, 2) for n in range(6) for each in ("a", "b")]
+    tail = [reading(each, 60.0 + 10 * n, 2, 5000 + 10 * n, 0) for n in range(30) for each in ("a", "b")]
+    made = of([*busy, *tail])
+    assert made.client_tokens_per_s == 100.0
+    assert made.waiting_share is not None
+    assert made.waiting_share < 0.5
+    full = of(busy)
+    assert (full.running, full.waiting, full.waiting_share) == (8.0, 4.0, 1.0)
+    assert "in 100% of the readings requests waited: the server is full" in full.remarks
+    assert len(load_plots(moments(busy))) == 2
+    assert max(len(plot.rows) for plot in load_plots(moments(tail))) <= 2 * MOMENTS.stop
+    assert load_plots(moments(busy[:2])) == []
+
+
+def test_ranks_that_share_the_work_and_priorities_count_once() -> None:
+    labels = (
+        'dp_rank="0",tp_rank="0"', 'dp_rank="0",tp_rank="1"', 'dp_rank="1",tp_rank="2",priority=""',
+        'dp_rank="1",tp_rank="2",priority="7"',
+    )  # fmt: skip
+    page = parse("".join(f"sglang:num_retracted_requests_total{{{each}}} 5\n" for each in labels))
+    assert sum(value or 0.0 for value in page.models[""]["preempted"].values()) == 10
+    assert parse("sglang:num_retracted_reqs 5\n").models == {}
