@@ -17,7 +17,15 @@ _WORDS: dict[Ending, str] = {
     "prohibited_content blocklist spii",
 }
 MAX_STEPS, CONTEXT = "max_steps", "context"
-"""Our own words: the last step that a sample with a tool may take made calls; its next prompt exceeds the context."""
+"""Our own words: the last step that a sample with a tool may take made calls; the context leaves no room for more."""
+
+Limit = Literal["tokens", "steps", "context"]
+"""What cuts a sample: the bound on its new tokens, on its steps with a tool, or the server's context."""
+
+_OTHER_LIMITS: dict[str, Limit] = {
+    MAX_STEPS: "steps", CONTEXT: "context", "model_context_window_exceeded": "context",
+}  # fmt: skip
+"""Words of "cut" that are not of the bound on new tokens."""
 
 TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
 """Words by which a server says that the reply ended with a call."""
@@ -28,3 +36,8 @@ _ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.s
 def ending(finish_reason: str) -> Ending:
     """What the finish reason says."""
     return _ENDINGS.get(finish_reason.lower(), "unknown")
+
+
+def limit_of(finish_reason: str) -> Limit | None:
+    """The limit that cut the sample; None if none did."""
+    return _OTHER_LIMITS.get(finish_reason.lower(), "tokens") if ending(finish_reason) == "cut" else None

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from harness.core.finish_words import Limit
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
 
@@ -100,19 +101,43 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(slots=True)
-class CutLengths:
-    """The lengths of cut replies, those that say `length`, and the max_tokens that was sent with each."""
+LIMITS: dict[Limit, tuple[str, str]] = {
+    "tokens": ("max_tokens", "raise max_tokens"),
+    "steps": ("the tool's limit of steps", "allow the tool more steps (`tool=python,steps=N`)"),
+    "context": ("the server's context", "use a server with a longer context"),
+}
+"""Limit that cuts samples → (its name, what to do)."""
 
-    n: int = 0
+
+@dataclass(slots=True)
+class Cuts:
+    """The samples that a limit cut, by limit, their lengths, and the max_tokens that was sent with each."""
+
+    n_by_limit: Counter[Limit] = field(default_factory=Counter)
     _tokens: set[int | None] = field(default_factory=set)
     _max_tokens: set[int | None] = field(default_factory=set)
 
-    def observe(self, tokens: int | None, max_tokens: int | None) -> None:
-        """Count a cut reply. tokens: its length as `cut_tokens` gives it. max_tokens: None if none was sent."""
-        self.n += 1
+    @property
+    def n(self) -> int:
+        """All of them."""
+        return self.n_by_limit.total()
+
+    @property
+    def limits(self) -> str:
+        """The names of the limits, the most frequent first; max_tokens if none cut a sample."""
+        return " and ".join(LIMITS[limit][0] for limit, _ in self.n_by_limit.most_common()) or LIMITS["tokens"][0]
+
+    @property
+    def remedies(self) -> str:
+        """What to do, in the same order."""
+        return ", and ".join(LIMITS[limit][1] for limit, _ in self.n_by_limit.most_common())
+
+    def observe(self, limit: Limit, tokens: int | None, max_tokens: int | None) -> None:
+        """Count a cut sample. tokens: its length as `cut_tokens` gives it. max_tokens: None if none was sent."""
+        self.n_by_limit[limit] += 1
         # Two different lengths decide already, so that the sets stay small.
-        for values, value in ((self._tokens, tokens), (self._max_tokens, max_tokens)):
+        length = tokens if limit == "tokens" else None
+        for values, value in ((self._tokens, length), (self._max_tokens, max_tokens)):
             if len(values) < 2:
                 values.add(value)
 

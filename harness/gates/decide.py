@@ -398,8 +398,8 @@ def _cut(
     if cut <= allowed + 3 * error:
         return check
     why = (
-        f"max_tokens cut {in_percent(cut)}% of the replies, {in_percent(allowed)}% is sound: raise it, or look "
-        f"at what makes the replies longer ({check.why})"
+        f"{in_percent(cut)}% of the replies are cut, {in_percent(allowed)}% is sound: raise max_tokens, and with a "
+        f"tool its steps, or look at what makes the replies longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)
 

@@ -76,20 +76,21 @@ class Outcome:
 
 
 def truncated_in_words(n: int, n_finished: int) -> str:
-    """The warning that max_tokens cuts `n` of the finished samples."""
+    """The beginning of the warning that `n` of the finished samples are cut; what to do follows."""
     share = f"{n} of {count_noun(n_finished, 'sample')} ({n / n_finished:.0%})"
-    return f"{share} {are(n)} truncated: raise max_tokens."
+    return f"{share} {are(n)} truncated: "
 
 
 def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
-    """The words of a warning of `outcome` in which it may hold for other runs, too: that the same max_tokens cuts some
+    """The words of a warning of `outcome` in which it may hold for other runs, too: that the same limit cuts some
     samples, whatever their number, which each score states; any other warning as it is.
     """
     tally = outcome.tally
-    if not tally.truncated or warning != truncated_in_words(tally.truncated, tally.finished):
+    own = truncated_in_words(tally.truncated, tally.finished) if tally.truncated else ""
+    if not own or not warning.startswith(own):
         return warning
     bounds = {str(each.sampling.max_tokens) for each in settings.benchmarks.values()}
-    return f"samples are truncated at {' and '.join(sorted(bounds))} tokens: raise max_tokens."
+    return f"samples are truncated (max_tokens {' and '.join(sorted(bounds))}): {warning.removeprefix(own)}"
 
 
 def doubts(dispatcher: Dispatcher) -> Iterator[str]:
@@ -101,11 +102,11 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
-        if (early := dispatcher.cut_lengths.early(tally.finished)) is not None:
+        if (early := dispatcher.cuts.early(tally.finished)) is not None:
             notes.pop(contradictions.CUT_EARLY, None)  # the same replies
             yield f"{early.sentence}."
         else:
-            yield truncated_in_words(tally.truncated, tally.finished)
+            yield f"{truncated_in_words(tally.truncated, tally.finished)}{dispatcher.cuts.remedies}."
     if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
     n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling

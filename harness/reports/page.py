@@ -165,7 +165,7 @@ def _headline(score: Score) -> Values:
         both = f"{value_cell(score.pass_at[most])} · {value_cell(score.maj_at.get(most))}"
         facts.append((f"pass@{most} · maj@{most}", both))
     if score.n_truncated is not None and score.n_samples:
-        facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
+        facts.append(("cut short", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
     return {"benchmark": short(score.benchmark), "accuracy": accuracy, "facts": facts}

@@ -21,10 +21,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.finish_words import MAX_STEPS
+from harness.core.finish_words import Limit, limit_of
 from harness.core.hidden_limit import (
-    CutLengths,
-    EarlyCut,
+    Cuts,
     HiddenLimit,
     ReplyLengths,
     checksum_of,
@@ -136,6 +135,9 @@ class BitRows:
         return (np.frombuffer(self._values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
+_CUT_BY: tuple[Limit, ...] = ("context", "steps", "tokens")
+"""The limits that cut samples; the last one by their length, too."""
+
 COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_steps")
 """The counts of a sample with a tool, in the order of `counts_of`."""
 
@@ -150,7 +152,7 @@ def counts_of(sample: Sample) -> tuple[int, ...] | None:
     codes = [(call.name, call.arguments) for call in calls]
     is_lost = not sample.steps[-1].calls and loses_call(sample.text, sample.reasoning, sample.finish_reason)
     repeated = sum(one == other for one, other in pairwise(codes))
-    cut = sample.finish_reason == MAX_STEPS
+    cut = limit_of(sample.finish_reason) == "steps"
     return len(sample.steps), len(calls), len(calls) - ran - stopped, stopped, repeated, int(is_lost), int(cut)
 
 
@@ -167,7 +169,8 @@ class Observed:
         self.attempts = Column()
         self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
         self._cut_tokens = Column()
-        """Length of each cut sample as `cut_tokens` gives it, -1 if unknown; unused for others."""
+        """Length of each sample cut by max_tokens as `cut_tokens` gives it, -1 if unknown; -2 and -3: cut by another
+        limit, as `_CUT_BY` has them; unused for others."""
         self._endpoint = array("I")
         self._answerers: dict[str, dict[str, int]] = {"provider": {}, "system_fingerprint": {}}
         """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
@@ -201,9 +204,10 @@ class Observed:
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
         # Few samples are cut, so the column takes little memory.
-        if sample.truncated and not sample.steps:
+        if (limit := limit_of(sample.finish_reason)) is not None:
             tokens = cut_tokens(usage.completion_tokens, timing.events)
-            self._cut_tokens.put(row, -1 if tokens is None else tokens)
+            is_length = tokens is not None and limit == "tokens"
+            self._cut_tokens.put(row, tokens if is_length else _CUT_BY.index(limit) - len(_CUT_BY))
         by_kernel = timing.clock == "kernel"
         stopped = sample.finish_reason == "stop"
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
@@ -238,18 +242,15 @@ class Observed:
         """Whether each row has the flag, (len(rows),)."""
         return self._flags.of(rows, _FLAGS.index(flag))
 
-    def early_cut(self, rows: Rows, sent: Callable[[], int | None]) -> EarlyCut | None:
-        """The limit of the server that the cut samples among `rows` show; None if they show none.
-
-        sent: looks up the max_tokens that was sent, if any sample was cut.
-        """
-        lengths = CutLengths()
+    def cuts(self, rows: Rows, sent: Callable[[], int | None]) -> Cuts:
+        """What cut the samples among `rows`. sent: looks up the max_tokens that was sent, if any sample was cut."""
+        cuts = Cuts()
         tokens = self._cut_tokens.of(rows)
         cut = tokens[~np.isnan(tokens)].tolist()
         max_tokens = sent() if cut else None
         for length in cut:
-            lengths.observe(int(length) if length >= 0 else None, max_tokens)
-        return lengths.early(len(rows))
+            cuts.observe(_CUT_BY[min(int(length), -1)], int(length) if length >= 0 else None, max_tokens)
+        return cuts
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
         """Return for each sign of something wrong whether each row shows it, (len(rows),)."""

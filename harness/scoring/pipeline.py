@@ -21,7 +21,7 @@ import numpy as np
 
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import EarlyCut, HiddenLimit
+from harness.core.hidden_limit import Cuts, EarlyCut, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
 from harness.grading.processes import pool
@@ -72,8 +72,8 @@ class GradedBenchmark:
     journal. observed, rows: facts of the samples, and the row of each grade. counted_rows: the rows of the planned
     samples that the score counts. failed: failed requests by endpoint; None if there is one endpoint only.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
-    given. early_cut, hidden_limit, judge_errors, judging: as in `Score`. judged_failures: what the verifier did on
-    samples that a judge decided in its place: rule → number of samples.
+    given. cuts: what cut samples. hidden_limit, judge_errors, judging: as in `Score`. judged_failures: what the
+    verifier did on samples that a judge decided in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -86,12 +86,17 @@ class GradedBenchmark:
     rows: Rows
     counted_rows: Rows
     failed: Mapping[str, int] | None = None
-    early_cut: EarlyCut | None = None
+    cuts: Cuts = field(default_factory=Cuts)
     hidden_limit: HiddenLimit | None = None
     from_reasoning: Sequence[Grade] | None = None
     judge_errors: JudgeErrors | None = None
     judging: Judging | None = None
     judged_failures: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def early_cut(self) -> EarlyCut | None:
+        """As in `Score`."""
+        return self.cuts.early(len(self.counted_rows))
 
     @property
     def counted_positions(self) -> Rows:
@@ -162,10 +167,11 @@ def _grade_benchmark(
     planned_rows = journal.rows if within.all() else journal.rows[within]
     counts = within if grading.salvaged else within & ~journal.observed.flagged("salvaged", journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]
-    early_cut = journal.observed.early_cut(counted, partial(max_tokens_sent, record))
+    cuts = journal.observed.cuts(counted, partial(max_tokens_sent, record))
     limit = hidden_limit(journal.observed, counted)
     # These have sentences of their own.
-    told = [kind for kind, shown in ((CUT_EARLY, early_cut), (ENDS_AT_LIMIT, limit)) if shown is not None]
+    early = cuts.early(len(counted))
+    told = [kind for kind, shown in ((CUT_EARLY, early), (ENDS_AT_LIMIT, limit)) if shown is not None]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     endpoints = journal.observed.endpoints
     return GradedBenchmark(
@@ -189,7 +195,7 @@ def _grade_benchmark(
         # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
         failed=by_endpoint.failed_requests(folder, name) if len(endpoints) > 1 and not record.imported else None,
         counted_rows=counted,
-        early_cut=early_cut,
+        cuts=cuts,
         hidden_limit=limit,
         from_reasoning=from_reasoning,
     )
@@ -246,6 +252,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         graded.record.planned,
         ks=grading.k,
         early_cut=graded.early_cut,
+        cut_by=graded.cuts.limits,
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )

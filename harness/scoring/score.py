@@ -286,6 +286,7 @@ def score_benchmark(
     *,
     ks: Sequence[int] = (),
     early_cut: EarlyCut | None = None,
+    cut_by: str = "max_tokens",
     reasoning_tokens: NDArray[np.float64] | None = None,
     warnings: Iterable[ScoreWarning] = (),
 ) -> Score:
@@ -293,7 +294,7 @@ def score_benchmark(
 
     samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
-    every question has; larger: `UsageError`. early_cut: from `Observed`.
+    every question has; larger: `UsageError`. early_cut, cut_by: from `Observed.cuts`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
@@ -342,7 +343,7 @@ def score_benchmark(
         *warned("left out", tallies.warnings),
         *warned("unequal", [unequal_clusters(present), uneven_parts(present)]),
     )
-    own = _warnings(score, tallies.kinds, tallies.planned)
+    own = _warnings(score, tallies.kinds, tallies.planned, cut_by)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
 
 
@@ -404,17 +405,20 @@ def cut_cell(score: Score) -> str:
     return percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1))
 
 
-def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: float | None) -> Iterator[ScoreWarning]:
+def _warnings(
+    score: Score, kinds: Mapping[GradeKind, int], planned: float | None, cut_by: str
+) -> Iterator[ScoreWarning]:
     """The warnings that follow from a score.
 
-    kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question.
+    kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question. cut_by:
+    the limits that cut samples.
     """
     share = cut_share(score)
     if share and score.early_cut:
         yield ScoreWarning("cut", score.early_cut.sentence)
     elif share:
         samples = count_noun(score.n_samples, "sample")
-        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were cut by max_tokens")
+        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were cut by {cut_by}")
     missing = f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)

@@ -44,7 +44,7 @@ SIGNS: dict[VerdictName | None, str] = {"correct": "+", "wrong": "-", "no_answer
 """Verdict → the character that stands for it in a question's row."""
 
 Mark = Literal["hand", "cut", "near", "odd", "disputed"]
-"""Notable properties of a sample: judged by hand, cut by max_tokens, a near miss, a broken text, graders disagree."""
+"""Notable properties of a sample: judged by hand, cut short, a near miss, a broken text, graders disagree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,12 +153,12 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
 
 
 def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool) -> dict[Mark, str]:
-    """What is notable of a sample, each in words. cut: whether max_tokens cut it."""
+    """What is notable of a sample, each in words. cut: whether a limit cut it."""
     marks: dict[Mark, str] = {}
     if grade is not None and key in benchmark.overrides:
         marks["hand"] = f"by hand, the grader said {WORDS[grade.verdict]}"
     if cut:
-        marks["cut"] = "cut by max_tokens"
+        marks["cut"] = "cut short"
     if grade is None:
         return marks
     # Grades of earlier versions know only one kind of near miss.

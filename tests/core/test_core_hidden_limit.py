@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
+from harness.core.hidden_limit import Cuts, ReplyLengths, cut_tokens, reply_checksum
 from harness.testing import FakeServer, Request, Step, delta, event_stream, models
 from tests.system.command import harness
 
@@ -76,9 +76,9 @@ def test_replies_that_say_that_they_were_cut_suggest_none() -> None:
 
 def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | None = 2000) -> str:
     """The sentence about cut replies of these lengths, (stated, token events), among 20; empty for none."""
-    cuts = CutLengths()
+    cuts = Cuts()
     for stated, events in lengths:
-        cuts.observe(cut_tokens(stated, events), max_tokens)
+        cuts.observe("tokens", cut_tokens(stated, events), max_tokens)
     limit = cuts.early(20)
     return limit.sentence if limit else ""
 

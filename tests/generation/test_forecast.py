@@ -149,7 +149,7 @@ def test_cuts_below_max_tokens_are_told_by_their_length() -> None:
     oldest = play.dispatcher.progress().oldest
     assert (oldest and oldest.tokens) == 36, "by its age: replies in one piece took 0.11 s a token"
     play.answer(last, 40, "length")
-    assert play.dispatcher.cut_lengths.early(10) == EarlyCut(tokens=40, max_tokens=64, n_at=10, n_samples=10)
+    assert play.dispatcher.cuts.early(10) == EarlyCut(tokens=40, max_tokens=64, n_at=10, n_samples=10)
 
 
 def test_what_has_come_and_what_is_left_are_shown_while_a_session_ends() -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
-from harness.core.finish_words import ending
-from harness.core.hidden_limit import CutLengths, cut_tokens
+from harness.core.finish_words import limit_of
+from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.reply_notes import ALL_REASONING
 from harness.runs.record import Task
@@ -46,7 +46,7 @@ class Canary:
         self._has_answer = answered
         self._watching = on
         self._n = 0
-        self._truncated = CutLengths()
+        self._cuts = Cuts()
         self._empty = self._all_reasoning = 0
         self._unanswered = 0
         self._first: tuple[str, str] | None = None  # (text, reasoning) of the first reply
@@ -61,10 +61,11 @@ class Canary:
         if not self._watching:
             return None
         self._n += 1
-        if ending(reply.finish_reason) == "cut":
-            self._truncated.observe(cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
+        if (limit := limit_of(reply.finish_reason)) is not None:
+            self._cuts.observe(limit, cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
         texts = reply.text or "", reply.reasoning or ""
-        self._empty += not texts[0].strip() and not texts[1].strip()
+        # The last reply of a sample with no step left is a call.
+        self._empty += limit in (None, "tokens") and not texts[0].strip() and not texts[1].strip()
         self._all_reasoning += ALL_REASONING in reply.notes
         if self._has_answer is not None:
             self._unanswered += not self._has_answer(task, reply.text, reply.reasoning)
@@ -86,12 +87,13 @@ class Canary:
             return f"{BEGINNING} are all empty. Look at the server's chat template and reasoning parser. {anyway}"
         if self._all_reasoning == self._n:
             return f"{BEGINNING} all have {ANSWERS_IN_REASONING}. {anyway}"
-        if self._truncated.n == self._n and (early := self._truncated.early(self._n)) is not None:
+        if self._cuts.n == self._n and (early := self._cuts.early(self._n)) is not None:
             return f"{BEGINNING} are all cut: {early.sentence}. {anyway}"
-        if self._truncated.n == self._n:
-            budget = "" if max_tokens is None else f" at {max_tokens} tokens"
-            raised = "Raise max_tokens and delete the run folder, since a run never mixes settings"
-            return f"{BEGINNING} are all truncated{budget} (finish_reason length). {raised}. {anyway}"
+        if self._cuts.n == self._n:
+            bound = "" if max_tokens is None else f" (max_tokens is {max_tokens})"
+            mend = f"{self._cuts.remedies[0].upper()}{self._cuts.remedies[1:]}"
+            mend = f"{mend}, and delete the run folder, since a run never mixes settings"
+            return f"{BEGINNING} are all truncated by {self._cuts.limits}{bound}. {mend}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
             return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {anyway}"

@@ -31,7 +31,8 @@ from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
-from harness.core.hidden_limit import CutLengths, cut_tokens
+from harness.core.finish_words import limit_of
+from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.records import Sample, Usage
 from harness.generation.dispatch.arrivals import Arrivals
@@ -104,7 +105,7 @@ class Dispatcher:
         # By kind: number of failed requests, the latest cause, and its time.
         self._failed: dict[str, tuple[int, str, float]] = {}
         self.causes = Causes()
-        self.cut_lengths = CutLengths()
+        self.cuts = Cuts()
         self._prompt_tokens: dict[tuple[object, ...], int] = {}
         self.model_name = ModelName(plan.server_model)
         self.ending = Ending()
@@ -312,8 +313,8 @@ class Dispatcher:
                 tally.note(kind)
         stated, events = sample.usage.completion_tokens, sample.timing.events
         # A limit of the server cuts all replies at one length, below the max_tokens that was sent.
-        if sample.truncated and not sample.steps:
-            self.cut_lengths.observe(cut_tokens(stated, events), max_tokens)
+        if (limit := limit_of(sample.finish_reason)) is not None:
+            self.cuts.observe(limit, cut_tokens(stated, events), max_tokens)
 
     def _contradictions(self, sample: Sample, reply: Reply, max_tokens: int | None) -> Iterator[str]:
         """The kinds of contradictions that a reply shows, by itself or beside those before it."""
