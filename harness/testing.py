@@ -274,7 +274,9 @@ def chunk(body: bytes) -> bytes:
 
 def event(value: Any) -> bytes:
     """One server-sent event."""
-    return b"data: " + (value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()) + b"\n\n"
+    if not isinstance(value, bytes):  # half a character is escaped, as servers do
+        value = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return b"data: " + value + b"\n\n"
 
 
 def delta(text: str | None = None, *, finish: str | None = None, usage: Any = None, **fields: Any) -> bytes:

@@ -130,12 +130,14 @@ class RequestTemplate:
     def body_after_turns(
         self, question: Question, turns: Sequence[Any], seed: int | None, max_tokens: int | None
     ) -> bytes:
-        """The body of a request of a conversation that has these turns behind the question, replies and results."""
+        """The body of a request of a conversation that has these turns behind the question, replies and results, in
+        which a server may have written half a character.
+        """
         wire = self.spelling.wire
         assert wire.tools is not None
         prompt = wire.prompt(question.messages, question.prompt)
         prompt[wire.tools.turns] = [*prompt[wire.tools.turns], *turns]
-        return self._body(prompt, self._varying(seed, max_tokens))
+        return self._head + codec.encode_strictly({**self._varying(seed, max_tokens), **prompt})[1:]
 
     def body_after_tokens(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
         """The body of a request of the completions API that continues these token ids."""

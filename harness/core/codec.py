@@ -109,6 +109,23 @@ def encode(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
 
 
+def encode_strictly(value: Any) -> bytes:
+    """As `encode`, with U+FFFD in place of each lone surrogate, which strict readers refuse."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"), ensure_ascii=False)
+        return without_lone_surrogates(text).encode()
+
+
+def without_lone_surrogates(text: str) -> str:
+    """`text` with each lone surrogate replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    # In UTF-16, two surrogates that form a pair are read as one character, so only lone surrogates are replaced.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def holds_more_than(most: int, data: bytes) -> bool:
     """Whether the JSON in `data` may hold more than `most` values, by its commas and brackets.
 

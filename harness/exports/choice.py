@@ -227,14 +227,6 @@ def reply_text(sample: Sample, *, reasoning: bool) -> str:
     return text
 
 
-def without_lone_surrogates(text: str) -> str:
-    """`text` with each lone surrogate replaced by U+FFFD: other tools refuse a file with lone surrogates."""
-    if text.isascii():
-        return text
-    # In UTF-16, two surrogates that form a pair are read as one character, so only lone surrogates are replaced.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def json_line(value: object) -> bytes:
     """A line of JSON. Unicode's line separators are escaped, since Python's `splitlines` would end the line at them."""
     line = codec.inert(codec.encode(value))

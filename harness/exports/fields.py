@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UnsetType
 
 from harness.core import codec
-from harness.core.records import Grade
-from harness.exports.choice import SampleRow, without_lone_surrogates
+from harness.core.codec import without_lone_surrogates
+from harness.exports.choice import ExportedBenchmark, SampleRow
+from harness.presets.tool import recorded
 
 
 class Field(NamedTuple):
@@ -94,6 +95,16 @@ _OF_A_JUDGE = (
 )
 
 
-def fields_of(grades: Iterable[Grade]) -> tuple[Field, ...]:
-    """The columns of a table of samples with these grades: those of a judge's points only if any has them."""
-    return (*FIELDS, *(_OF_A_JUDGE if any(grade.points or grade.confidence for grade in grades) else ()))
+_OF_A_TOOL = Field(
+    "steps",
+    "string",
+    "the requests of a sample with a tool, with their calls and outputs, as JSON",
+    lambda r: codec.encode_strictly(r.sample.steps).decode() if r.sample.steps else None,
+)
+
+
+def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:
+    """The columns of a table of samples of these: those of a judge's points, and of a tool, only if any has them."""
+    judged = any(grade.points or grade.confidence for each in benchmarks for grade in each.grades.values())
+    has_tool = any(recorded(each.record.identity) for each in benchmarks)
+    return (*FIELDS, *(_OF_A_JUDGE if judged else ()), *([_OF_A_TOOL] if has_tool else ()))

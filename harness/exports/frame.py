@@ -48,7 +48,7 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
         for name in manifest.benchmarks
     ]
     if of == "samples":
-        fields = fields_of(chain.from_iterable(benchmark.grades.values() for _, benchmark in benchmarks))
+        fields = fields_of([benchmark for _, benchmark in benchmarks])
         batches = [batch for label, benchmark in benchmarks for batch in _samples(label, benchmark, fields)]
     elif of == "grades":
         grades = ((label, one.name, grade) for label, one in benchmarks for grade in one.grades.values())

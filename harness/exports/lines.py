@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.core import codec
+from harness.core.codec import without_lone_surrogates
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports.choice import ExportedBenchmark, File, SampleRow, json_line, reply_text, without_lone_surrogates
+from harness.exports.choice import ExportedBenchmark, File, SampleRow, json_line, reply_text
 
 Line = Callable[[SampleRow, str], dict[str, Any]]
 """A function of (sample, its reply as one text) that returns the object of the sample's line."""

@@ -49,19 +49,17 @@ class PromptTokens(msgspec.Struct, frozen=True):
 
 def prompt_tokens(question: Question) -> PromptTokens:
     """Bounds of the length of the question's prompt, in tokens."""
-    text = question.prompt or "".join(m.content for m in question.messages)
+    return turn_tokens(question.prompt or "".join(m.content for m in question.messages))
+
+
+def turn_tokens(text: str) -> PromptTokens:
+    """Bounds of the length of a prompt or another turn of a conversation, in tokens."""
     plain = len(text.encode("ascii", "ignore"))
     wide = len(text) - plain
     least = plain / MAX_CHARS_PER_TOKEN + wide * MIN_TOKENS_PER_WIDE_CHAR
+    most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
     # Rounded outwards, so both stay bounds.
-    return PromptTokens(max(1, int(least)), most_tokens(text))
-
-
-def most_tokens(text: str) -> int:
-    """The upper bound of the length of a prompt or another turn of a conversation, in tokens."""
-    plain = len(text.encode("ascii", "ignore"))
-    wide = len(text) - plain
-    return int(plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS) + 1
+    return PromptTokens(max(1, int(least)), int(most) + 1)
 
 
 def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:

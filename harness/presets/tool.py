@@ -27,12 +27,14 @@ NO_TOOL = "none"
 class PythonTool:
     """The interpreter and its limits.
 
-    steps: most requests of a sample. seconds: CPU time, or sleep, of a call. characters: of a call's output; more is
-    left out in its middle. memory_mb: of an interpreter. sandbox: a value of the option `sandbox`; None: bubblewrap.
+    steps: most requests of a sample. calls: most of a reply that run. seconds: CPU time, or sleep, of a call.
+    characters: of a call's output; more is left out in its middle. memory_mb: of an interpreter. sandbox: a value of
+    the option `sandbox`; None: bubblewrap.
     facts: the kind of the sandbox and the versions of its Python and packages, once they are known.
     """
 
     steps: int = 100
+    calls: int = 100
     seconds: int = 120
     characters: int = 10_000
     memory_mb: int = 2048
@@ -66,7 +68,10 @@ class PythonTool:
         return {"type": "object", "properties": {"code": code}, "required": ["code"], "additionalProperties": False}
 
 
-_BOUNDS = {"steps": (1, 1000), "seconds": (1, 3600), "characters": (100, 1_000_000), "memory_mb": (256, 65_536)}
+_BOUNDS = {
+    "steps": (1, 1000), "calls": (1, 1000), "seconds": (1, 3600), "characters": (100, 1_000_000),
+    "memory_mb": (256, 65_536),
+}  # fmt: skip
 """Limit → its smallest and largest value."""
 
 

@@ -5,6 +5,7 @@ For: harness.generation.network.steps, harness.presets.tool, harness.scoring.too
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import sys
@@ -12,6 +13,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,42 +146,45 @@ def test_a_step_has_at_most_the_tokens_that_are_left_and_the_context_has_room_fo
     (sample,) = samples_of(settings)
     assert sample.steps
     assert (sample.finish_reason, [len(step.calls) for step in sample.steps]) == ("context", [1, 1])
-    bodies = [r.json for r in server.requests if r.method == "POST"]
-    usual, by_bytes = 200 - 12 - 102 // 2 - 64 - 1, 200 - 12 - 102 - 64
-    assert [body["max_tokens"] for body in bodies] == [100, usual, usual, by_bytes]
+    bounds = [r.json["max_tokens"] for r in server.requests if r.method == "POST"]
+    assert bounds == [100, 97, 94, 72, 36, 18, 16]
 
 
-TOO_LONG = {"message": "This model's maximum context length is 2000 tokens. However, you requested 3000 tokens."}
-
-
-@pytest.mark.parametrize(("character", "bounds"), [("中", [1000, 522]), ("7", [1000, 997]), ("77", [1000, 997, 522])])
-def test_an_output_counts_as_its_characters_until_the_server_refuses(
-    tmp_path: Path, character: str, bounds: list[int]
+@pytest.mark.parametrize("states", [True, False])
+@pytest.mark.parametrize(
+    ("output", "tokens_each"), [("中" * 700, 0.6), ("中" * 900, 2), ("7" * 4000, 0.3), ("7" * 1400, 1)]
+)
+def test_no_estimate_cuts_a_step_to_less_than_half_of_what_the_context_has_room_for(
+    tmp_path: Path, output: str, tokens_each: float, states: bool
 ) -> None:
-    """A tokenizer that makes each digit a token needs more than the usual estimate."""
-    reply = scripted(calls(f"{character!r} * 700"), ANSWER)
+    """Refusals of a server with a tokenizer of its own decide, whether or not it states its context."""
+    reply = scripted(calls(f"print({output!r})"), Calls((), text=ANSWER, finish="length"))
+    room = 2000 - 12 - int(tokens_each * len(output))
 
     def answer(request: Request) -> Iterable[Step]:
-        body: dict[str, Any] = request.json if request.method == "POST" else {"max_tokens": 0, "messages": [{}]}
-        if body["max_tokens"] + len(body["messages"][-1].get("content", "")) > 2000:
-            return [http(400, {"error": TOO_LONG})]
+        if request.method == "POST" and len(request.json["messages"]) > 1 and request.json["max_tokens"] > room:
+            return [http(400, {"error": {"message": "maximum context length is 2000 tokens"}})]
         return reply(request)
 
     with FakeServer(answer) as server:
         settings = settings_of(tmp_path / "run", server.base_url, max_tokens=1000)
-        run(settings, question_set(tmp_path, 1), context_of=lambda *_: 2000)
+        run(settings, question_set(tmp_path, 1), context_of=lambda *_: 2000 if states else None)
+    bounds = [r.json["max_tokens"] for r in server.requests if r.method == "POST"]
+    assert bounds == sorted(bounds, reverse=True)
+    assert min(room, 997) / 2 <= bounds[-1] <= room
     (sample,) = samples_of(settings)
-    assert (sample.text, sample.finish_reason) == (ANSWER, "stop")
-    assert [r.json["max_tokens"] for r in server.requests if r.method == "POST"] == bounds
+    assert (sample.text, sample.finish_reason) == (ANSWER, "length" if bounds[-1] == 997 else "context")
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_broken_arguments_are_stored_as_they_came_and_go_back_so_that_a_server_takes_them(
     tmp_path: Path, api: str
 ) -> None:
-    broken = (CODE[:-1], '["code"]', "print(6*7)")
-    sample, _, requests = one_sample(tmp_path, Calls(broken), ANSWER, api=api)
+    broken = (CODE[:-1], '["code"]', "print(6*7)", """{"code": "'\\ud800'"}""", '{"code": "\ud800"}')
+    sample, _, requests = one_sample(tmp_path, Calls(broken, text="half \ud800"), ANSWER, api=api)
     assert sample.steps
+    assert sample.steps[0].text == "half \ud800"
+    assert "\\ud800" not in json.dumps(requests[-1].json), "strict servers refuse half a character"
     assert [call.arguments for call in sample.steps[0].calls] == [*broken]
     assert (sample.text, len([r for r in requests if r.method == "POST"])) == (ANSWER, 2)
     raw = {"messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": CODE[:-1]}}]}]}
@@ -333,8 +338,24 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
         first = json.loads(log.read(next(name for name in log.namelist() if name.startswith("samples/"))))
     assert [turn["role"] for turn in first["messages"]] == ["user", "assistant", "tool", "assistant"]
     assert first["messages"][1]["tool_calls"][0]["arguments"]["code"].startswith("print(3**")
+    assert command(tmp_path, "export", "r", "--to", "csv", "--out", "c").code == 0
+    with (tmp_path / "c" / "powers.csv").open(newline="") as table:
+        assert json.loads(next(csv.DictReader(table))["steps"])[0]["calls"][0]["end"] == "ran"
     learnt = command(tmp_path, "export", "r", "--to", "sharegpt", "--i-know", "--out", "y")
     assert "made with calls of a tool" in learnt.err
+
+
+def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: Path) -> None:
+    given = {"data": questions_file(tmp_path), "model": "test-model", "samples": 10, "tool": "python,steps=2"}
+    with FakeServer(scripted(calls("1"))) as server:
+        run_of = partial(harness.run, base_url=server.base_url, out=str(tmp_path / "r"), **given)
+        with pytest.raises(StoppedByRule, match=r"by the tool's limit of steps .* Allow the tool more steps"):
+            run_of()
+        warned = run_of(canary=False).outcome.warnings
+    (score,) = harness.score(tmp_path / "r")
+    assert "20 of 20 samples (100.0%) were cut by the tool's limit of steps" in score.sentences
+    assert "allow the tool more steps" in " ".join(warned)
+    assert "raise max_tokens" not in " ".join(warned).lower()
 
 
 def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) -> None:

@@ -90,10 +90,12 @@ def call_of(call_id: object, name: object, arguments: object) -> Call:
 
 def sendable(arguments: str) -> str:
     """A call's arguments as a server takes them back: a JSON object; text that is none becomes the `code` of one."""
+    value: Any = None
     with contextlib.suppress(codec.DecodeError):
-        if isinstance(codec.decode(arguments.encode("utf-8", "surrogatepass")), dict):
-            return arguments
-    return codec.encode({"code": arguments}).decode()
+        value = codec.decode(arguments.encode("utf-8", "surrogatepass"))
+    if isinstance(value, dict) and "\\ud" not in arguments.lower():
+        return arguments
+    return codec.encode_strictly(value if isinstance(value, dict) else {"code": arguments}).decode()
 
 
 def object_of(value: object) -> dict[str, Any]:

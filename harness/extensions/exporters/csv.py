@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.core import codec
+from harness.core.codec import without_lone_surrogates
 from harness.core.files import replacing
 from harness.core.inert import csv_cell, safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
-from harness.exports.choice import without_lone_surrogates
 from harness.exports.fields import fields_of
 
 
@@ -28,7 +28,7 @@ def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]
         with replacing(path) as file:
             text = TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
             writer = csv.writer(text)
-            fields = fields_of(benchmark.grades.values())
+            fields = fields_of([benchmark])
             names = list(dict.fromkeys(name for each in benchmark.questions.values() for name in each.metadata))
             writer.writerow([*(field.name for field in fields), *(_cell(f"{_PREFIX}{name}") for name in names)])
             for row in benchmark.rows():

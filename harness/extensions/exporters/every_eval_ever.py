@@ -17,10 +17,11 @@ from harness.benchmarks import catalogue
 from harness.benchmarks.card import HubSource
 from harness.core import codec
 from harness.core.about import __version__
+from harness.core.codec import without_lone_surrogates
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import json_line, metrics_of, uncertainty, without_lone_surrogates
+from harness.exports.choice import json_line, metrics_of, uncertainty
 from harness.scoring.score import Score
 
 SCHEMA = "0.3.0"

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.about import __version__
-from harness.core.codec import digest
+from harness.core.codec import digest, without_lone_surrogates
 from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import SampleStep
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import metrics_of, uncertainty, without_lone_surrogates
+from harness.exports.choice import metrics_of, uncertainty
 from harness.presets.tool import code_of
 
 SCORER = "harness"

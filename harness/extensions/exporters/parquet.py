@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from harness.core import codec
@@ -25,7 +25,7 @@ def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         from pyarrow.parquet import ParquetWriter
     except ImportError as error:
         raise UsageError(f"Parquet needs pyarrow: {install_line('parquet')}") from error
-    fields = fields_of(chain.from_iterable(benchmark.grades.values() for benchmark in benchmarks))
+    fields = fields_of(benchmarks)
     types = {"list<string>": pa.list_(pa.string())}
     schema = pa.schema(
         [

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.core.codec import without_lone_surrogates
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import without_lone_surrogates
 from harness.exports.lines import training_file
 
 

@@ -28,21 +28,18 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.wires.wire import Call
 from harness.core import plugins
 from harness.core.codec import sample_seed
-from harness.core.finish_words import CONTEXT, MAX_STEPS
+from harness.core.finish_words import CONTEXT, MAX_STEPS, limit_of
 from harness.core.inert import visible
 from harness.core.lost_calls import loses_call
 from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
 from harness.core.reply_notes import LOST_CALL
-from harness.generation.context import MIN_ROOM, TEMPLATE_TOKENS, most_tokens
+from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.settings import RunSettings
 from harness.presets.tool import NAME, PythonTool, code_of
 from harness.runs.record import Task
-
-MAX_CALLS = 100
-"""Calls of one reply that are run."""
 
 PER_CORE = 4
 """Interpreters that may be alive, for each core of this machine."""
@@ -69,7 +66,8 @@ class _Talk:
     """The conversation of a sample until now. steps: those whose calls have run. last: the latest reply, and its calls.
 
     tokens: new ones, over all steps. length: tokens of the prompt and the latest reply, where the server states its
-    counts. tight: whether the server refused the next step, which now counts each byte of an output as a token.
+    counts. bound: on the new tokens of a step behind the first; None: none is sent. is_fitted: whether it is lowered to
+    fit into the context. refused: the latest bound with which the server refused the step as too long.
     """
 
     request: SampleRequest
@@ -79,7 +77,9 @@ class _Talk:
     timing: Timing | None = None
     tokens: int = 0
     length: int | None = None
-    tight: bool = False
+    bound: int | None = None
+    is_fitted: bool = False
+    refused: int | None = None
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
@@ -164,12 +164,13 @@ class StepByStep:
                 talk.add(await self._plain.transport.complete(post))
             except RequestFailed as failure:
                 failure.n_events = arriving.count()
-                if failure.kind == "too_long" and talk.steps:
-                    talk.tight = True
-                    if self._body(talk) != body:
-                        continue
-                    return self._ended(flight, talk, CONTEXT)
-                raise
+                if failure.kind != "too_long" or not talk.steps:
+                    raise
+                if talk.bound is not None and talk.bound > MIN_ROOM:
+                    talk.refused = talk.bound
+                    continue
+                talk.steps.pop()  # the sample's last reply is that of the last step whose calls have run
+                return self._ended(flight, talk, CONTEXT)
             assert talk.last is not None
             reply, number = talk.last[0], len(talk.steps) + 1
             calls = [
@@ -178,20 +179,17 @@ class StepByStep:
             reply = msgspec.structs.replace(reply, calls=tuple(calls))
             talk.last = reply, tuple(_not_run(call) for call in calls)
             left = None if template.max_tokens is None else template.max_tokens - talk.tokens
-            if not calls or number >= tool.steps or (left is not None and left < 1):
-                no_tokens = "length" if left is not None and left < 1 else MAX_STEPS
-                return self._ended(flight, talk, no_tokens if calls else reply.finish_reason)
-            talk.last = (
-                reply,
-                (
-                    *[await self._called(flight.task, tool, call) for call in calls[:MAX_CALLS]],
-                    *[_not_run(call, f"not run: more than {MAX_CALLS} calls in a reply") for call in calls[MAX_CALLS:]],
-                ),
-            )
-            outputs = [call.output for call in talk.last[1]]
+            if not calls:
+                by_context = talk.is_fitted and limit_of(reply.finish_reason) == "tokens"
+                return self._ended(flight, talk, CONTEXT if by_context else reply.finish_reason)
+            if number >= tool.steps or (left is not None and left < 1):
+                return self._ended(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
+            ran = [await self._called(flight.task, tool, call) for call in calls[: tool.calls]]
+            above = f"not run: more than {tool.calls} calls in a reply"
+            talk.last = reply, (*ran, *(_not_run(call, above) for call in calls[tool.calls :]))
             talk.steps.append(talk.step(is_last=False))
-            talk.turns += form.answered(reply.turn, outputs)
-            talk.tight = False
+            talk.turns += form.answered(reply.turn, [call.output for call in talk.last[1]])
+            talk.refused = None
             if not self._step(flight, reply.usage, len(self._body(talk))):
                 self.forget(flight.task)
                 raise OutOfBudget
@@ -201,17 +199,30 @@ class StepByStep:
         request, template = talk.request, talk.request.template
         if not talk.steps:
             return request.body
-        question, number, left = request.question, len(talk.steps) + 1, template.max_tokens
-        if left is not None:
-            left -= talk.tokens
-            if self._context is not None and talk.length is not None:
-                outputs = [call.output for call in talk.steps[-1].calls]
-                most = _most_bytes if talk.tight else most_tokens
-                left = min(left, max(self._context - talk.length - sum(map(most, outputs)), MIN_ROOM))
+        question, number = request.question, len(talk.steps) + 1
+        if template.max_tokens is not None:
+            left = template.max_tokens - talk.tokens
+            talk.bound = self._bound(talk, left)
+            talk.is_fitted = talk.bound < left
         run_seed, seed = self._settings.seed, request.seed
         if run_seed is not None and seed is not None:
             seed = sample_seed(run_seed, f"{question.question_id}\0step {number}", request.task.sample_index)
-        return template.body_after_turns(question, talk.turns, seed, left)
+        return template.body_after_turns(question, talk.turns, seed, talk.bound)
+
+    def _bound(self, talk: _Talk, left: int) -> int:
+        """The bound on the new tokens of the next step. left: of the sample.
+
+        First the most that the context may have room for, and after a refusal the least, or half of what was refused:
+        no estimate cuts a reply to less than half of its room.
+        """
+        least = most = left
+        if self._context is not None and talk.length is not None:
+            outputs = [turn_tokens(call.output) for call in talk.steps[-1].calls]
+            room = self._context - talk.length
+            least, most = room - sum(each.most for each in outputs), room - sum(each.least for each in outputs)
+        if talk.refused is not None:
+            most = max(talk.refused // 2, least if least < talk.refused else 0)
+        return min(left, max(most, MIN_ROOM))
 
     async def _called(self, task: Task, tool: PythonTool, call: Call) -> ToolCall:
         """Run a call, or say why it cannot be run."""
@@ -239,15 +250,14 @@ class StepByStep:
         assert talk.last is not None
         assert talk.timing is not None
         self.forget(flight.task)
-        reply = msgspec.structs.replace(talk.last[0], finish_reason=finish_reason, notes=tuple(talk.notes))
-        # After a prompt that was too long, the last reply is that of the last step whose calls have run.
-        steps = (*(talk.steps[:-1] if finish_reason == CONTEXT else talk.steps), talk.step(is_last=True))
-        usage = Usage(**{name: _sum([getattr(step.usage, name) for step in steps]) for name in Usage.__struct_fields__})
-        whole = msgspec.structs.replace(reply, usage=usage, timing=talk.timing)
-        sample = self._plain.requests.record(talk.request, flight, whole)
+        reply, steps = talk.last[0], (*talk.steps, talk.step(is_last=True))
         if not reply.calls and loses_call(reply.text, reply.reasoning, finish_reason):
-            reply = msgspec.structs.replace(reply, notes=(*reply.notes, LOST_CALL))
-        return msgspec.structs.replace(sample, steps=steps), reply
+            talk.notes[LOST_CALL] = None
+        usage = Usage(**{name: _sum([getattr(step.usage, name) for step in steps]) for name in Usage.__struct_fields__})
+        reply = msgspec.structs.replace(
+            reply, finish_reason=finish_reason, notes=tuple(talk.notes), usage=usage, timing=talk.timing
+        )
+        return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:
         """Note that the sample has ended or is given up."""
@@ -259,11 +269,6 @@ class StepByStep:
 
 def _not_run(call: Call, output: str = "") -> ToolCall:
     return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output=output, end="not run")
-
-
-def _most_bytes(text: str) -> int:
-    """The most tokens of a text under any tokenizer."""
-    return len(text.encode("utf-8", "replace")) + TEMPLATE_TOKENS
 
 
 def _sum(counts: list[int | None]) -> int | None:
