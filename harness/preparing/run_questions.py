@@ -211,6 +211,13 @@ def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) 
     return None if tool == NO_TOOL else tool
 
 
+def tools_of(options: RunOptions) -> dict[str, PythonTool]:
+    """The tool of each benchmark that has one, with the versions of this machine's sandbox. Raises `UsageError`."""
+    preset = presets.load(options.preset) if options.preset is not None else None
+    tools = ((card.name, tool_of(named_tool(options, preset, card.tool))) for card, _ in _cards(options))
+    return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
+
+
 def _offered(tool: PythonTool, options: RunOptions, sampling: Sampling) -> PythonTool:
     """The tool with the versions of its interpreter and packages, of which one is started to learn them.
 

@@ -19,12 +19,14 @@ from typing import Any
 from harness.commands.run import run
 from harness.core.errors import InUse, UsageError
 from harness.core.files import open_untrusted
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Tally
 from harness.options.run import RunOptions
+from harness.preparing.run_questions import tools_of
 from harness.preparing.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.merging import merge
@@ -53,8 +55,11 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
         began, stored = time.monotonic(), _Stored(folder)
         n_before = stored.count()
         plain = options.for_worker() | {"out": str(folder.path)}
-        arguments = [(plain | {"shard": f"{i}/{n}"},) for i in range(1, n + 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
+        tools = cluster.each(tools_of_node, [(plain,)] * n, names, Watcher())
+        for name, of_node in zip(names, tools, strict=True):
+            _refuse_other_tools(name, of_node, tools[0])
+        arguments = [(plain | {"shard": f"{i}/{n}"}, tools[0]) for i in range(1, n + 1)]
         watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
         outcomes = cluster.each(
             run_shard, arguments, names, watcher, lambda: f"{count_noun(stored.count() - n_before, 'sample')} so far"
@@ -89,12 +94,29 @@ class _Stored:
         return self._n
 
 
-def run_shard(fields: dict[str, Any]) -> Outcome:
+def tools_of_node(fields: dict[str, Any]) -> dict[str, Any]:
+    """Runs on a node, before the first request: the tool of each benchmark that has one, with the versions of the
+    node's sandbox. fields: the run's `RunOptions`. Raises `UsageError`, also without a sandbox.
+    """
+    return {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
+
+
+def _refuse_other_tools(node: str, own: dict[str, Any], tools: dict[str, Any]) -> None:
+    if own != tools:
+        raise UsageError(
+            f"{node} has another sandbox ({visible(str(own), 400)}) than the first node ({visible(str(tools), 400)}), "
+            "and their samples do not mix: install the same Python and packages on all nodes", field="tool",
+        )  # fmt: skip
+
+
+def run_shard(fields: dict[str, Any], tools: dict[str, Any]) -> Outcome:
     """Runs on a node: the session of one shard. Returns its outcome without the progress.
 
-    fields: the shard's `RunOptions`. Raises the errors of a session.
+    fields: the shard's `RunOptions`. tools: of the first node. Raises the errors of a session.
     """
     options = RunOptions(**fields)
+    if tools:
+        _refuse_other_tools("this node", tools_of_node(fields), tools)
     deadline = time.monotonic() + FREED_SECONDS
     while True:
         try:
