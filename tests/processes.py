@@ -145,7 +145,8 @@ class Processes:
                 self.units.appendleft([*child.owed])
             self._fork(session)
         elif code:
-            raise session.Failed(f"after its last test, {how}")
+            session.shouldfail = f"after its last test, {how}"  # what pytest prints at the end
+            raise session.Failed(session.shouldfail)
 
     def _end(self) -> None:
         """End children that still run, as Ctrl-C does: they tear their fixtures down."""

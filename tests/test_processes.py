@@ -76,3 +76,16 @@ def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Pat
     assert 1 <= len([*tmp_path.glob("ended-*")]) <= 3
     # The process that died tore nothing down.
     assert (tmp_path / "torn_down").read_text() == "once\n" * 3
+
+
+def test_a_process_that_fails_after_its_last_test_is_told(tmp_path: Path) -> None:
+    """Else the run fails with every test passed, and nobody knows why."""
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n@pytest.hookimpl\ndef pytest_sessionfinish(session):\n"
+        "    if hasattr(session.config, 'workerinput'): raise OSError('no room for the fixtures')\n"
+    )
+    (tmp_path / "test_a.py").write_text(TESTS.replace("number == 3", "number < 0"))
+    code, output, ran = outcome(tmp_path, "--processes", "2")
+    assert (code, len(ran)) == (1, 9)
+    assert "9 passed, 1 skipped" in output
+    assert re.search(r"(?s)after its last test, Traceback.*no room for the fixtures", output)
