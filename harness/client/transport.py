@@ -333,6 +333,7 @@ class Transport:
         self._lookups: dict[tuple[str, int], tuple[float, asyncio.Task[_Addresses]]] = {}
         self._active: set[Request] = set()
         self._looking: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def complete(self, post: Post) -> Reply:
         """Send a request and return its reply; see `interface.Transport.complete`."""
@@ -341,6 +342,9 @@ class Transport:
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
+            if self._closed:  # while this one was opened
+                connection.transport.abort()
+                raise RequestFailed("connect", "the client is closed", sent=False)
             request = connection.request = Request(connection, post.parser(secrets), post.deadlines)
             post.arriving.count, post.arriving.so_far = request.count, request.so_far
             self._watch(request)
@@ -359,7 +363,8 @@ class Transport:
                     connection.transport.abort()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; requests that have none yet get none."""
+        self._closed = True
         for connection in [idle for server in self._servers.values() for idle in server.idle]:
             connection.transport.abort()
         for request in [*self._active]:

@@ -542,6 +542,23 @@ def test_cancelling_while_a_connection_is_opened_leaves_none_open(
         run(MAKERS["http"], main())
 
 
+def test_a_request_whose_connection_is_opened_while_the_client_closes_leaves_none_open() -> None:
+    """It would be kept for a next request, which never comes."""
+    made: list[http_transport.Connection] = []
+
+    class Closing(HttpTransport):
+        async def _connect(self, server: http_transport.Server) -> http_transport.Connection:
+            made.append(await super()._connect(server))
+            await self.close()
+            return made[0]
+
+    with FakeServer(lambda _: completion()) as server:
+        failure = failed(run(MAKERS["http"], outcome_of(Closing(), server.base_url)))
+        assert (failure.kind, failure.sent, failure.message) == ("connect", False, "the client is closed")
+    assert [connection.transport.is_closing() for connection in made] == [True]
+    assert not server.requests
+
+
 # -- long streams and prompts ----------------------------------------------------------------------------------------
 
 TOKENS = ["∑", "🌱", '"', "\\", "\n", " data: {", "[DONE]", "a", " the", '"}}]}', "\u2028", "x" * 40]
