@@ -113,7 +113,7 @@ class Server:
         if not unasked.startswith(_REQUEST_TIMEOUT):
             self.doubted = True
             for connection in [*self.idle]:
-                connection.transport.close()
+                connection.transport.abort()
             self.idle.clear()
 
     def check(self, reply: Reply, *, used: bool) -> Reply:
@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
         request = self.request
         if request is None:
             self.server.doubt(data)
-            self.transport.close()
+            self.transport.abort()
             return
         request.reads.append(data)
         request.times.append(time.monotonic())
@@ -309,7 +309,7 @@ class Request:
         if keep and self._response.reusable and not (connection.closed or connection.server.doubted):
             connection.server.idle.append(connection)
         else:
-            connection.transport.close()
+            connection.transport.abort()
         if self.reply.done():  # cancelled
             return
         if isinstance(outcome, Exception):
@@ -524,7 +524,7 @@ class _Tunnel(asyncio.Protocol):
             self.transport.abort()
             raise
         if not answer.startswith("HTTP 2"):
-            self.transport.close()
+            self.transport.abort()
             raise RequestFailed("refused", f"the proxy answered {answer}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import json
 import os
@@ -17,7 +18,8 @@ import tempfile
 import threading
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -654,12 +656,27 @@ def held(let_go: threading.Event) -> Iterator[Step]:
 
 
 @contextlib.contextmanager
-def serving_tls(authority: trustme.CA, host: str) -> Iterator[str]:
+def serving_tls(authority: trustme.CA, host: str, reply: Sequence[Step] = ()) -> Iterator[str]:
     """The address of a server whose certificate is of this host."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(host).configure_cert(context)
-    with FakeServer(lambda _: completion(), tls=context) as server:
+    with FakeServer(lambda _: reply or completion(), tls=context) as server:
         yield server.base_url
+
+
+def test_a_connection_that_carries_no_other_request_is_released_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With TLS, `close` waits for the server's word; the loop may end before."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    last = [HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1), chunk(delta("42", finish="stop") + DONE) + END]
+    with serving_tls(authority, "127.0.0.1", last) as url, warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always", ResourceWarning)
+        assert replied(asked_at(MAKERS["http on asyncio's loop"], url)).text == "42"
+        gc.collect()
+    assert not unclosed
 
 
 def test_an_unknown_authority_is_refused_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
