@@ -61,7 +61,8 @@ class JudgeForm(Part):
     braces are text. source, licence: of the prompt's words. published_with: the judge of published scores. shows: the
     extracted answer, or the whole reply. turns: whether the question is shown with the turns before it. fields: name of
     each field of the JSON object, in order, and what it holds. points: the most points. allowed: the points that may be
-    given; empty: any from 0 to `points`. measures: what the score has beside the accuracy.
+    given; empty: any from 0 to `points`. take: of the points that several judges give. measures: what the score has
+    beside the accuracy.
     """
 
     name: str
@@ -78,6 +79,7 @@ class JudgeForm(Part):
     fields: dict[str, Literal["text", "answer", "verdict", "confidence", "points"]] = Field(default_factory=dict)
     points: Annotated[float, Field(gt=0)] | None = None
     allowed: tuple[float, ...] = Field(default=(), strict=False)
+    take: Literal["median", "mean", "lowest"] = "median"
     measures: tuple[Literal["f1", "calibration"], ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
@@ -152,7 +154,7 @@ class JudgeForm(Part):
             # The verdicts of the words stand in the digest only where they are not the usual ones, in their order.
             reads = [*self.reads] if [*self.reads.values()] == ["correct", "wrong"] else [self.reads]
             return digest([self.prompt, self.label, *reads, *(["reply"] if self.shows == "reply" else [])])
-        shaping = self.model_dump(exclude={"name", "about", "source", "licence", "published_with", "measures"})
+        shaping = self.model_dump(exclude={"name", "about", "source", "licence", "published_with", "take", "measures"})
         return digest({**shaping, "allowed": [*self.allowed]})
 
     @property

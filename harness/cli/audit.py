@@ -11,12 +11,14 @@ from pathlib import Path
 
 import click
 
-from harness.core.errors import UsageError
+from harness.cli.judge import measure
+from harness.core.errors import EXIT_COMPLETE, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
+from harness.core.options import options_of
 from harness.core.records import VerdictName
 from harness.judges.audit import Audit, audit, judge, open_run
-from harness.options.finished import AuditCommand
+from harness.options.finished import AuditCommand, AuditOptions
 from harness.viewer.auditing import AuditItem
 from harness.viewer.printed import lines
 
@@ -30,9 +32,17 @@ BACK = "b"
 """The key that takes the last verdict back."""
 
 
-def carry_out(options: AuditCommand) -> None:
-    """Ask a person, or write and read a file of samples; print the accuracies that follow."""
-    run = options.run
+def carry_out(options: AuditCommand) -> int:
+    """Ask a person, or write and read a file of samples, and print the accuracies that follow; or measure a judge."""
+    run, labels = options.run, options.labels
+    if (run is None) == (labels is None):
+        raise UsageError("name either the scored RUN that a person judges, or labelled pairs with --labels FILE")
+    others = ("judge", "dry_run", "prices") if labels is None else options_of(AuditOptions)
+    if other := next((name for name in others if name in options.changed), ""):
+        raise UsageError(f"it does not go with {'a RUN' if labels is None else '--labels'}", field=other)
+    if labels is not None:
+        return measure(labels, options)
+    assert run is not None
     by_file = options.out is not None or options.verdicts is not None
     if not by_file and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -51,6 +61,7 @@ def carry_out(options: AuditCommand) -> None:
         _print(each, run)
     if options.out is not None:
         click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
+    return EXIT_COMPLETE
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
@@ -118,6 +129,8 @@ def _show(item: AuditItem, number: str) -> None:
     click.echo(lines(item.text[-MAX_SHOWN_CHARS:]))
     click.echo(f"\nextracted answer: {'none' if item.answer is None else visible(item.answer, 400)}")
     click.echo(f"reference:    {' or '.join(visible(reference, 400) for reference in item.references)}\n")
+    if isinstance(item.rubric, str):
+        click.echo(f"rubric:\n{lines(item.rubric)}\n")
 
 
 def _print(audit: Audit, run: Path) -> None:

@@ -8,6 +8,7 @@ import click
 
 from harness.benchmarks.questions import QuestionSet
 from harness.cli import terminal
+from harness.cli.judge import judge_names
 from harness.cli.terminal import Terminal
 from harness.commands.elsewhere import cluster
 from harness.core import codec
@@ -160,7 +161,7 @@ def _judge_rows(
         f"{each.scope}{', its verdict replaces that of the rules' if each.override else ''}": None for each in own
     }
     rows = [
-        ("judge", settings.model),
+        ("judge", judge_names(settings)),
         ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),
         ("judge: prompt", ", ".join(dict.fromkeys(each.prompt.name for each in own))),
         ("judge: samples", "; ".join(scopes)),

@@ -28,7 +28,7 @@ from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
 from harness.options.commands import options_class
 from harness.options.headings import ORDER
-from harness.options.judge import JUDGE_KEYS, JudgeOptions
+from harness.options.judge import ADDRESSED, JUDGE_KEYS, JudgeOptions
 
 if TYPE_CHECKING:
     from harness.options.run import RunFlags
@@ -278,7 +278,8 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
             there = f"a judge has no key {visible(name, 80)}; there are {', '.join(JUDGE_KEYS)}"
             raise UsageError(there, field="judge")
         try:
-            fields[name] = _type(option).convert(value, None, None)
+            converted = _type(option).convert(value, None, None)
+            fields[name] = (*fields.get(name, ()), converted) if option.is_list else converted
         except click.UsageError:
             # Without the value, which may be a key that was typed in the wrong place.
             kinds = {int: "a whole number", float: "a number", bool: "true or false"}
@@ -294,7 +295,7 @@ def _addressed(typed: str) -> dict[str, Any]:
     """
     if typed.startswith("@"):
         return {"model": ""}
-    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
+    if (addressed := ADDRESSED.fullmatch(typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
     # A revision has no colon, no query and no field. The text is not repeated: it may hold a key.

@@ -1,8 +1,8 @@
-"""The printed report on a judge, in `harness score`."""
+"""The printed report on a judge, in `harness score` and `harness audit --labels`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,17 @@ import click
 
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
+from harness.cli.flags import judge_of
 from harness.commands import score as scoring
-from harness.core.errors import UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import are, count_noun, in_percent, in_points
+from harness.generation.outcome import Outcome
 from harness.judges.costs import ExpectedJudging, expected_judging
-from harness.judges.judge import Judged, JudgeReport
+from harness.judges.judge import Judged, JudgeReport, JudgeSettings
+from harness.judges.labels import MeasuredJudge, Measurement
+from harness.options.finished import AuditCommand
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 
@@ -44,7 +48,12 @@ def show(judged: Judged, *, stderr: bool) -> None:
             replies = count_noun(judged.n_stored, "stored reply", "stored replies")
             click.echo(f"  {replies} of the judge used; the judge was not asked", err=stderr)
         return
-    for outcome in judged.outcomes:
+    _show_sessions(judged.outcomes)
+
+
+def _show_sessions(outcomes: Iterable[Outcome]) -> None:
+    """Print the warnings of a judge's sessions, and why replies are missing."""
+    for outcome in outcomes:
         for warning in outcome.warnings:
             terminal.warn(f"judge: {warning}")
         for cause in outcome.causes[:SHOWN_CAUSES]:
@@ -92,9 +101,10 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
         return
     scopes = dict.fromkeys(of.judge.scope for of in expected.benchmarks.values())
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
+    jury = f" × {len(judge.members)} judges" if judge.jury else ""
     yield (
-        f"{name}: {visible(judge.model, 100)} would be asked {count_noun(expected.n_requests, 'time')} "
-        f"({count_noun(expected.n_answers, 'distinct answer')}{stored}; scope={', '.join(scopes)})"
+        f"{name}: {judge_names(judge)} would be asked {count_noun(expected.n_requests, 'time')} "
+        f"({count_noun(expected.n_answers, 'distinct answer')}{jury}{stored}; scope={', '.join(scopes)})"
     )
     if len(expected.benchmarks) > 1:
         for benchmark, of in expected.benchmarks.items():
@@ -115,15 +125,22 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
     yield "  nothing was sent, and no grade was stored"
 
 
+def judge_names(judge: JudgeSettings) -> str:
+    """The models of a judge, or of each judge of a jury."""
+    return ", ".join(visible(each.model, 100) for each in judge.members)
+
+
 def _lines(report: JudgeReport) -> Iterator[str]:
     """The lines to print on the judge's verdicts for one benchmark."""
     judge, name = report.judge, visible(report.benchmark, 100)
     if not report.n_answers:
         yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
-    yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
-    if report.of_family:
-        yield "  the judge seems to be of the model's own family, which judges favour: take another to compare models"
+    yield f"{name}: judged by {judge_names(judge)}, prompt {judge.prompt.name}"
+    if report.by_juror:
+        means = ", ".join(f"{visible(each, 100)} {in_percent(mean)}" for each, mean in report.by_juror.items())
+        takes = f"the {judge.prompt.take} of their points counts" if judge.prompt.gives_points else "most votes count"
+        yield f"  spread of the judges, no interval: {means} % where all have ruled; {takes}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_owed:
@@ -137,3 +154,41 @@ def _lines(report: JudgeReport) -> Iterator[str]:
         verb = "count" if first == "rules" else "counts"
         counts = f"where judge and {first} differ, the {first} {verb} (override=true lets the judge count)"
     yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
+
+
+def measure(labels: Path, options: AuditCommand) -> int:
+    """Measure the judge on labelled pairs, and print how it rules; the exit code. What it costs is said first."""
+    judge = judge_of(options.judge)
+    if judge is None:
+        raise UsageError("name the judge to measure with --judge MODEL", field="labels")
+    with terminal.Terminal() as watcher:
+        prices = scoring.judge_prices(options.narrowed(JudgingCosts), judge, "--judge MODEL")
+        measurement = Measurement(labels, judge, watcher, prices)
+        click.echo(measurement.cost)
+        if options.dry_run:
+            return EXIT_COMPLETE
+        measured = measurement.ask()
+    for line in _lines_of_measured(measurement, measured):
+        click.echo(line)
+    _show_sessions(measurement.requests.outcomes)
+    return EXIT_OWED if measured.owed else EXIT_COMPLETE
+
+
+def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Iterator[str]:
+    """The lines to print on how a judge rules on labelled pairs."""
+    form, n = measurement.judge.prompt, len(measurement.pairs)
+    unruled = f", {measured.n_unruled:,} without a ruling" if measured.n_unruled else ""
+    yield f"{judge_names(measurement.judge)}, form {form.name}: {count_noun(n, 'labelled pair')}{unruled}"
+    for does, (hits, of, ends) in measured.shares.items():
+        within = "" if ends is None else f" [{in_percent(ends.low)}, {in_percent(ends.high)}]"
+        yield f"  {does:<39}" + (f"{in_percent(hits / of)} %{within}, {hits:,} of {of:,}" if of else "no such pair")
+    points = " with squared distances" if form.gives_points else ""
+    kappa = f"Cohen's κ{points}"
+    yield f"  {kappa:<39}" + ("unknown" if measured.kappa is None else f"{measured.kappa:.2f}")
+    if measured.error is not None:
+        mean, ends = measured.error
+        within = "" if ends is None else f" [{in_points(ends.low)}, {in_points(ends.high)}]"
+        yield f"  {'gives more (+) or less than the label':<39}{in_points(mean)}{within} % of all points"
+    for answer in measured.persuasive[:SHOWN_CAUSES]:
+        yield f"  talked round by {visible(answer, 80)!r}"
+    yield f"  cost in all sessions: {measured.cost.words}"

@@ -156,7 +156,8 @@ def _judge_words(judge: Mapping[str, Any]) -> list[str]:
     address = f"@{judge['base_url'][0]}" if judge.get("base_url") else ""
     keyed = (
         f",{name}={json.dumps(value) if isinstance(value, bool) else value}"
-        for name, value in judge.items()
+        for name, values in judge.items()
+        for value in (values if isinstance(values, list | tuple) else [values])
         if name not in ("model", "base_url") and name in options_of(JudgeOptions) and value is not False
     )
     return ["--judge", f"{judge['model']}{address}{''.join(keyed)}"]

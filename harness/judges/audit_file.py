@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from harness.core.inert import quoted, visible
 from harness.core.records import VerdictName
 from harness.runs.line_file import write_lines
 from harness.viewer.auditing import AuditItem
+
+Line = TypeVar("Line")
+"""The type of a file's lines."""
 
 MAX_FILE_BYTES = 1 << 30
 """Largest file of verdicts, in bytes; a larger file is refused."""
@@ -57,23 +60,30 @@ def write(path: Path, items: Iterable[AuditItem]) -> None:
 
 def read(path: Path) -> Iterator[FileRow]:
     """Yield the samples of a file of verdicts. Raises `UsageError` that names the line."""
+    expected = "This must be a line that `harness audit` wrote; fill in its field `verdict` alone"
+    for where, line in read_lines(path, VerdictLine, "verdicts", expected):
+        yield FileRow(where, line)
+
+
+def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> Iterator[tuple[str, Line]]:
+    """Yield the lines of a file, each behind its place in words. Raises `UsageError` that names the line.
+
+    field: the option that names the file. expected: a sentence on what a line is.
+    """
     try:
         data = read_named(path, MAX_FILE_BYTES)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field="verdicts") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field=field) from error
     if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of verdicts", field="verdicts")
+        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of {field}", field=field)
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         try:
-            yield FileRow(where, codec.decode(line, VerdictLine))
+            yield where, codec.decode(line, line_type)
         except codec.DecodeError as error:
-            raise UsageError(
-                f"{where}: {quoted(str(error))}. This must be a line that `harness audit` wrote; fill in its field "
-                "`verdict` alone"
-            ) from error
+            raise UsageError(f"{where}: {quoted(str(error))}. {expected}") from error
 
 
 def check_unchanged(row: FileRow, stored: AuditItem, run: str) -> None:

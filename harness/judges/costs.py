@@ -14,7 +14,7 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings
-from harness.judges.judge import JudgeSettings, judge_of, requests_for
+from harness.judges.judge import JudgeRequests, JudgeSettings, cases_of, judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.score import ScoreOptions
 from harness.preparing.outputs import open_scored
@@ -63,7 +63,7 @@ class ExpectedJudging:
     @property
     def n_stored(self) -> int:
         """The number of stored replies that are used."""
-        return self.n_answers - self.n_requests
+        return sum(len(of.judge.members) * of.n_answers for of in self.benchmarks.values()) - self.n_requests
 
     def usd(self, prices: Prices) -> float:
         """The most that the requests cost, in USD."""
@@ -80,26 +80,31 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
             raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
     settings, _ = judge_of(judge, watcher)
     folder = open_scored(source)
-    template = Asker(model=settings.model).template(settings.sampling.sent())
     benchmarks, prompt_tokens, new_tokens = {}, 0, 0
     for benchmark in grade_run(folder, options, watcher.graded):
         own = settings.for_form(benchmark.questions[0].rules.judge)
-        requests = requests_for(folder, benchmark, own)
-        if requests:
-            n_owed = sum(owed for _, owed in requests)
-            benchmarks[benchmark.folder.name] = AnswersToJudge(own, len(requests), n_owed)
-        for question, owed in requests:
-            if owed:
-                n_bytes = prompt_bytes(codec.decode(template.body(question)))
-                again = own.prompt.requests - 1
-                prompt_tokens += most_prompt_tokens(n_bytes) + again * most_prompt_tokens(n_bytes + REMINDER_BYTES)
-                new_tokens += (1 + again) * settings.max_tokens
+        requests = JudgeRequests(folder, own, [cases_of(benchmark, own)])
+        if n_answers := len(requests.cases[0].questions):
+            benchmarks[benchmark.folder.name] = AnswersToJudge(own, n_answers, len(requests.owed))
+        tokens = most_tokens(requests)
+        prompt_tokens, new_tokens = prompt_tokens + tokens[0], new_tokens + tokens[1]
     return ExpectedJudging(
         judge=settings,
         benchmarks=benchmarks,
         prompt_tokens=prompt_tokens,
         new_tokens=new_tokens,
     )
+
+
+def most_tokens(requests: JudgeRequests) -> tuple[int, int]:
+    """The most prompt tokens and new tokens that the missing replies take if each request is sent once."""
+    judge = requests.judge
+    template, again = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
+    prompt_tokens = 0
+    for question in requests.owed:
+        n_bytes = prompt_bytes(codec.decode(template.body(question)))
+        prompt_tokens += most_prompt_tokens(n_bytes) + again * most_prompt_tokens(n_bytes + REMINDER_BYTES)
+    return prompt_tokens, len(requests.owed) * (1 + again) * judge.max_tokens
 
 
 def most_requests(
@@ -109,7 +114,8 @@ def most_requests(
 
     benchmarks: benchmark → how it is sampled.
     """
+    own = [judge.for_form(each.questions[0].rules.judge) for each in sets]
     return sum(
-        judge.for_form(each.questions[0].rules.judge).prompt.requests * benchmarks[each.name].plan().total(each.ids)
-        for each in sets
+        of.prompt.requests * len(of.members) * benchmarks[each.name].plan().total(each.ids)
+        for each, of in zip(sets, own, strict=True)
     )

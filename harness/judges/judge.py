@@ -15,8 +15,10 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -44,6 +46,7 @@ from harness.grading.second.judge_messages import (
     in_scope,
     judge_name,
     judge_question,
+    jury_ruling,
     text_for_judge,
     vote,
 )
@@ -78,7 +81,8 @@ class JudgeSettings:
     model: name of the checkpoint, also in the grades. override: the judge's verdict also replaces a verdict of the
     rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that
     the user named for the key; None without one. given: the options that the user set. of_card: the
-    benchmark's card names the form.
+    benchmark's card names the form. jury: further judges, which rule with this one (`judge_messages.jury_ruling`).
+    serve: looks up a juror's own server; None: the caller does.
     """
 
     model: str
@@ -91,6 +95,13 @@ class JudgeSettings:
     prices: Prices | None = None
     given: frozenset[str] = frozenset()
     of_card: bool = False
+    jury: tuple[JudgeSettings, ...] = ()
+    serve: Serve | None = None
+
+    @property
+    def members(self) -> list[JudgeSettings]:
+        """Each judge of the jury alone, with this form; without a jury the judge itself."""
+        return [dataclasses.replace(each, prompt=self.prompt, jury=()) for each in (self, *self.jury)]
 
     def for_form(self, form: str) -> JudgeSettings:
         """The judge of a benchmark whose card names `form`; empty: it names none.
@@ -110,8 +121,8 @@ class JudgeSettings:
 
     @property
     def name(self) -> str:
-        """The name of this judge in the grades that it decides, and in its opinions."""
-        return judge_name(self.model, self.prompt)
+        """The name of this judge in the grades that it decides; a jury's are its judges' with a plus between."""
+        return "+".join(judge_name(each.model, self.prompt) for each in (self, *self.jury))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -120,6 +131,7 @@ class JudgeSettings:
             "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
             "temperature": self.temperature, "max_tokens": self.max_tokens,
             **({"form": OF_CARD} if self.of_card else {}),
+            **({"jury": [each.model for each in self.jury], "take": self.prompt.take} if self.jury else {}),
         }  # fmt: skip
 
     def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
@@ -159,6 +171,7 @@ def judge_of(
     """
     watcher = watcher or Watcher()
     assert options.model is not None
+    jury = [judge_of(juror, watcher, prices) for juror in options.jurors]
     judge = JudgeSettings(
         model=options.model,
         prompt=form_named(options.prompt),
@@ -169,6 +182,7 @@ def judge_of(
         key_variable=servers.key_variable(options),
         prices=prices,
         given=frozenset(options.given),
+        jury=tuple(dataclasses.replace(juror, serve=cache(serve)) for juror, serve in jury),
     )
 
     return judge, lambda: _server(options, watcher)
@@ -217,15 +231,15 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
     judge; then a judge that cannot be asked yet is only a warning.
     """
     judge, serve = judge_of(options, watcher)
-    tried = {each.prompt.name: each for each in map(judge.for_form, dict.fromkeys(forms) or [""])}
-    name = visible(judge.model, 80)
-    watcher.standing(f"trying the judge {name} on two answers")
+    named = {each.prompt.name: each for each in map(judge.for_form, dict.fromkeys(forms) or [""])}
+    once = cache(serve)
     try:
-        server = serve()
-        for each in tried.values():
+        for juror in (each for of_form in named.values() for each in of_form.members):
+            name = visible(juror.model, 80)
+            watcher.standing(f"trying the judge {name} on two answers")
             with TemporaryDirectory() as folder:
-                replies = _trial(each, server, RunFolder(Path(folder) / "trial"))
-            _tell(each, replies, watcher, name if len(tried) == 1 else f"{name} ({each.prompt.name})")
+                replies = _trial(juror, (juror.serve or once)(), RunFolder(Path(folder) / "trial"))
+            _tell(juror, replies, watcher, name if len(named) == 1 else f"{name} ({juror.prompt.name})")
     except ServerError as error:
         if not may_start:
             raise
@@ -318,11 +332,12 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_owed: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
     first_grader: who graded before the judge, the rules or a function of the user's own. judge: with the benchmark's
-    form. of_family: whether the judge and the measured model seem to be of one family.
+    form. by_juror: the judges of a jury by name, each with the mean of its rulings over the samples on which all have
+    ruled, a fraction; empty without a jury.
     """
 
     judge: JudgeSettings
-    of_family: bool
+    by_juror: Mapping[str, float]
     benchmark: str
     first_grader: str
     agreement: Agreement
@@ -380,7 +395,7 @@ def score_with_judge(
     server = cache(serve)
     try:
         for each in judgings:
-            each.ask(server, on_progress, resume_command)
+            each.requests.ask(server, on_progress, resume_command)
     except (HarnessError, KeyboardInterrupt):
         for each in judgings:
             for benchmark in each.graded:
@@ -391,53 +406,102 @@ def score_with_judge(
     return Judged(
         scores=[written[benchmark.folder.name][0] for benchmark in graded],
         reports=[written[benchmark.folder.name][1] for benchmark in graded],
-        outcomes=tuple(outcome for each in judgings for outcome in each.outcomes),
-        n_stored=sum(each.n_stored for each in judgings),
-        folder=judgings[-1].folder.path,
+        outcomes=tuple(outcome for each in judgings for outcome in each.requests.outcomes),
+        n_stored=sum(each.requests.n_stored for each in judgings),
+        folder=judgings[-1].requests.folders[-1].path,
         mute=next(filter(None, (each.where_mute for each in judgings)), ""),
     )
 
 
-class _Judging:
-    """The judging of the benchmarks of one form. graded: by the rules. stored: the judge's replies to each."""
+class JudgeRequests:
+    """The requests of a judge, or of each judge of a jury, about cases, and their stored replies.
 
-    def __init__(self, run: RunFolder, judge: JudgeSettings, graded: Sequence[GradedBenchmark]) -> None:
-        self.run, self.judge, self.graded = run, judge, graded
-        self.folder = judge.folder(run)
-        self.cases = [_cases(benchmark, judge) for benchmark in graded]
-        self.stored = self._stored()
-        self.n_stored = sum(len(replies.rulings) for replies in self.stored)
+    run: the run in which each judge has a folder of its own. of_each: of each judge the replies to each of `cases`.
+    n_stored: how many there were before. outcomes: of all sessions.
+    """
+
+    def __init__(self, run: RunFolder, judge: JudgeSettings, cases: Sequence[Cases]) -> None:
+        self.run, self.judge, self.cases = run, judge, cases
+        self.members = judge.members
+        self.folders = [each.folder(run) for each in self.members]
+        self.of_each = [self._stored(number) for number in range(len(self.members))]
+        self.n_stored = sum(len(replies.rulings) for stored in self.of_each for replies in stored)
         self.outcomes: list[Outcome] = []
 
-    def _stored(self) -> list[_Replies]:
-        return [_replies(self.folder, cases, self.judge) for cases in self.cases]
+    def _stored(self, number: int) -> list[Replies]:
+        return [_replies(self.folders[number], cases, self.members[number]) for cases in self.cases]
+
+    @property
+    def stored(self) -> list[Replies]:
+        """The replies to each of the cases, with the rulings of the jury."""
+        pairs = zip(self.cases, zip(*self.of_each, strict=True), strict=True)
+        return [_of_all(self.judge.prompt, cases, replies) for cases, replies in pairs]
+
+    @property
+    def owed(self) -> list[Question]:
+        """The requests whose replies are missing."""
+        pairs = ((cases, replies) for of in self.of_each for cases, replies in zip(self.cases, of, strict=True))
+        return [
+            replies.again.get(case, question)
+            for cases, replies in pairs for case, question in cases.questions.items() if case in replies.owed
+        ]  # fmt: skip
 
     def ask(self, serve: Serve, on_progress: Callable[[Progress], None] | None, resume_command: str) -> None:
-        """Ask for the missing replies, and once more for those that are not in the form asked for."""
-        for number in range(self.judge.prompt.requests):
+        """Ask for the missing replies, and once more for those that are not in the form asked for; one judge after the
+        other, until a session leaves some missing."""
+        for number, time in product(range(len(self.members)), range(self.judge.prompt.requests)):
             # The second time only what is asked again: a case too long for the judge's context is owed for good.
-            owed = [replies.owed & replies.again.keys() if number else replies.owed for replies in self.stored]
-            if not any(owed):
-                return
-            for path in (self.run.path, self.run.path / "judge", self.folder.path):
+            member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
+            if not any(replies.owed & replies.again.keys() if time else replies.owed for replies in stored):
+                continue
+            for path in (self.run.path, self.run.path / "judge", folder.path):
                 make_folder(path)
             questions = {
                 cases.benchmark: [*cases.questions.values(), *replies.again.values()]
-                for cases, replies in zip(self.cases, self.stored, strict=True)
+                for cases, replies in zip(self.cases, stored, strict=True)
             }
-            outcome = _ask(
-                self.folder, questions, self.judge, serve(), on_progress=on_progress, resume_command=resume_command
-            )
+            server = (member.serve or serve)()
+            outcome = _ask(folder, questions, member, server, on_progress=on_progress, resume_command=resume_command)
             self.outcomes.append(outcome)
-            self.stored = self._stored()
+            self.of_each[number] = self._stored(number)
             if not outcome.complete:
                 return
+
+    def cost(self, benchmark: str) -> JudgeCost:
+        """What all replies about a benchmark took."""
+        replies = (read_samples(folder.benchmark(benchmark)) for folder in self.folders)
+        return reduce(JudgeCost.plus, (JudgeCost.of(of, self.judge.prices) for of in replies))
+
+
+def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replies:
+    """The replies of all judges of a jury as those of one. of_each: of each judge."""
+    if len(of_each) == 1:
+        return of_each[0]
+    rulings = {case: [replies.rulings[case] for replies in of_each] for case in cases.questions
+               if all(case in replies.rulings for replies in of_each)}  # fmt: skip
+    return Replies(
+        cases.benchmark,
+        {case: jury_ruling(form, of, cases.about[case][0]) for case, of in rulings.items()},
+        frozenset().union(*(replies.owed for replies in of_each)),
+        {case: question for replies in of_each for case, question in replies.again.items()},
+        {server: None for replies in of_each for server in replies.servers},
+    )
+
+
+class _Judging:
+    """The judging of the benchmarks of one form. graded: by the rules. requests: of the judge, or the jury."""
+
+    def __init__(self, run: RunFolder, judge: JudgeSettings, graded: Sequence[GradedBenchmark]) -> None:
+        self.run, self.judge, self.graded = run, judge, graded
+        self.cases = [cases_of(benchmark, judge) for benchmark in graded]
+        self.requests = JudgeRequests(run, judge, self.cases)
 
     @property
     def mute(self) -> str:
         """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may move."""
         n_answers = sum(len(cases.questions) for cases in self.cases)
-        if not n_answers or any(replies.owed for replies in self.stored) or not _all_mute(self.stored):
+        stored = self.requests.stored
+        if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
             return ""
         return (
             f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
@@ -447,18 +511,20 @@ class _Judging:
     @property
     def where_mute(self) -> str:
         """The sentence `mute` with the place of the replies; else empty."""
-        shown = shlex.quote(str(self.folder.path))
+        shown = shlex.quote(str(self.requests.folders[0].path))
         return self.mute and f"{self.mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
 
     def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
         """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
-        agreeable = _agreeable(self.stored)
-        doubts = [f"the judge's own run: {doubt}" for doubt in reply_doubts(self.folder)]
-        outcome, model = self.outcomes[-1] if self.outcomes else None, Manifest.load(self.run).model
-        for benchmark, cases, replies in zip(self.graded, self.cases, self.stored, strict=True):
-            cost = JudgeCost.of(read_samples(self.folder.benchmark(replies.benchmark)), self.judge.prices)
-            after, report = _apply(benchmark, cases, replies, self.judge, cost, model)
+        requests, stored, model = self.requests, self.requests.stored, Manifest.load(self.run).model
+        agreeable = _agreeable(stored)
+        doubts = [f"the judge's own run: {doubt}" for of in requests.folders for doubt in reply_doubts(of)]
+        outcome = requests.outcomes[-1] if requests.outcomes else None
+        of_each = zip(*requests.of_each, strict=True)
+        for benchmark, cases, replies, own in zip(self.graded, self.cases, stored, of_each, strict=True):
+            after, report = _apply(benchmark, cases, replies, self.judge, requests.cost(cases.benchmark), own)
             warnings = [
+                _family_warning(self.judge, model) if cases.questions else "",
                 self.mute if cases.questions else "",
                 agreeable if replies.rulings else "",
                 "" if self.mute else _silent_warning(benchmark.grades, cases, replies),
@@ -486,7 +552,7 @@ def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBen
     )
 
 
-def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -> str:
+def _silent_warning(grades: Iterable[Grade], cases: Cases, replies: Replies) -> str:
     """A warning with the number of samples that stay undecided since the judge gave no verdict on them; else empty.
 
     grades: before the judge.
@@ -499,7 +565,7 @@ def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -
     return sentence if n else ""
 
 
-def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:
+def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) -> str:
     """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
     if not replies.owed:
         return ""
@@ -519,7 +585,7 @@ def _why_unanswered(outcome: Outcome) -> str:
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
-def _agreeable(stored: Sequence[_Replies]) -> str:
+def _agreeable(stored: Sequence[Replies]) -> str:
     """A warning if the judge called many distinct answers correct and none wrong; else empty.
 
     An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
@@ -535,7 +601,7 @@ def _agreeable(stored: Sequence[_Replies]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cases:
+class Cases:
     """The cases of one benchmark: the distinct pairs of a question and an answer that the judge is asked about.
 
     questions: the question to the judge, by the case's id. case_of: sample → id of its case; samples without text have
@@ -547,18 +613,25 @@ class _Cases:
     case_of: dict[Key, str]
     about: dict[str, tuple[Question, str]]
 
+    @classmethod
+    def of(cls, benchmark: str, form: JudgeForm, asked: Iterable[tuple[Key, Question, str | None]]) -> Cases:
+        """The cases of these samples. asked: each with its question and the answer as the judge sees it; None: none."""
+        case_ids: dict[tuple[str, str], str] = {}
+        cases = cls(benchmark, {}, {}, {})
+        for key, question, answer in asked:
+            if answer is None:
+                continue
+            pair = question.question_id, answer
+            if pair not in case_ids:
+                request = judge_question(form, question, answer)
+                case_ids[pair] = request.question_id
+                cases.questions.setdefault(request.question_id, request)
+                cases.about.setdefault(request.question_id, (question, answer))
+            cases.case_of[key] = case_ids[pair]
+        return cases
 
-def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) -> list[tuple[Question, bool]]:
-    """The judge's question about each distinct answer in scope, and whether `score_with_judge` would send it now.
 
-    run: the run in whose folder the judge's replies are stored.
-    """
-    cases = _cases(graded, judge)
-    stored = _replies(judge.folder(run), cases, judge)
-    return [(stored.again.get(case, question), case in stored.owed) for case, question in cases.questions.items()]
-
-
-def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
+def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
     """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
@@ -568,27 +641,16 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
     texts: dict[Key, str | None] = {}
     if unextracted:
         samples = read_samples(graded.folder, keys=unextracted)
-        texts = {sample.key: text_for_judge(sample, whole=whole) for sample in samples}
-    case_ids: dict[tuple[str, str], str] = {}
-    questions: dict[str, Question] = {}
-    case_of: dict[Key, str] = {}
-    about: dict[str, tuple[Question, str]] = {}
-    for grade in to_judge:
-        answer = texts[grade.key] if grade.key in texts else answer_for_judge(grade)
-        if answer is None:
-            continue
-        pair = grade.question_id, answer
-        if pair not in case_ids:
-            question = judge_question(judge.prompt, by_id[grade.question_id], answer)
-            case_ids[pair] = question.question_id
-            questions.setdefault(question.question_id, question)
-            about.setdefault(question.question_id, (by_id[grade.question_id], answer))
-        case_of[grade.key] = case_ids[pair]
-    return _Cases(graded.folder.name, questions, case_of, about)
+        texts = {s.key: text_for_judge(s.text, is_apart=bool(s.reasoning), whole=whole) for s in samples}
+    asked = (
+        (grade.key, by_id[grade.question_id], texts[grade.key] if grade.key in texts else answer_for_judge(grade))
+        for grade in to_judge
+    )
+    return Cases.of(graded.folder.name, judge.prompt, asked)
 
 
 @dataclass(frozen=True, slots=True)
-class _Replies:
+class Replies:
     """The judge's replies for one benchmark. rulings: case → its ruling, None without one. owed: the cases without a
     reply. again: the second request about each case whose reply is not in the form asked for. servers: addresses of the
     servers that replied.
@@ -601,7 +663,7 @@ class _Replies:
     servers: Mapping[str, None]
 
 
-def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
+def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
     """The stored replies of the judge, read as rulings."""
     rulings: dict[str, JudgeRuling | None] = {}
     servers: dict[str, None] = {}
@@ -619,10 +681,10 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
             case = case_of[reply.key]
             owed.discard(case)
             rulings[case] = vote(reply, judge.prompt, cases.about[case][0])
-    return _Replies(cases.benchmark, rulings, frozenset(owed), again, servers)
+    return Replies(cases.benchmark, rulings, frozenset(owed), again, servers)
 
 
-def _all_mute(stored: Sequence[_Replies]) -> bool:
+def _all_mute(stored: Sequence[Replies]) -> bool:
     """Whether the judge has replied about at least one case, and never with a verdict."""
     rulings = [ruling for replies in stored for ruling in replies.rulings.values()]
     return bool(rulings) and all(ruling is None for ruling in rulings)
@@ -723,21 +785,47 @@ def is_of_family(judge: str, model: str) -> bool:
     return (bool(owner) and owner == other_owner) or (len(words) == 1 and len(words.pop()) > 1)
 
 
-def _apply(
-    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings, cost: JudgeCost, model: str
-) -> tuple[GradedBenchmark, JudgeReport]:
-    """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
+def _family_warning(judge: JudgeSettings, model: str) -> str:
+    """A warning if a judge and the measured model seem to be of one family; else empty."""
+    for each in judge.members:
+        if is_of_family(each.model, model):
+            name = visible(each.model, 80)
+            favours = "which judges favour: take another to compare models"
+            return f"the judge {name} seems to be of the model's own family, {favours}"
+    return ""
 
-    Also stores the judge's opinions.
+
+def _apply(
+    graded: GradedBenchmark, cases: Cases, replies: Replies, judge: JudgeSettings, cost: JudgeCost,
+    of_each: Sequence[Replies],
+) -> tuple[GradedBenchmark, JudgeReport]:  # fmt: skip
+    """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
+    of_each: the replies of each judge of a jury.
+
+    Also stores the opinions of each judge.
     """
-    rulings = replies.rulings
-    by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
-    verdicts = {key: None if ruling is None else ruling.verdict == "correct" for key, ruling in by_key.items()}
+
+    def by_sample(rulings: Mapping[str, JudgeRuling | None]) -> dict[Key, JudgeRuling | None]:
+        return {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
+
+    def are_correct(rulings: Mapping[Key, JudgeRuling | None]) -> dict[Key, bool | None]:
+        return {key: None if ruling is None else ruling.verdict == "correct" for key, ruling in rulings.items()}
+
+    by_key = by_sample(replies.rulings)
+    verdicts = are_correct(by_key)
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
+    own = {each.name: by_sample(of.rulings) for each, of in zip(judge.members, of_each, strict=True)}
     if graded.folder.path.is_dir():
-        opinions.replace(graded.folder, judge.name, verdicts)
+        for name, rulings in own.items():
+            opinions.replace(graded.folder, name, are_correct(rulings))
+    ruled = [key for key, ruling in by_key.items() if ruling is not None] if judge.jury else []
+    by_juror = (
+        {name: fmean(ruling.share for key in ruled if (ruling := rulings[key])) for name, rulings in own.items()}
+        if ruled
+        else {}
+    )
     compared = agreement(graded.grades, verdicts)
     decided = [
         disagreement
@@ -747,7 +835,7 @@ def _apply(
     by_rules = all(question.rules.grader == verifier.RULES for question in graded.questions)
     report = JudgeReport(
         judge=judge,
-        of_family=is_of_family(judge.model, model),
+        by_juror=by_juror,
         benchmark=graded.folder.name,
         first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar, Literal
 from harness.core.options import Kind, Option, Options
 from harness.core.plugins import extensions
 from harness.core.records import AnswerKind
-from harness.options.command import CommandOptions, prints
+from harness.options.command import CommandOptions, JudgeFlag, prints
+from harness.options.score import JudgingCosts
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 
 
@@ -141,7 +142,7 @@ class AuditOptions(Options):
     """Take the verdicts from FILE, which `out` wrote and a person filled in."""
 
 
-class AuditCommand(AuditOptions, CommandOptions):
+class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     """Judge samples of the scored RUN by hand, without seeing their verdicts, and print the accuracy that follows.
 
     A judge model makes errors, and the interval of its score leaves them out. An audit measures them. It draws samples
@@ -154,10 +155,18 @@ class AuditCommand(AuditOptions, CommandOptions):
     harness audit results/r1 --undecided               # decide what the grader could not decide
     harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
     harness audit results/r1 --verdicts to_judge.jsonl
+    harness audit --labels labelled.jsonl --judge MODEL@URL,prompt=proofbench
     """
 
-    run: Annotated[Path, Option(argument=True)]
+    refused: ClassVar = {
+        "labels": "only the command line measures a judge: `harness audit --labels FILE --judge MODEL`"
+    }
+
+    run: Annotated[Path | None, Option(argument=True)] = None
     """The scored run."""
+    labels: Annotated[Path | None, Option()] = None
+    """Without RUN: measure the judge that `judge` names on the pairs in FILE, whose verdict or points a person gave
+    (docs/judge.md)."""
 
 
 class GradeOptions(Options):

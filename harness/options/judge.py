@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar, Literal
 
 from harness.core.errors import UsageError
@@ -11,6 +12,10 @@ from harness.options.whom import WhichServer
 
 NO_KEY = ("base_url", "provider", "header")
 """Options of a judge that Python and files take; on the command line the address stands behind the model's name."""
+
+
+OF_SERVER = (*NO_KEY, "api_key_env")
+"""Options that hold for the judge's server alone."""
 
 
 class JudgeOptions(WhichServer, without=("serve",)):
@@ -37,6 +42,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
     """Maximum new tokens of one reply. Default: 4096."""
     concurrency: Annotated[int | None, Option(under=JUDGE, least=1)] = None
     """Requests in flight. Default: what the server states."""
+    jury: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="MODEL@URL")] = ()
+    """A further judge of each answer; repeat it for several. Without @URL it is at the judge's server."""
 
     def _check(self) -> None:
         """Raise `UsageError` if no model is named or the prompt cannot be used.
@@ -49,7 +56,24 @@ class JudgeOptions(WhichServer, without=("serve",)):
         if not self.model:
             raise UsageError("give the name of the model that judges", field="model")
         form_named(self.prompt)
+        names = [self.model, *(juror.model for juror in self.jurors)]
+        if len(set(names)) < len(names):
+            raise UsageError("each judge of a jury must be another model", field="jury")
 
+    @property
+    def jurors(self) -> list[JudgeOptions]:
+        """The further judges, each with its own server and otherwise these options. A key that is named is sent to no
+        other server."""
+        jurors = []
+        for name in self.jury:
+            at = ADDRESSED.fullmatch(name)
+            own = {key: value for key, value in self.given.items() if key not in ("jury", *(OF_SERVER if at else ()))}
+            jurors.append(JudgeOptions.of(**own | ({"model": at[1], "base_url": (at[2],)} if at else {"model": name})))
+        return jurors
+
+
+ADDRESSED = re.compile(r"(.+?)@((?:https?|unix):.+)")
+"""A model with its server, MODEL@URL."""
 
 JUDGE_KEYS = tuple(name for name in options_of(JudgeOptions) if name not in ("model", *NO_KEY))
 """Options of a judge that stand behind its name on a command line."""

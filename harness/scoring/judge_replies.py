@@ -53,7 +53,8 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
     folder: the benchmark's in the run. Raises `StoreError`.
     """
     # The end of a reply is shown to a judge only if the answer cannot be; the whole reply, only by some prompts.
-    texts = [text_for_judge(sample, whole=most) for most in (0, MAX_SHOWN_REPLY_CHARS, MAX_SHOWN_PROOF_CHARS)]
+    sizes, is_apart = (0, MAX_SHOWN_REPLY_CHARS, MAX_SHOWN_PROOF_CHARS), bool(sample.reasoning)
+    texts = [text_for_judge(sample.text, is_apart=is_apart, whole=most) for most in sizes]
     shown = list(filter(None, (grade.extracted and shown_answer(grade.extracted), *texts)))
     by_judge: list[tuple[tuple[bool, str], list[JudgeReply]]] = []
     for judge, manifest in judges_of(folder):

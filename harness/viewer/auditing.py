@@ -25,7 +25,7 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     answer: the text that the grader took for the answer; None: it found none. text: the response, without reasoning
     that the server sent in a field of its own. verdict: the person's; None before the person has judged. undecided:
     whether the person was asked because the grader left the sample undecided, not by the random draw; else unset.
-    points: those that the person gives, of points_of; both unset where the judge gives none.
+    rubric: the row's own. points: those that the person gives, of points_of; both unset where the judge gives none.
     """
 
     question: str
@@ -34,6 +34,7 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     text: str
     verdict: VerdictName | None = None
     undecided: bool | msgspec.UnsetType = msgspec.UNSET
+    rubric: str | msgspec.UnsetType = msgspec.UNSET
     points: float | msgspec.UnsetType | None = msgspec.UNSET
     points_of: float | msgspec.UnsetType = msgspec.UNSET
 
@@ -77,6 +78,7 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
         answer=None if grade is None else grade.extracted,
         text=benchmark.offsets.read(key).text or "",
         undecided=undecided or msgspec.UNSET,
+        rubric=question.rubric,
         points=msgspec.UNSET if given is msgspec.UNSET else None,
         points_of=msgspec.UNSET if given is msgspec.UNSET else given[1],
     )

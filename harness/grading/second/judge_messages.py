@@ -5,6 +5,9 @@ Pure: makes requests and reads replies; `judges.judge` sends the requests.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean, median
 from typing import Literal
 
 import msgspec
@@ -43,16 +46,17 @@ def answer_for_judge(grade: Grade) -> str | None:
     return shown_answer(grade.extracted) or None
 
 
-def text_for_judge(sample: Sample, *, whole: int = 0) -> str | None:
-    """Return the end of a sample's final part, or its whole reply, as the judge sees it; None without one.
+def text_for_judge(text: str | None, *, is_apart: bool = False, whole: int = 0) -> str | None:
+    """Return the end of a reply's final part, or the whole reply, as the judge sees it; None without one.
 
-    The judge sees the end if `answer_for_judge` is None, and whole replies if its form shows them. whole: the most
-    characters of a whole reply (`JudgeForm.reply_chars`); 0: the end.
+    The judge sees the end if `answer_for_judge` is None, and whole replies if its form shows them. is_apart: the
+    server sent reasoning in a field of its own. whole: the most characters of a whole reply (`JudgeForm.reply_chars`);
+    0: the end.
     """
-    part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
-    if part is None or sample.text is None:
+    part = final_part(text, is_apart=is_apart) if text else None
+    if part is None or text is None:
         return None
-    return shown_reply(sample.text, whole) if whole else shown_ending(sample.text[slice(*part)]) or None
+    return shown_reply(text, whole) if whole else shown_ending(text[slice(*part)]) or None
 
 
 def judge_question(form: JudgeForm, question: Question, answer: str, *, again: bool = False) -> Question:
@@ -107,9 +111,35 @@ def vote(reply: Sample, form: JudgeForm, question: Question) -> JudgeRuling | No
     last word may be cut. Of points, the sample is correct from the card's `right_from` on, else with all of them.
     """
     ruling = None if reply.truncated else ruling_of(form, reply.text, question.rubric or "")
-    if ruling is None or ruling.points is None or question.rules.right_from is None:
+    return None if ruling is None else _from_threshold(ruling, question)
+
+
+def _from_threshold(ruling: JudgeRuling, question: Question) -> JudgeRuling:
+    """The ruling, whose verdict on points follows from the question's threshold if it has one, else from all points."""
+    if ruling.points is None:
         return ruling
-    return ruling._replace(verdict="correct" if ruling.points[0] >= question.rules.right_from else "wrong")
+    given, most = ruling.points
+    return ruling._replace(verdict="correct" if given >= (question.rules.right_from or most) else "wrong")
+
+
+_TAKE = {"median": median, "mean": fmean, "lowest": min}
+"""How the points of a jury combine."""
+
+
+def jury_ruling(form: JudgeForm, rulings: Sequence[JudgeRuling | None], question: Question) -> JudgeRuling | None:
+    """The ruling of a jury: of points what the form takes (`JudgeForm.take`), of verdicts that of more than half.
+
+    None if a judge has no ruling, or no verdict has so many.
+    """
+    given = [ruling for ruling in rulings if ruling is not None]
+    if len(given) < len(rulings):
+        return None
+    if form.gives_points:
+        points = [ruling.points for ruling in given if ruling.points is not None]
+        combined = _TAKE[form.take]([of[0] for of in points])
+        return _from_threshold(given[0]._replace(points=(float(combined), points[0][1])), question)
+    verdict, n = Counter(ruling.verdict for ruling in given).most_common(1)[0]
+    return next(ruling for ruling in given if ruling.verdict == verdict) if 2 * n > len(given) else None
 
 
 def judge_name(model: str, form: JudgeForm) -> str:

@@ -55,6 +55,11 @@ class JudgeRuling(NamedTuple):
     answer: str | None = None
     confidence: float | None = None
 
+    @property
+    def share(self) -> float:
+        """The points given, of all; without points 1 if correct, else 0."""
+        return float(self.verdict == "correct") if self.points is None else self.points[0] / self.points[1]
+
 
 def ruling_of(form: JudgeForm, reply: str | None, rubric: str = "") -> JudgeRuling | None:
     """The ruling of a judge's reply; None without a complete one. rubric: the row's own."""

@@ -1,0 +1,260 @@
+"""`harness audit --labels`: how a judge rules on pairs of a question and a reply that a person labelled.
+
+A line of the file has the fields that `harness audit --out` writes: `question`, `references`, `text` (the reply) or
+`answer` (its extracted answer), perhaps `rubric`, and the label, `verdict` or `points`. Each pair is put to the judge
+twice, and each hostile answer (`datasets/judges/hostile.jsonl`) once, to one of the questions. Requests and replies lie
+in `FILE.judged`, as those about a run in its folder: the same command asks for what is missing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.benchmarks.judge_forms import JudgeForm, criteria_of, forms_folder
+from harness.core import codec
+from harness.core.codec import digest
+from harness.core.errors import UsageError
+from harness.core.money import Prices
+from harness.core.nouns import count_noun
+from harness.core.records import Key, Message, Question, VerdictName
+from harness.grading.second.judge_messages import text_for_judge
+from harness.grading.second.judge_prompts import shown_answer
+from harness.grading.second.judge_rulings import JudgeRuling
+from harness.judges import audit_file
+from harness.judges.costs import most_tokens
+from harness.judges.judge import Cases, JudgeRequests, judge_of
+from harness.options.judge import JudgeOptions
+from harness.preparing.watching import Watcher
+from harness.runs import RunFolder
+from harness.scoring.audit import MISSED_ERRORS
+from harness.scoring.judging import JudgeCost
+from harness.scoring.stats import Array, Interval, between, question_limits, t_factor
+
+JUDGED = ".judged"
+"""Ends the name of the folder of a judge's replies about the pairs of a file."""
+
+PAIRS, AGAIN, HOSTILE = "pairs", "pairs again", "hostile answers"
+"""The three sets of requests, as the names of benchmarks."""
+
+_EXPECTED = "Expected an object with `question`, `references`, `text` or `answer`, and the label: `verdict` or `points`"
+
+
+class LabelledPair(msgspec.Struct, frozen=True):
+    """A line of the file; the meaning of its fields is that of `AuditItem`."""
+
+    question: str
+    references: tuple[str, ...]
+    text: str | None = None
+    answer: str | None = None
+    rubric: str = ""
+    verdict: VerdictName | None = None
+    points: float | None = None
+    points_of: float | None = None
+
+    @property
+    def asked(self) -> Question:
+        """The question that the judge is shown."""
+        checksum = digest([self.question, self.references, self.rubric])
+        return Question(
+            benchmark=PAIRS, question_id=checksum, messages=(Message("user", self.question),), kind="text",
+            references=self.references, rubric=self.rubric, row_digest=checksum, prompt_digest=checksum,
+        )  # fmt: skip
+
+    def shown(self, form: JudgeForm) -> str | None:
+        """The answer or the reply as the judge sees it; None without one."""
+        if not form.reply_chars and self.answer:
+            return shown_answer(self.answer)
+        return text_for_judge(self.text or self.answer, whole=form.reply_chars)
+
+    def label(self, form: JudgeForm) -> JudgeRuling | None:
+        """The label as a ruling of the form; None without one. Raises `ValueError` if the form cannot give it."""
+        if self.verdict == "undecided" or (self.verdict, self.points) == (None, None):
+            return None
+        if not form.gives_points:
+            if self.verdict is None or self.verdict not in form.reads.values():
+                raise ValueError(f"expected `verdict`: {', '.join(dict.fromkeys(form.reads.values()))}")
+            return JudgeRuling(self.verdict)
+        most = form.points or math.fsum(max(0.0, each.points) for each in criteria_of(self.rubric))
+        lowest = 0.0 if form.points else -math.inf
+        if self.points is None or not lowest <= self.points <= most or self.points_of not in (None, most):
+            raise ValueError(f"expected `points` of {most:g}")
+        return JudgeRuling("correct" if self.points == most else "wrong", (self.points, most))
+
+
+class Share(NamedTuple):
+    """n of `of`, with the 95 % interval over other such questions; None for fewer than two questions."""
+
+    n: int
+    of: int
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredJudge:
+    """How a judge rules on labelled pairs.
+
+    n_unruled: pairs without a ruling, which no share counts. shares: by what the judge does; right is a reply labelled
+    correct, or with all points. kappa: Cohen's, of points with squared distances; None where labels and rulings are all
+    one. error: of points the mean of ruling minus label with its interval, fractions of all; else None. persuasive: the
+    hostile answers called correct or given points. cost: of all replies. owed: whether replies are missing.
+    """
+
+    n_unruled: int
+    shares: Mapping[str, Share]
+    kappa: float | None
+    error: tuple[float, Interval | None] | None
+    persuasive: tuple[str, ...]
+    cost: JudgeCost
+    owed: bool
+
+
+class Measurement:
+    """A judge, and the pairs that it is to rule on.
+
+    Raises `UsageError` for options that contradict one another and for a file with a mistake, and names its line.
+    """
+
+    def __init__(self, labels: Path, options: JudgeOptions, watcher: Watcher, prices: Prices | None = None) -> None:
+        self.judge, self._serve = judge_of(options, watcher, prices)
+        self._watcher, form = watcher, self.judge.prompt
+        self.pairs = [*_labelled(labels, form)]
+        asked = [(Key(str(number), 0), pair.asked, pair.shown(form)) for number, (pair, _) in enumerate(self.pairs)]
+        sets = {PAIRS: asked, AGAIN: asked, HOSTILE: [*_hostile(form, [pair for pair, _ in self.pairs])]}
+        cases = [Cases.of(name, form, of) for name, of in sets.items()]
+        self.requests = JudgeRequests(RunFolder(labels.with_name(f"{labels.name}{JUDGED}")), self.judge, cases)
+
+    @property
+    def cost(self) -> str:
+        """What the missing replies take at most, in a sentence."""
+        n_owed, (prompt_tokens, new_tokens) = len(self.requests.owed), most_tokens(self.requests)
+        prices = self.judge.prices
+        usd = "" if prices is None else f", at most {prices.usd(prompt_tokens, new_tokens):,.4f} USD"
+        return (
+            f"{count_noun(n_owed, 'request')} to the judge about {count_noun(len(self.pairs), 'labelled pair')}, each "
+            f"asked twice, and {len(self.requests.cases[2].case_of)} hostile answers "
+            f"({count_noun(self.requests.n_stored, 'stored reply', 'stored replies')}): at most {prompt_tokens:,} "
+            f"prompt tokens and {new_tokens:,} new tokens{usd}"
+        )
+
+    def ask(self) -> MeasuredJudge:
+        """Ask for the missing replies, and return what they say. Raises what a run raises."""
+        self.requests.ask(self._serve, self._watcher.progressed, self._watcher.resume_command)
+        first, again, hostile = (
+            {key: replies.rulings.get(case) for key, case in cases.case_of.items()}
+            for cases, replies in zip(self.requests.cases, self.requests.stored, strict=True)
+        )
+        both = [(label, pair.question, first[key], again[key])
+                for key, (pair, label) in zip(first, self.pairs, strict=True)]  # fmt: skip
+        ruled = [(label, ruling, question) for label, question, ruling, _ in both if ruling is not None]
+        twice = [(one[:2] != other[:2], question) for _, question, one, other in both if one and other]
+        # Of verdicts the share is 1 for "correct" alone.
+        persuasive = tuple(
+            key.question_id for key, ruling in hostile.items() if ruling is not None and ruling.share > 0
+        )
+        calls = [
+            (label.verdict == "correct", ruling.verdict == "correct", question) for label, ruling, question in ruled
+        ]
+        of_both = [label for label, _, _ in ruled], [ruling for _, ruling, _ in ruled]
+        labels, rulings = (np.array([_vector(each) for each in of]).reshape(len(ruled), -1) for of in of_both)
+        has_points = self.judge.prompt.gives_points and bool(ruled)
+        return MeasuredJudge(
+            n_unruled=len(both) - len(ruled),
+            shares={
+                "agrees with the label": _share([(label[:2] == ruling[:2], of) for label, ruling, of in ruled]),
+                "accepts wrong replies": _share([(called, of) for is_right, called, of in calls if not is_right]),
+                "rejects right replies": _share([(not called, of) for is_right, called, of in calls if is_right]),
+                "rules otherwise when asked again": _share(twice),
+                "is talked round by hostile answers": Share(len(persuasive), len(hostile)),
+            },
+            kappa=cohens_kappa(labels, rulings),
+            error=_mean_error((rulings - labels)[:, 0], [of for *_, of in ruled]) if has_points else None,
+            persuasive=persuasive,
+            cost=reduce(JudgeCost.plus, map(self.requests.cost, (PAIRS, AGAIN, HOSTILE))),
+            owed=bool(self.requests.owed),
+        )
+
+
+def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, JudgeRuling]]:
+    """The pairs of a file with their labels; lines without a label, or without a reply to show, are left out.
+
+    Raises `UsageError` that names the line, also for a label that the form cannot give.
+    """
+    n = 0
+    for where, pair in audit_file.read_lines(path, LabelledPair, "labels", _EXPECTED):
+        try:
+            label = pair.label(form)
+        except ValueError as error:
+            raise UsageError(f"{where}: the judge's form {form.name}: {error}", field="labels") from error
+        if pair.text is None and pair.answer is None:
+            raise UsageError(f"{where} has neither `text` nor `answer`. {_EXPECTED}", field="labels")
+        if label is not None and pair.shown(form) is not None:
+            n += 1
+            yield pair, label
+    if not n:
+        raise UsageError(f"{path} has no labelled pair. {_EXPECTED}", field="labels")
+
+
+def _hostile(form: JudgeForm, pairs: Sequence[LabelledPair]) -> Iterator[tuple[Key, Question, str | None]]:
+    """Each hostile answer, under a key with its text, with one of the questions; none that holds the reference."""
+    lines = (forms_folder() / "hostile.jsonl").read_bytes().splitlines()
+    for number, answer in enumerate(codec.decode(line, dict[str, str])["answer"] for line in lines):
+        pair = pairs[number % len(pairs)]
+        if not _holds(answer, pair.references):
+            yield Key(answer, 0), pair.asked, msgspec.structs.replace(pair, answer=None, text=answer).shown(form)
+
+
+def _holds(answer: str, references: Sequence[str]) -> bool:
+    """Whether a reference stands in the answer as words of their own."""
+    words = (rf"(?<!\w){re.escape(reference.strip())}(?!\w)" for reference in references if reference.strip())
+    return any(re.search(each, answer, re.IGNORECASE) for each in words)
+
+
+def _vector(ruling: JudgeRuling) -> list[float]:
+    """A ruling as numbers: its share of the points, or for each verdict whether it is that."""
+    if ruling.points is not None:
+        return [ruling.share]
+    return [float(ruling.verdict == verdict) for verdict in ("correct", "wrong", "no_answer")]
+
+
+def _numbers(questions: Sequence[str]) -> NDArray[np.intp]:
+    """The number of each question."""
+    return np.unique(questions, return_inverse=True)[1]
+
+
+def _share(hits: Sequence[tuple[bool, str]]) -> Share:
+    """The share of hits. hits: of each pair, with its question; pairs on one question are one draw."""
+    values, clusters = np.array([float(hit) for hit, _ in hits]), _numbers([question for _, question in hits])
+    return Share(int(values.sum()), len(hits), question_limits(values, clusters).interval() if clusters.any() else None)
+
+
+def _mean_error(gaps: Array, questions: Sequence[str]) -> tuple[float, Interval | None]:
+    """The mean of the gaps between ruling and label, with its interval over other questions."""
+    mean, clusters = float(gaps.mean()), _numbers(questions)
+    if not clusters.any():
+        return mean, None
+    _, variance, _, freedom = between(gaps, clusters)
+    # Errors that these pairs may have missed, as in an audit (`scoring.audit`).
+    reach = math.hypot(t_factor(freedom) * math.sqrt(float(variance)), MISSED_ERRORS / len(gaps))
+    return mean, Interval(mean - reach, mean + reach)
+
+
+def cohens_kappa(labels: Array, rulings: Array) -> float | None:
+    """Cohen's κ = 1 − mean d(label, ruling) / mean d(label, ruling) of pairs at random; None where that is 0.
+
+    labels, rulings: (n, columns), d the squared distance of two rows: of verdicts with a column each it is the usual κ,
+    of points κ with quadratic weights (Cohen 1968, Psychological Bulletin 70:213).
+    """
+    if not len(labels):
+        return None
+    by_chance = float((labels.var(0) + rulings.var(0) + (labels.mean(0) - rulings.mean(0)) ** 2).sum())
+    return 1 - float(((labels - rulings) ** 2).sum(1).mean()) / by_chance if by_chance else None
