@@ -28,7 +28,7 @@ from harness.scoring.stats_differences import (
     smallest_difference,
 )
 from harness.scoring.tally import QuestionTally, cluster_numbers
-from harness.scoring.uncertainty import Scale
+from harness.scoring.uncertainty import Scale, squares_of
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
@@ -179,22 +179,35 @@ def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:
     return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
 
 
+class Samples(NamedTuple):
+    """Samples graded correct and all samples of each question; with points the sums of their shares, and of the squares
+    of these.
+    """
+
+    correct: Array
+    counts: Array
+    squares: Array | None
+
+
 class CountedSamples(NamedTuple):
-    """Samples graded correct, and samples planned and missing, of each question."""
+    """Samples graded correct, and samples planned and missing, of each question. squares: as in `Samples`."""
 
     correct: Array
     planned: Array
     missing: Array
+    squares: Array | None
 
-    def filled(self, right: bool) -> tuple[Array, Array]:
-        """Return (correct, samples) of each question if every missing sample were right (`right`), or else wrong."""
-        return self.correct + self.missing * right, self.planned
+    def filled(self, right: bool) -> Samples:
+        """The samples of each question if every missing one were right (`right`), or else wrong."""
+        return self._with(self.missing * right)
 
-    def most_uncertain(self) -> tuple[Array, Array]:
-        """Return (correct, samples) of each question if its missing samples brought it as near to one half as they
-        can.
-        """
-        return self.correct + np.clip(self.planned / 2 - self.correct, 0, self.missing), self.planned
+    def most_uncertain(self) -> Samples:
+        """The samples of each question if its missing ones brought it as near to one half as they can."""
+        return self._with(np.clip(self.planned / 2 - self.correct, 0, self.missing))
+
+    def _with(self, right: Array) -> Samples:
+        """The samples with so many missing ones right and the others wrong."""
+        return Samples(self.correct + right, self.planned, None if self.squares is None else self.squares + right)
 
 
 class _Extreme(NamedTuple):
@@ -230,25 +243,28 @@ def _times(interval: Interval, factor: float) -> Interval:
 def counted_samples(items: Sequence[QuestionTally], scale: Scale | None = None) -> CountedSamples:
     """The samples of the questions as columns; with points, the sums of their shares, moved to 0 … 1 by the scale.
 
-    A share in between counts as if it were drawn, right or wrong, with this chance: the widest that it can vary.
     If a question has copies among its samples, all its numbers are multiplied by the fraction of its present samples
     that is independent: its fractions correct and missing stay the same, of fewer samples.
     """
     columns = np.array([(float(item.right), float(item.planned), float(item.planned - item.n)) for item in items])
-    columns[:, 0] = (scale or Scale.of(items)).sums(columns[:, 0], np.array([float(item.n) for item in items]))
+    scale, right, n = scale or Scale.of(items), columns[:, 0], np.array([float(item.n) for item in items])
+    squares = scale.squares(squares_of(items, (item.squares for item in items)), right, n)
+    columns[:, 0] = scale.sums(right, n)
     # A question without samples (n = 0) keeps its numbers.
-    fractions = [item.independent / item.n if item.n else 1.0 for item in items]
-    return CountedSamples(*(columns.T * np.array(fractions)))
+    fractions = np.array([item.independent / item.n if item.n else 1.0 for item in items])
+    correct, planned, missing = columns.T * fractions
+    return CountedSamples(correct, planned, missing, None if squares is None else squares * fractions)
 
 
-def _extreme(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Extreme:
+def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> _Extreme:
     """The difference with its errors, for the same questions and for other questions of this kind.
 
-    ours, theirs: (right samples, all samples) of each question. clusters: the number of each question's cluster.
+    clusters: the number of each question's cluster.
     """
-    differences = ours[0] / ours[1] - theirs[0] / theirs[1]
+    differences = ours.correct / ours.counts - theirs.correct / theirs.counts
     difference = float(differences.mean())
-    error = math.sqrt(float(score_variance(*ours, *theirs)))
+    pooled = None if ours.squares is None or theirs.squares is None else ours.squares + theirs.squares
+    error = math.sqrt(float(score_variance(*ours[:2], *theirs[:2], pooled)))
     n_clusters = int(clusters.max()) + 1
     question, p_question = None, None
     if n_clusters > 1:
@@ -258,12 +274,12 @@ def _extreme(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: n
     return _Extreme(
         difference=difference,
         sampling_error=error,
-        sampling=sampling_difference_limits(*ours, *theirs).interval(),
+        sampling=sampling_difference_limits(*ours[:2], *theirs[:2], ours.squares, theirs.squares).interval(),
         # An error of 0 means that every question is all right or all wrong in both runs alike: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
-        detection=detection(*ours, *theirs),
+        detection=detection(*ours[:2], *theirs[:2], pooled),
     )
 
 

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 
 from harness.core.nouns import are, count_noun
-from harness.scoring.comparison import counted_samples, if_possible
+from harness.scoring.comparison import Samples, counted_samples, if_possible
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score
-from harness.scoring.stats import Z_95, Array, effective_samples, normal_two_sided, sampling_variance_of_mean
+from harness.scoring.stats import Z_95, effective_samples, normal_two_sided, sampling_variance_of_mean
 from harness.scoring.stats_differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
@@ -184,11 +184,12 @@ class _Own(NamedTuple):
     single: float | None = None
 
 
-def _own(correct: Array, counts: Array) -> _Own:
-    """The accuracy of a run as an estimate. correct, counts: (Q,), right samples and all samples of each question."""
+def _own(samples: Samples) -> _Own:
+    """The accuracy of a run as an estimate."""
+    correct, counts, squares = samples
     return _Own(
         float((correct / counts).mean()),
-        float(sampling_variance_of_mean(correct, counts)),
+        float(sampling_variance_of_mean(correct, counts, squares=squares)),
         float(effective_samples(counts)),
     )
 
@@ -243,9 +244,9 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
         counted = counted_samples(questions)
         if not counted.planned.all():
             return [], "a question of this run has no sample"
-        ends = [_own(*counted.filled(right=False))]
+        ends = [_own(counted.filled(right=False))]
         if counted.missing.any():
-            ends += [_own(*counted.filled(right=True)), _own(*counted.most_uncertain())]
+            ends += [_own(counted.filled(right=True)), _own(counted.most_uncertain())]
         return ends, ""
     k = published.k
     draws = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]

@@ -54,27 +54,36 @@ the observed difference may fall below the true one.
 # ---- the difference of two runs
 
 
-def pooled_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
-    """The variance of one sample of each question, from both runs together: p(1−p)·(n+m)/(n+m−1), (…, Q)."""
+def pooled_variance(
+    correct: Array, counts: Array, other_correct: Array, other_counts: Array, squares: Array | None = None
+) -> Array:
+    """The variance of one sample of each question, from both runs together: p(1−p)·(n+m)/(n+m−1), (…, Q).
+
+    squares: given if a sample may be right in part, the sum of the squares of its shares in both runs.
+    """
     total = counts + other_counts
     pooled = (correct + other_correct) / total
-    return np.asarray(pooled * (1 - pooled) * total / (total - 1))
+    spread = pooled * (1 - pooled) if squares is None else np.maximum(squares / total - pooled * pooled, 0.0)
+    return np.asarray(spread * total / (total - 1))
 
 
-def score_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
+def score_variance(
+    correct: Array, counts: Array, other_correct: Array, other_counts: Array, squares: Array | None = None
+) -> Array:
     """Variance of the difference of two accuracies if both runs are equally good on every question.
 
     Of all samples of a question, the run that has the right ones is a draw without replacement (Mantel and Haenszel
     1959; with one sample a run, McNemar's test). Arguments: (…, Q), samples graded correct and samples of each run,
-    every count ≥ 1.
+    every count ≥ 1. squares: as in `pooled_variance`.
     """
-    single = pooled_variance(correct, counts, other_correct, other_counts) * (1 / counts + 1 / other_counts)
+    single = pooled_variance(correct, counts, other_correct, other_counts, squares) * (1 / counts + 1 / other_counts)
     return np.asarray(single.sum(axis=-1) / single.shape[-1] ** 2)
 
 
 def sampling_difference_limits(
-    correct: Array, counts: Array, other_correct: Array, other_counts: Array
-) -> IntervalEnds:
+    correct: Array, counts: Array, other_correct: Array, other_counts: Array,
+    squares: Array | None = None, other_squares: Array | None = None,
+) -> IntervalEnds:  # fmt: skip
     """The interval of the difference over endless reruns of both; arguments as in `score_variance`.
 
     Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares. With
@@ -82,10 +91,14 @@ def sampling_difference_limits(
     rerun varies, and the difficulty of a question, which both runs share, drops out.
     """
     if (counts == 1).all() and (other_counts == 1).all():
-        first, second = (correct * (1 - other_correct)).sum(axis=-1), (other_correct * (1 - correct)).sum(axis=-1)
+        # The pairs of either kind: of shares, what has the sum of the differences and that of their squares.
+        gaps = correct - other_correct
+        apart = correct + other_correct - 2 * correct * other_correct if squares is None else gaps**2
+        first, second = ((apart + side * gaps).sum(axis=-1) / 2 for side in (1, -1))
         return paired_limits(first, second, counts.shape[-1])
     ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
-    our, their = sampling_limits(correct, counts), sampling_limits(other_correct, other_counts)
+    our = sampling_limits(correct, counts, squares=squares)
+    their = sampling_limits(other_correct, other_counts, squares=other_squares)
     return IntervalEnds(
         ours - theirs - np.hypot(ours - our.low, their.high - theirs),
         ours - theirs + np.hypot(our.high - ours, theirs - their.low),
@@ -264,14 +277,17 @@ def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: 
     return Detection(np.asarray(single * (1 / ours + 1 / theirs)), growth(mean, single, ours, theirs))
 
 
-def detection(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Detection:
+def detection(
+    correct: Array, counts: Array, other_correct: Array, other_counts: Array, squares: Array | None = None
+) -> Detection:
     """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
 
     Arguments as in `score_variance`.
     """
     pooled, total = correct + other_correct, counts + other_counts
     worth = [effective_samples(n) for n in (total, counts, other_counts)]
-    return _detection((pooled / total).mean(axis=-1), sampling_variance_of_mean(pooled, total), *worth)
+    variance = sampling_variance_of_mean(pooled, total, squares=squares)
+    return _detection((pooled / total).mean(axis=-1), variance, *worth)
 
 
 def planned_detection(
