@@ -1,9 +1,10 @@
-"""Coverage where a judge errs: of the mean of points, raw and corrected by 100 audits, and of SimpleQA's F1.
+"""Coverage where a judge errs: of the mean of points, raw and corrected by 100 audits, and of SimpleQA's F1; and of the
+difference of two runs with points.
 
     python -m bench.simulate_judges [--repeats 1000] [--audits 100]
 
 A judge gives grades of 7, ten criteria, or right and wrong, and errs on up to a tenth of the samples: more often on
-some questions, and mostly one way. The bound is for new questions, corrected, as for F1. Exit code 1 below it.
+some questions, mostly one way. The bound is for new questions, corrected, F1 and differences. Exit code 1 below it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring import audit, audit_order, measures, stats
+from harness.scoring import audit, audit_order, measures, stats, stats_differences
 
 Array = NDArray[np.float64]
 
@@ -106,6 +107,24 @@ def f1_once(rng: np.random.Generator, cell: tuple[int, int, float, float]) -> Ar
     return np.array([end is not None and end.low <= truth <= end.high for end, truth in ends], dtype=float)
 
 
+def compared(rng: np.random.Generator, grades: Array, q: int, n: int, gap: float) -> Array:
+    """Of two runs: whether the interval of their difference on the same questions holds it, its half-width in points,
+    that of shares counted as coins, and whether two runs of the first model differ by a test at 5 %.
+    """
+    level = rng.beta(1, 1, q)
+    other = np.clip(level - gap, 0, 1)
+    runs = [points_of(rng, np.repeat(of[:, None], n, 1), grades) for of in (level, other, level)]
+    counts = np.full(q, float(n))
+    (ours, squares), (theirs, their_squares), (again, squares_again) = ((of.sum(1), (of**2).sum(1)) for of in runs)
+    limits = stats_differences.sampling_difference_limits(ours, counts, theirs, counts, squares, their_squares)
+    coins = stats_differences.sampling_difference_limits(ours, counts, theirs, counts)
+    error = math.sqrt(stats_differences.score_variance(ours, counts, again, counts, squares + squares_again))
+    truth = float((level - other).mean())
+    held = limits.low <= truth <= limits.high
+    found = abs(float((ours - again).mean()) / n) > stats.Z_95 * error
+    return np.array([held, *(50 * (ends.high - ends.low) for ends in (limits, coins)), found], dtype=float)
+
+
 def main() -> int:
     """Print the tables. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -131,6 +150,15 @@ def main() -> int:
         print(
             f"{of_f1[0]:5} × {of_f1[1]}, right {of_f1[2]}, attempted {of_f1[3]}: {same:5.1f} {new:5.1f}{' LOW' * low}"
         )
+    print("\nDifference of two runs: coverage in %, ± in points (as coins), found in % where there is none")
+    for name, grades in GRADES.items():
+        for q, n, gap in ((20, 1, 0.1), (60, 1, 0.0), (60, 4, 0.2), (500, 2, 0.05)):
+            held, reach, coin, found = np.mean([compared(rng, grades, q, n, gap) for _ in range(given.repeats)], 0)
+            low = bool(held < least or 1 - found < least)
+            failed += low
+            print(
+                f"{name:16} {q:5} × {n}: {100 * held:5.1f}, ±{reach:4.1f} ({coin:4.1f}), {100 * found:4.1f}{' LOW' * low}"
+            )
     return int(failed > 0)
 
 
