@@ -156,9 +156,8 @@ def main() -> int:
             held, reach, coin, found = np.mean([compared(rng, grades, q, n, gap) for _ in range(given.repeats)], 0)
             low = bool(held < least or 1 - found < least)
             failed += low
-            print(
-                f"{name:16} {q:5} × {n}: {100 * held:5.1f}, ±{reach:4.1f} ({coin:4.1f}), {100 * found:4.1f}{' LOW' * low}"
-            )
+            numbers = f"{100 * held:5.1f}, ±{reach:4.1f} ({coin:4.1f}), {100 * found:4.1f}"
+            print(f"{name:16} {q:5} × {n}: {numbers}{' LOW' * low}")
     return int(failed > 0)
 
 
