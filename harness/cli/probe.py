@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import click
+import msgspec
 
 from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.core.errors import EXIT_COMPLETE, HarnessError, StoppedByRule
-from harness.core.inert import visible
+from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.options.probing import ProbeCommand
 from harness.probes.findings import ProbeReport
+from harness.probes.likelihood import Likelihood
 from harness.probes.probe import probe
 
 EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
@@ -36,26 +37,25 @@ def carry_out(options: ProbeCommand) -> int:
     if options.as_json:
         say(report)
     else:
-        _table(report, options.reference)
+        _table(report)
     if not report.sound:
         return StoppedByRule.exit_code
     return HarnessError.exit_code if report.ended or not report.tested else EXIT_COMPLETE
 
 
-def _table(report: ProbeReport, reference: str | None) -> None:
-    """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes.
-
-    reference: what the server was compared with, if anything.
-    """
+def _table(report: ProbeReport) -> None:
+    """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes."""
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
     terminal.table(("check", "result", "sent", "came"), rows)
     for finding in report.findings:
+        if finding.likelihood is not msgspec.UNSET:
+            _likelihood(finding.likelihood)
         if finding.outcome in ("spoils", "warns"):
             click.echo(f"{finding.check}: {finding.why} {finding.mend}")
     engine = f" ({report.engine})" if report.engine else ""
-    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report, reference)}")
+    click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report)}")
     click.echo(
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
@@ -65,26 +65,35 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             "a field of the probe's own that the server rejects is left out by --drop FIELD, as in a run (where --seed "
             "none leaves the seed out)"
         )
-    if reference is not None and not any(
-        finding.group == "reference" and finding.outcome != "untested" for finding in report.findings
-    ):
-        click.echo(f"NOT compared with {visible(reference)}; the table says why")
-    elif reference is not None and not Path(reference).exists():
-        click.echo(
-            f"{visible(reference)} is the reference: its sampling, cuts, prompts and context were not examined; to "
-            "examine them, give it as URL"
-        )
 
 
-def _verdict_line(report: ProbeReport, reference: str | None) -> str:
-    """The verdict on a server, with the numbers of its findings by outcome. reference: as in `_table`."""
+def _likelihood(read: Likelihood) -> None:
+    """Print the gaps of all tokens and of their parts, then the tokens that moved most."""
+    rows = [
+        (gap.of, f"{gap.tokens:,}", f"{gap.questions:,}", f"{gap.mean:+.4f}",
+         "–" if gap.low is None else f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.size:.4f}",
+         "–" if gap.kl is None else f"{gap.kl:.4f}")
+        for gap in (read.gap, read.noise, read.opening, *read.positions, *read.benchmarks)
+    ]  # fmt: skip
+    terminal.table(("tokens", "number", "questions", "gap", "95 % interval", "mean size", "KL"), rows)
+    moved = [
+        (f"{token.question_id} {token.sample_index}", str(token.position), f"{token.base:.2f} → {token.copy:.2f}",
+         f"{quoted(token.before)}[{quoted(token.token)}]")
+        for token in read.moved
+    ]  # fmt: skip
+    terminal.table(("reply", "position", "log-probability", "moved most"), moved)
+    click.echo(f"base: {visible(read.base)}; the server is {read.sentence}")
+
+
+def _verdict_line(report: ProbeReport) -> str:
+    """The verdict on a server, with the numbers of its findings by outcome."""
     if not report.tested:
         return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
         verdict = "nothing spoils a score" if report.thorough else "nothing that was tested spoils a score"
-    elif report.differs and reference is not None and not Path(reference).exists():
-        verdict = f"the two servers differ ({', '.join(report.differs)}): their scores are of two set-ups"
+    elif report.differs:
+        verdict = "its replies have another distribution than the base's: scores of the two are of two set-ups"
     else:
         verdict = f"{n['spoils']} of its checks would spoil a score"
     if report.ended:

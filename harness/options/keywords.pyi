@@ -175,8 +175,10 @@ class ProbeKeywords(TypedDict, total=False):
     provider: str | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
+    replies: FilePath | None
     reference: str | None
-    save_reference: FilePath | None
+    read_tokens: int
+    margin: float
     checks: Texts
     context: int | None
     quick: bool

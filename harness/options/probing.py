@@ -1,4 +1,4 @@
-"""The options of a probe: the server, what it should equal, and which checks are made."""
+"""The options of a probe: the server, its base, and which checks are made."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from harness.presets.sampling import SERVER_FILLED, sampling_fields
 
 
 class ProbeRules(Options):
-    """What a probe compares the server with, and which checks it makes."""
+    """Which checks a probe makes, and which replies it reads."""
 
-    reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME|FILE")] = None
-    """Compare with a server with the true weights (its address, with #MODEL if it has several models, or the name of a
-    running one), or with a file of save_reference. A reference server is compared, not examined, and gets its own
+    replies: Annotated[Path | None, Option(metavar="RUN")] = None
+    """Only read replies of this run, which the model's base has made, and say whether the server finds them as likely
+    as the base does. Needs log-probabilities of prompts (vLLM, SGLang).
+    """
+    reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME")] = None
+    """The base's server, for `replies`; needed once for each run, since its values are kept there. It gets its own
     provider's key (DEEPSEEK_API_KEY …) or none.
     """
-    save_reference: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Write a file for later use with `reference`: from the server that `reference` names, else from this one."""
+    read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
+    """Largest number of tokens of `replies` to read, evenly from its questions."""
+    margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
+    """The smallest gap that matters, in nats a token: `replies` are the same if their gap surely lies below."""
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
     """Only these checks, or groups of them. Default: all."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
@@ -36,10 +41,12 @@ class ProbeRules(Options):
     """Seed of the probe's own draws; give it to repeat a probe. Default: a new one."""
 
     def _check(self) -> None:
-        """Raise `UsageError` if `save_reference` is a folder."""
+        """Raise `UsageError` if an option of `replies` stands alone, or if no quick check is left."""
         super()._check()
-        if self.save_reference is not None and self.save_reference.is_dir():
-            raise UsageError("it is a folder; expected a file", field="save_reference", value=self.save_reference)
+        if self.reference is not None and self.replies is None:
+            raise UsageError("it is for `replies`: name a run that this server has made", field="reference")
+        if self.replies is not None and self.quick:
+            raise UsageError("reading replies is no quick check: leave one of the two out", field="quick")
 
 
 NO_SERVER = ("serve", "concurrency")
@@ -56,9 +63,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
     """The server. Default: OPENAI_BASE_URL, else the running server."""
 
     def _check(self) -> None:
-        """Raise `UsageError` for a dropped field that only the checks about it send; and if a reference is saved of
-        requests with further fields, since a later probe has others.
-        """
+        """Raise `UsageError` for a dropped field that only the checks about it send."""
         super()._check()
         if odd := next((name for name in self.drop if name not in DROPPABLE), None):
             raise UsageError(
@@ -66,22 +71,19 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
                 field="drop",
                 value=odd if odd in (*sampling_fields(), "stream") else "…",  # another text may be a key
             )
-        if self.save_reference is not None and self.extra_body:
-            raise UsageError("it saves the replies to plain requests: leave out extra_body", field="save_reference")
 
 
 class ProbeCommand(ProbeOptions, CommandOptions):
-    """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
-    Each check says what was sent, what came back, why it matters for a score and how to mend it.
+    """Examine the server at URL: protocol, sampling, context, template, load. Each check says what was sent, what came
+    back, why it matters for a score and how to mend it. With --replies: is the model still its base?
 
     Exit code 0: nothing spoils a score. 4: something does. 2: the server (or the reference) cannot be asked, or stops
-    answering, or no check could be made.
+    answering, or no check could be made, or `replies` cannot tell.
 
     \b
     harness probe http://127.0.0.1:8000
     harness probe http://127.0.0.1:8000 --checks sampling --json
-    harness probe http://127.0.0.1:8000 --save-reference qwq.json
-    harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
+    harness probe http://copy:8000 --replies results/base --reference http://base:8000
     """
 
     as_json: Annotated[bool, prints("one object", "harness.probes.findings:ProbeReport")] = False

@@ -11,6 +11,7 @@ import msgspec
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
+from harness.probes.likelihood import Likelihood
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -48,7 +49,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check.
 
     sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
-    odd; None without a statistical test. lost: the requests that brought nothing to judge.
+    odd; None without a statistical test. lost: the requests that brought nothing to judge. likelihood: of the check
+    that reads replies.
     """
 
     outcome: Outcome
@@ -56,6 +58,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     came: str
     p: float | None = None
     lost: Lost = Lost()
+    likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
 
 
 def without_lost(seen: Seen) -> Seen:
@@ -114,7 +117,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
     why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
-    states.
+    states. likelihood: of the check that reads replies.
     """
 
     check: str
@@ -126,6 +129,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str
     p: float | None = None
     tokens: int = 0
+    likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +201,7 @@ def finding_of(check: Check, seen: Seen, tokens: int) -> Finding:
     """Make a finding of what a check observed."""
     return Finding(
         check=check.name, group=check.group, outcome=seen.outcome, sent=seen.sent, came=seen.came, why=check.why,
-        mend=check.mend, p=seen.p, tokens=tokens,
+        mend=check.mend, p=seen.p, tokens=tokens, likelihood=seen.likelihood,
     )  # fmt: skip
 
 

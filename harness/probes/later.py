@@ -25,7 +25,6 @@ from harness.probes import exact
 from harness.probes.asking import Inquiry, ProbeReply, Refused, Token, first_top
 from harness.probes.findings import FALSE_ALARM, Check, Lost, Seen, sound, spoils, untested, warns
 from harness.probes.overlap import divergence
-from harness.probes.reference import GRAVE
 from harness.probes.sampling import CUTS, NEAR, SURE, core
 from harness.probes.subject import LONG, RAW_TEXTS, STORY, TOP, Subject, listed
 
@@ -59,6 +58,11 @@ WRITTEN = 16
 
 READ_AT = (3, 6, 9, 12, 15)
 """After these numbers of written tokens, the text so far is also sent as a prompt."""
+
+GRAVE = 0.004
+"""A median divergence above this is worth a warning. Of Watt-Tool 8B, weights of 5 bits diverge by 0.0047 nats a token
+(huggingface.co/eaddario/Watt-Tool-8B-GGUF).
+"""
 
 TWO_KERNELS = 0.01
 """A median divergence above this, in nats, between the probabilities that a server computes while it writes a text and

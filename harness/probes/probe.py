@@ -8,10 +8,8 @@ import time
 from collections.abc import Sequence
 
 from harness.client.facts.page import NoAnswer, SlowAnswer
-from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError, near_names
-from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.generation.network.control import Signals
@@ -23,10 +21,9 @@ from harness.probes import (
     ends,
     later,
     load,
-    named_reference,
     opening,
     protocol,
-    reference,
+    reading,
     sampling,
     template,
     whole_replies,
@@ -44,7 +41,6 @@ from harness.probes.findings import (
     untested,
     without_lost,
 )
-from harness.probes.named_reference import SavedReference, ServerReference
 from harness.probes.probed_endpoint import probed
 from harness.probes.subject import Subject
 
@@ -73,17 +69,14 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
-        if name in reference.NAMES and name not in words:
+        if name == reading.NAME and name not in words:
             raise UsageError(
-                "this check compares the server with a reference: give `reference`, such as the address of "
-                "another server of the model",
-                field="checks", value=name,
-            )  # fmt: skip
+                "this check needs the option `replies`, a run of the model's base", field="checks", value=name
+            )
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
             every = ", ".join(check.name for check in checks)
-            near = near_names(name, words | {*reference.NAMES})
-            listed = near or f" The groups are {groups}; the checks are {every}."
+            listed = near_names(name, words) or f" The groups are {groups}; the checks are {every}."
             raise UsageError(f"no such check.{listed}", field="checks", value=name)
     return [
         check
@@ -168,13 +161,15 @@ def _look(check: Check, subject: Subject) -> Seen:
 
 
 def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
-    """Examine the one server that the options name. If the options ask for it, save a reference first.
+    """Examine the one server that the options name.
 
-    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `Interrupted` for a signal.
+    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `StoreError` for a damaged run;
+    `Interrupted` for a signal.
     """
 
     def interrupted(signum: int) -> str:
-        return f"stopped by {signal.Signals(signum).name}; `checks` takes the names of the checks that are left."
+        left = "the same command goes on" if options.replies else "`checks` takes the names of the checks that are left"
+        return f"stopped by {signal.Signals(signum).name}; {left}."
 
     watcher = watcher or Watcher()
     with Signals(interrupted):
@@ -182,16 +177,10 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
         if len(servers) > 1:
             raise UsageError(f"a probe examines one server; base_url names {len(servers)}", field="base_url")
         (server,) = servers
-        true = named_reference.named_by(options, watcher)
-        if isinstance(true, ServerReference) and named_reference.is_same_server(server, true.server):
-            raise UsageError(named_reference.ITSELF, field="reference", value=options.reference)
-        against = reference.against(true) if true is not None else ()
-        selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *against))
-        # Saved first: a reference that cannot be saved is an error before minutes are spent.
-        if options.save_reference is not None:
-            own = ServerReference(server, server.endpoint.base_url)
-            saved = SavedReference.of(true if isinstance(true, ServerReference) else own)
-            write_atomically(options.save_reference.absolute(), codec.pretty(saved))
+        checks, names = CHECKS, options.checks
+        if options.replies is not None:
+            checks, names = (*CHECKS, reading.check(options, server, watcher)), options.checks or (reading.NAME,)
+        selected = select(names, quick=options.quick, checks=checks)
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url
         watcher.probing(f"{address}: {count_noun(len(selected), 'check')}, about {n:,} tokens; this may take minutes")

@@ -18,13 +18,15 @@ from harness.client.transport import open_transport
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire
 from harness.core import channel, codec
-from harness.core.records import Message
+from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.request import HowWritten
 from harness.options.whom import WhichServer
 from harness.preparing import servers
 from harness.preparing.looks import Looks, look_at
 from harness.preparing.watching import Watcher
+from harness.probes import prompt_logprobs
 from harness.probes.asking import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
+from harness.probes.prompt_logprobs import ReadTokens
 
 PATIENCE_SECONDS = 300.0
 """Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""
@@ -35,21 +37,46 @@ PAUSE_SECONDS = 2.0
 MAX_BYTES = 16 * 1024 * 1024
 """Longest body of a streamed reply, in bytes."""
 
+MAX_READ_BYTES = 256 * 1024 * 1024
+"""Longest body that states log-probabilities of a prompt, in bytes: 128,000 tokens take some 50 MB."""
+
 
 @dataclass(kw_only=True)
 class ProbedEndpoint(ProbedServer):
-    """A server reached over HTTP."""
+    """A server reached over HTTP. facts: what it states of itself."""
 
     endpoint: Endpoint
+    facts: ServerFacts = NOTHING_TOLD
 
     def send(self, body: Fields, wire: Wire) -> ProbeReply:
         """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
-        url = self.endpoint.base_url + wire.path
+        content = self._post(self.endpoint.base_url + wire.path, body, page.MAX_PAGE_BYTES)
+        # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
+        secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
+        text = without_repeats(content.decode("utf-8", "surrogateescape"), secrets)
+        return read_reply(text.encode("utf-8", "surrogateescape"), wire)
+
+    def read(self, prompt: Sequence[int], reply: Sequence[int]) -> ReadTokens:
+        """What the server makes of the tokens of a reply. prompt, reply: token ids. Raises `Refused`."""
+        path, body = prompt_logprobs.request(self.engine, self.asker.model, prompt, reply)
+        content = self._post(self.endpoint.root + path, body, MAX_READ_BYTES)
+        self.answered = True
+        with self._lock:
+            self.n_tokens += len(prompt) + len(reply)
+        try:
+            return prompt_logprobs.read(self.engine, content, reply)
+        except prompt_logprobs.NoLogprobs as error:
+            raise Refused(0, str(error), self.endpoint.base_url) from error
+
+    def _post(self, url: str, body: Fields, max_bytes: int) -> bytes:
+        """The body of the reply to a request, sent again while the server's limits refuse it. Raises `Refused`."""
         waited, pause = 0.0, PAUSE_SECONDS
         while True:
             self._count_request()
             # `transient`: the loop here sends again, not `get`, whose patience is shorter and which counts nothing.
-            answer = page.get(self.endpoint, url, timeout=SECONDS, content=codec.encode(body), transient=())
+            answer = page.get(
+                self.endpoint, url, timeout=SECONDS, content=codec.encode(body), transient=(), max_bytes=max_bytes
+            )
             if answer.status not in (429, 503):
                 break
             refusal = failure_of_status(answer.status, answer.body, {"retry-after": answer.retry_after or ""})
@@ -61,10 +88,7 @@ class ProbedEndpoint(ProbedServer):
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
             raise Refused(answer.status, self._shown(error_words(answer.body)))
-        # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
-        secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
-        text = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
-        return read_reply(text.encode("utf-8", "surrogateescape"), wire)
+        return answer.body
 
     def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
         """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""
@@ -145,6 +169,7 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
                 endpoint=look.endpoint,
                 asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
                 engine=look.facts.host.get("engine"),
+                facts=look.facts,
                 context=look.info.context_tokens if look.info else None,
             )
         )

@@ -251,15 +251,8 @@ class QuestionTally:
 
     @property
     def cluster(self) -> str:
-        """The label of the question's cluster; the questions of a cluster are not independent.
-
-        It is the value of the card's `cluster_key`, the id of the question that this one reorders or twins, or its own
-        id.
-        """
-        metadata = self.question.metadata
-        # Any card may have a column named "original"; only that of a twin groups questions.
-        names = ("cluster", "same_as", "original") if "twin_of" in metadata else ("cluster", "same_as")
-        return str(next((metadata[name] for name in names if name in metadata), self.question.question_id))
+        """The label of the question's cluster (`cluster_of`)."""
+        return cluster_of(self.question)
 
     def votes(self) -> tuple[list[VoteGroup], int]:
         """Return (groups of equal votes, number of samples that do not vote)."""
@@ -467,6 +460,17 @@ class SampleColumns:
         numbers = np.empty(len(questions), dtype=np.uint32)
         numbers[questions] = np.arange(len(questions))
         return replace(self, question=numbers[self.question])
+
+
+def cluster_of(question: Question) -> str:
+    """The label of the question's cluster; the questions of a cluster are not independent.
+
+    It is the value of the card's `cluster_key`, the id of the question that this one reorders or twins, or its own id.
+    """
+    metadata = question.metadata
+    # Any card may have a column named "original"; only that of a twin groups questions.
+    names = ("cluster", "same_as", "original") if "twin_of" in metadata else ("cluster", "same_as")
+    return str(next((metadata[name] for name in names if name in metadata), question.question_id))
 
 
 def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:

@@ -126,6 +126,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of the error text of a server that goes on answering though its engine has died."""
     writes_by_schema: bool = False
     """Whether a chat request's `response_format` makes the reply fit a JSON schema."""
+    reads_prompts: Literal["", "prompt_logprobs", "input_token_logprobs"] = ""
+    """The field in which a reply states the log-probabilities of the prompt's tokens; empty where none does."""
     thinking_budget: tuple[str, ...] = ()
     """The field that bounds the tokens of thinking."""
 

@@ -170,6 +170,7 @@ DIALECT = Dialect(
     tokens=TokenPages(),
     states_ids=frozenset({"completions"}),
     goes_on={"ignore_eos": True},
+    reads_prompts="input_token_logprobs",
     obeys={"responses": {
         "top_k": (0,), "min_p": (0,), "stop": (0,), "repetition_penalty": (0,), "presence_penalty": (0,),
         "frequency_penalty": (0,), "chat_template_kwargs": (0, 5, 20),

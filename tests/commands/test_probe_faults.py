@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from harness.core.errors import UsageError
-from harness.probes import ends, later, named_reference, probe, reference
+from harness.probes import ends, later, probe
 from harness.probes.effect import Shift, effect
 from harness.probes.ends import Ended
 from harness.probes.findings import Finding
@@ -37,9 +37,7 @@ def findings(
     fault: Fault, checks: tuple[str, ...], noise: float = 0.003, weights: int = 3, seed: int = 11
 ) -> dict[str, Finding]:
     toy = Toy(weights=str(weights), spread=1.0, noise=noise, chance=random.Random(5))
-    true = reference.against(named_reference.ServerReference(ToyAsker(toy=replace(toy)), "the reference"))
-    selected = probe.select(checks, checks=(*probe.CHECKS, *true))
-    report = probe.examine(ToyAsker(toy=toy, fault=fault), selected, seed=seed)
+    report = probe.examine(ToyAsker(toy=toy, fault=fault), probe.select(checks), seed=seed)
     return {finding.check: finding for finding in report.findings}
 
 
@@ -95,7 +93,6 @@ def test_a_stream_is_not_compared_with_whole_replies_that_never_come_twice() -> 
         ("an event of the stream dropped", 22),
         ("prefix cache by first words", 53),  # the batch changes copies
         ("prefix cache by last words", 13),
-        ("another model at one place of ten", 8),  # six odd places in a few passages, two other likeliest tokens
         ("a decode kernel off by 0.3", 22),  # 0.014 nats a token
     ],
 )
@@ -114,7 +111,7 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
     assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
 
 
-MISLED = ("protocol", "temperature 0", "same seed", "other seed", "load", "greedy replies")
+MISLED = ("protocol", "temperature 0", "same seed", "other seed", "load")
 
 
 @pytest.mark.parametrize("name", MISLEADING)
@@ -159,8 +156,8 @@ def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() ->
 
 
 def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
-    with pytest.raises(UsageError, match=r"no such check\. Did you mean weights\?"):
-        probe.select(["wieghts"])
+    with pytest.raises(UsageError, match=r"no such check\. Did you mean opening\?"):
+        probe.select(["openign"])
     with pytest.raises(UsageError, match=r"The groups are protocol, .* the checks are reply text, "):
         probe.select(["xyzzy"])
 
@@ -294,18 +291,3 @@ def test_a_servers_bos_is_counted_whether_it_adds_one_to_raw_text_or_not() -> No
         assert (of_checks.outcome, "Gemma" in of_checks.came) == ("sound", True), of_checks.came
         (of_checks,) = probe.examine(ToyAsker(toy=replace(toy, bos=0)), probe.select(["opening"]), seed=1).findings
         assert of_checks.outcome == ("untested" if adds else "spoils")
-
-
-# ---- beside a reference
-
-
-def test_a_few_flipped_places_are_not_averaged_away() -> None:
-    true = {"a": math.log(0.6), "b": math.log(0.2), "c": math.log(0.1)}
-    flipped = {"a": math.log(0.2), "b": math.log(0.6), "c": math.log(0.1)}
-    few = [reference.compared(i % 16, flipped if i in (3, 40, 70) else true, true) for i in range(96)]
-    assert reference.weighed([reference.compared(i % 16, true, true) for i in range(96)], "r")[0] == "sound"
-    outcome, sentence = reference.weighed(few, "r")
-    assert (outcome, "3 of 96 places" in sentence) == ("spoils", True)
-    # Two tokens that are nearly as likely swap by rounding.
-    near = {"a": math.log(0.4), "b": math.log(0.41)}, {"a": math.log(0.41), "b": math.log(0.4)}
-    assert "places" not in reference.weighed([reference.compared(i % 16, *near) for i in range(96)], "r")[1]

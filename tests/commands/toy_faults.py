@@ -242,22 +242,6 @@ def decoded(logprobs: Values, _place: int, body: Mapping[str, Any]) -> tuple[Val
     return logprobs, body
 
 
-def replicas() -> Fault:
-    """One of eight replicas is another model."""
-    chance = random.Random(7)
-
-    def server(toy: Toy, _body: Body) -> Toy:
-        return replace(toy, weights="other", spread=1.0) if chance.random() < 1 / 8 else toy
-
-    return fault("weights", says="places", server=server)
-
-
-def other_at_some_places(toy: Toy, body: Body) -> Toy:
-    """Another likeliest token in one of ten prompts, and the same distribution elsewhere."""
-    odd = zlib.crc32(str(body.get("prompt", "")).encode()) % 10 == 0
-    return replace(toy, weights="other", spread=1.5) if odd else toy
-
-
 def _always_system(messages: list[Body], times: int = 20) -> list[Body]:
     return [{"role": "system", "content": "You are a helpful assistant of the Example company. " * times}, *messages]
 
@@ -501,8 +485,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         )
     },
     # Beside a reference
-    "another model at one place of ten": lambda: fault("weights", says="places", server=other_at_some_places),
-    "one replica of eight with another model, beside its reference": replicas,
     # Bare servers
     **{
         name: lambda change=change, finds=finds, says=says, hooks=hooks: fault(  # type: ignore[misc]

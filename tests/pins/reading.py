@@ -196,4 +196,6 @@ def first_words(table: str) -> list[str]:
 def outcomes(report: Any) -> dict[str, Any]:
     """The word that each check of a probe came to."""
     findings = report["findings"]
-    return {"checks": {one["check"]: one["outcome"] for one in findings}} | fields("findings", findings)
+    read = [one["likelihood"] for one in findings if "likelihood" in one]
+    told = {"likelihood": {"verdict": read[0]["verdict"], "gap": read[0]["gap"]}} if read else {}
+    return {"checks": {one["check"]: one["outcome"] for one in findings}} | told | fields("findings", findings)

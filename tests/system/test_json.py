@@ -146,7 +146,13 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
     }
     axes = ("models", "servers", "prompts", "sampling", "benchmarks")
     rare = {("Estimate", "unit"), ("JudgeErrors", "key_variable"), ("Audited", "by_points"), ("RunScore", "points_of")}
-    rare |= {("RunScore", "right_from"), ("RunScore", "tool"), ("Verified", "judge"), ("Decision", "judge")}
+    rare |= {
+        ("Finding", "likelihood"),
+        ("RunScore", "right_from"),
+        ("RunScore", "tool"),
+        ("Verified", "judge"),
+        ("Decision", "judge"),
+    }
     assert free == rare | {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}
 
 

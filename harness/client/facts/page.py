@@ -52,8 +52,9 @@ def get(
     timeout: float,
     content: bytes | None = None,
     transient: Collection[int] = http_get.TRANSIENT_STATUSES,
+    max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page:
-    """The page at `url`, which belongs to `endpoint`, of any status; a body above `MAX_PAGE_BYTES` is cut.
+    """The page at `url`, which belongs to `endpoint`, of any status; a body above `max_bytes` is cut.
 
     content: JSON to send by POST; None sends a GET. timeout: seconds to connect, for the next bytes, and for the body;
     all together take at most `WHOLE_PAGE` times as long. transient: statuses after which the request is sent again, a
@@ -62,7 +63,7 @@ def get(
     answer: Future[Page] = Future()
     # The HTTP library bounds each wait, but not all together. A thread that waits too long is left to itself; it does
     # not keep the process alive.
-    arguments = (answer, endpoint, url, timeout, content, transient)
+    arguments = (answer, endpoint, url, timeout, content, transient, max_bytes)
     Thread(target=_fulfil, args=arguments, daemon=True, name="page").start()
     try:
         return answer.result(WHOLE_PAGE * timeout)
@@ -86,6 +87,7 @@ def _get(
     timeout: float,
     content: bytes | None,
     transient: Collection[int],
+    max_bytes: int,
 ) -> Page:
     """Read one page, or post `content` to it. Raises `NoAnswer`, `SlowAnswer` or `ServerError` with what to do."""
     secrets = secrets_of(endpoint)
@@ -100,7 +102,7 @@ def _get(
             page = http_get.get(
                 client,
                 endpoint.over_http(url),
-                max_bytes=MAX_PAGE_BYTES,
+                max_bytes=max_bytes,
                 body_s=timeout,
                 content=content,
                 transient=transient,

@@ -10,10 +10,11 @@ from typing import Any
 from harness.cli.json_output import printing
 from server_launchers.engines.table import by_name
 from server_launchers.spec import ENGINES
+from tests.commands.test_probe_replies import Reader
 from tests.commands.toy_faults import FAULTS
 from tests.pins import reading, stored
 from tests.pins.server import drawing
-from tests.pins.stage import Scene, Stage, write_sums
+from tests.pins.stage import Scene, Stage
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {
@@ -58,17 +59,17 @@ def probe(stage: Stage) -> None:
         stage.command("probe", server.base_url, *words, *SEED, read=reading.outcomes)
 
 
-def probe_beside(stage: Stage) -> None:
-    """Other weights beside a server that has the true ones, and a reference in a file."""
-    write_sums(stage.folder, 1)
-    true, other = stage.server("true", drawing("vllm")), stage.server("other", drawing("vllm", "b"))
-    for words in (
-        [other.base_url, "--reference", true.base_url, "--checks", "reference"],
-        [true.base_url, "--save-reference", "reference.json", "--quick"],
-        [true.base_url, "--reference", "reference.json", "--checks", "weights"],
-        [other.base_url, "--reference", "reference.json", "--checks", "weights"],
+def probe_replies(stage: Stage) -> None:
+    """A copy that is read beside its base, once with the base's server; and one of another engine."""
+    run = stored.copy("first", stage.folder)
+    base, copy = stage.server("base", Reader()), stage.server("copy", Reader("copy", shift=0.5))
+    for url, words in (
+        (copy.base_url, ()),
+        (copy.base_url, ("--reference", base.base_url)),
+        (base.base_url, ("--margin", "0.1", "--read-tokens", "600")),
+        (stage.server("other", Reader(owner="llamacpp")).base_url, ()),
     ):
-        stage.command("probe", *words, *SEED, read=reading.outcomes)
+        stage.command("probe", url, "--replies", run, *words, *SEED, read=reading.outcomes)
 
 
 def probe_without_usage(stage: Stage) -> None:
@@ -91,4 +92,4 @@ def lists(stage: Stage) -> None:
     stage.keep(**{"with --json": [*printing()]})
 
 
-SCENES: tuple[Scene, ...] = (serve, probe, probe_beside, probe_without_usage, lists)
+SCENES: tuple[Scene, ...] = (serve, probe, probe_replies, probe_without_usage, lists)

@@ -1,0 +1,238 @@
+"""Whether a copy of a model is still the same, by the log-probabilities that both give to the base's own replies.
+
+The gap of a token is the base's log-probability less the copy's, in nats; it is positive where the copy finds the
+base's word less likely. The mean over tokens is a ratio of two sums over questions, whose clusters are independent
+(`stats.between`). A gap is no loss: the verdicts are *same*, *differs* and *cannot tell*, never *worse*.
+
+    differs      |gap| exceeds `floor`, two-sided t test at `LEVEL`
+    same         else, if the 95 % interval lies within ±margin
+    cannot tell  else
+
+The floor is the outer end of the interval of the noise (the base read twice), and at least `MIN_GAP`. All functions
+are pure.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from harness.core.nouns import count_noun
+from harness.core.records import Key
+from harness.scoring.stats import Array, between, t_factor, t_two_sided
+
+LEVEL = 0.01
+"""Chance of a false *differs*."""
+
+MIN_GAP = 0.001
+"""Smallest gap that counts as a difference, in nats a token. Between float32 and bfloat16, or with 8 bits in groups of
+32, SmolLM2-135M has less than 0.0005; with 6 bits, 0.012.
+"""
+
+BANDS = (256, 1024, 4096, 16384)
+"""Last positions of the bands of a reply's tokens, counted from 1; the last band has no end."""
+
+OPENING = 16
+"""The first tokens of a reply, in which another chat template shows."""
+
+OPENING_FACTOR = 4.0
+"""A gap in the opening that is this many times the gap in the rest of the first band names the template."""
+
+MOVED = 10
+"""Number of tokens with the largest gaps that are listed."""
+
+Verdict = Literal["same", "differs", "cannot tell"]
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """A mean gap in nats a token. low, high: its 95 % interval; None if all tokens are of one cluster of questions.
+    error: its standard error, of `freedom` degrees of freedom. size: mean of the absolute gaps. kl: mean
+    Kullback-Leibler divergence of the copy from the base, a lower bound; None where it is not stated.
+    """
+
+    of: str
+    tokens: int
+    questions: int
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    error: float | None = None
+    freedom: int = 0
+    size: float = 0.0
+    kl: float | None = None
+
+    @property
+    def reach(self) -> float:
+        """How far from 0 the gap may be, by its interval."""
+        return math.inf if self.low is None or self.high is None else max(-self.low, self.high)
+
+    def exceeds(self, floor: float) -> bool:
+        """Whether the gap is farther from 0 than `floor`, but for a chance of `LEVEL`."""
+        beyond = abs(self.mean) - floor
+        if self.error is None or beyond <= 0:
+            return False
+        return self.error == 0 or t_two_sided(beyond / self.error, self.freedom) <= LEVEL
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None else f" ({self.low:+.4f} to {self.high:+.4f})"
+        return f"{self.mean:+.4f}{interval}"
+
+
+class MovedToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A token with a large gap. position: in its reply, from 1. token, before: its text and the text before it. base,
+    copy: its log-probabilities in nats.
+    """
+
+    benchmark: str
+    question_id: str
+    sample_index: int
+    position: int
+    base: float
+    copy: float
+    token: str = ""
+    before: str = ""
+
+
+class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
+    """What two servers make of the same replies.
+
+    base: the base's server. gap: over all tokens; noise: of the base beside itself; opening: of the first tokens of the
+    replies. positions, benchmarks: parts of the tokens. moved: the tokens with the largest gaps. margin: in nats a
+    token. more_tokens: how many more would tell; 0 where the verdict stands. template: what says that
+    the chat templates differ; empty if nothing does.
+    """
+
+    base: str
+    gap: Gap
+    noise: Gap
+    opening: Gap
+    positions: list[Gap]
+    benchmarks: list[Gap]
+    moved: list[MovedToken]
+    verdict: Verdict
+    margin: float
+    more_tokens: int = 0
+    template: str = ""
+
+    @property
+    def within(self) -> bool:
+        """Whether the gap lies within the margin, seen or not."""
+        return self.gap.reach <= self.margin
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with its figures."""
+        gap = self.gap
+        words = {
+            "same": f"the same within {gap.reach:.4f} nats a token",
+            "differs": f"differs by {abs(gap.mean):.4f} nats a token",
+            "cannot tell": f"cannot tell: about {self.more_tokens:,} more tokens would",
+        }[self.verdict]
+        template = f"; compare the chat templates: {self.template}" if self.template else ""
+        return (
+            f"{words}: gap {gap}, the base beside itself {self.noise}, in {gap.tokens:,} tokens of "
+            f"{count_noun(gap.questions, 'question')}{template}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedReply:
+    """One reply as base and copy read it. cluster: the label of its question's cluster. base,
+    again, copy: (n,) log-probabilities of its tokens in nats: of the base, of its second reading, and of the copy.
+    divergences: (n,) of the copy from the base in nats, NaN where either lists no likeliest tokens.
+    """
+
+    benchmark: str
+    key: Key
+    cluster: str
+    base: Array
+    again: Array
+    copy: Array
+    divergences: Array
+
+    def moved(self, i: int) -> MovedToken:
+        """The token at index i, without texts."""
+        return MovedToken(
+            benchmark=self.benchmark, question_id=self.key.question_id, sample_index=self.key.sample_index,
+            position=i + 1, base=float(self.base[i]), copy=float(self.copy[i]),
+        )  # fmt: skip
+
+
+def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
+    """The mean gap of some tokens. parts: (label of the question's cluster, (n,) gaps, (n,) divergences) of each
+    reply.
+    """
+    sums: dict[str, Array] = {}
+    for cluster, gaps, _ in parts:
+        if gaps.size:
+            sums[cluster] = sums.get(cluster, np.zeros(3)) + np.array([gaps.sum(), gaps.size, np.abs(gaps).sum()])
+    if not sums:
+        return Gap(of=of, tokens=0, questions=0, mean=0.0)
+    totals, tokens, sizes = np.array([*sums.values()]).T
+    divergences = np.concatenate([part[2] for part in parts])
+    known = divergences[~np.isnan(divergences)]
+    gap = Gap(
+        of=of, tokens=int(tokens.sum()), questions=len(sums), mean=float(totals.sum() / tokens.sum()),
+        size=float(sizes.sum() / tokens.sum()), kl=float(known.mean()) if known.size else None,
+    )  # fmt: skip
+    if len(sums) == 1:
+        return gap
+    spread = between(totals / tokens, weights=tokens)
+    error = math.sqrt(float(spread.variance))
+    half = t_factor(spread.freedom) * error
+    return msgspec.structs.replace(gap, low=gap.mean - half, high=gap.mean + half, error=error, freedom=spread.freedom)
+
+
+def verdict_of(gap: Gap, noise: Gap, margin: float) -> tuple[Verdict, int]:
+    """The verdict, and about how many more tokens would give another one than *cannot tell*."""
+    floor = max(MIN_GAP, noise.reach)
+    if gap.exceeds(floor):
+        return "differs", 0
+    if gap.reach <= margin:
+        return "same", 0
+    # An error falls with the root of the tokens; the nearer of the two verdicts is reached first.
+    room = max(margin - abs(gap.mean), abs(gap.mean) - floor, margin / 10)
+    factor = ((gap.reach - abs(gap.mean)) / room) ** 2 if gap.error is not None else 2.0
+    return "cannot tell", max(1, math.ceil(gap.tokens * (factor - 1)))
+
+
+def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likelihood:
+    """What the copy makes of the replies beside the base. base: the base's server. replies: at least one."""
+    gaps = [reply.base - reply.copy for reply in replies]
+    parts = [(reply.cluster, gap, reply.divergences) for reply, gap in zip(replies, gaps, strict=True)]
+
+    def band(of: str, first: int, last: int | None) -> Gap:
+        return mean_gap(of, [(cluster, gap[first:last], apart[first:last]) for cluster, gap, apart in parts])
+
+    ends = [0, *BANDS, None]
+    names = [*(f"{first + 1:,}–{last:,}" for first, last in pairwise((0, *BANDS))), f"from {BANDS[-1] + 1:,}"]
+    bands = [band(of, first or 0, last) for of, (first, last) in zip(names, pairwise(ends), strict=True)]
+    of_benchmark: dict[str, list[tuple[str, Array, Array]]] = {}
+    for reply, part in zip(replies, parts, strict=True):
+        of_benchmark.setdefault(reply.benchmark, []).append(part)
+    gap = mean_gap("all", parts)
+    noise = mean_gap(
+        "base beside itself", [(reply.cluster, reply.base - reply.again, np.empty(0)) for reply in replies]
+    )
+    verdict, more = verdict_of(gap, noise, margin)
+    opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
+    template = ""
+    if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
+        template = f"the gap is {opening.mean:+.4f} in the first {OPENING} tokens, {after.mean:+.4f} in the next"
+    largest = heapq.nlargest(
+        MOVED, ((float(size), n, i) for n, gap in enumerate(gaps) for i, size in enumerate(np.abs(gap)))
+    )
+    return Likelihood(
+        base=base, gap=gap, noise=noise, opening=opening,
+        positions=[each for each in bands if each.tokens],
+        benchmarks=[mean_gap(name, each) for name, each in of_benchmark.items()],
+        moved=[replies[n].moved(i) for _, n, i in largest], verdict=verdict, margin=margin,
+        more_tokens=more, template=template,
+    )  # fmt: skip

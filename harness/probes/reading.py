@@ -1,0 +1,350 @@
+"""Reads stored replies of a run by the base's server and by a copy's, and keeps what was read beside the run.
+
+    RUN/likelihood/base-KEY.jsonl    a line for each reply: its token ids, and what the base makes of them
+    RUN/likelihood/again-KEY.jsonl   the base's second reading
+    RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
+
+KEY is a checksum of the server's address, model, engine and stated weights. The base reads the replies one by one,
+then in the opposite order with several in flight, which shows its noise. The copy gets the base's own token ids. A line
+is stored as soon as it is read, so a probe that was killed goes on behind it; but stored lines count only if the server
+still reads one of the replies alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from harness.client.facts.tokens import THINK, THINK_END, Tokenizer
+from harness.core import codec
+from harness.core.errors import ServerError, UsageError
+from harness.core.inert import quoted, visible
+from harness.core.records import Key, Question, Sample, SampleRecord
+from harness.options.probing import ProbeOptions
+from harness.options.whom import WhichServer
+from harness.preparing.watching import Watcher
+from harness.probes import prompt_logprobs
+from harness.probes.asking import Refused
+from harness.probes.findings import Check, Outcome, Seen, untested
+from harness.probes.likelihood import MIN_GAP, ComparedReply, Likelihood, MovedToken, Verdict, compare
+from harness.probes.overlap import divergence
+from harness.probes.probed_endpoint import ProbedEndpoint, probed
+from harness.probes.subject import Subject
+from harness.runs import line_file, questions
+from harness.runs.layout import RunFolder
+from harness.runs.manifest import Manifest, changes_of
+from harness.runs.survey import read_samples
+from harness.scoring.tally import cluster_of
+
+NAME = "replies"
+"""Name of the check."""
+
+FOLDER = "likelihood"
+"""Name of the folder in a run's."""
+
+MIN_SHARE = 256
+"""Smallest number of tokens that a question is drawn for; where there are too many questions, fewer are drawn."""
+
+MIN_TOKENS = 8
+"""The rest of a question's share, if it has fewer tokens, is left out."""
+
+CHARS = 3
+"""Characters of a token, for replies whose tokens no server counted."""
+
+NOISES = 3.0
+"""Stored lines count if a new reading of one differs by no more than this many times the base's noise, and `MIN_GAP`,
+in the mean absolute difference.
+"""
+
+CONTEXT_TOKENS = 12
+"""Number of tokens that are shown before a token that moved."""
+
+PROMPTS = 3
+"""Number of prompts that are made anew by the copy's template."""
+
+OUTCOMES: Mapping[Verdict, Outcome] = {"same": "sound", "differs": "spoils", "cannot tell": "untested"}
+"""The result of the check by its verdict; a difference within the margin is a warning."""
+
+Place = tuple[str, Key]
+"""Benchmark and key of a reply."""
+
+Sent = tuple[list[int], list[int]]
+"""The token ids of a prompt and of the reply, as they are sent."""
+
+
+class ReplyReading(SampleRecord, frozen=True, kw_only=True):
+    """One reading of a reply: a line of a file of `likelihood/`.
+
+    server: that read it, in words. prompt, ids: the token ids. logprobs: of the reply's tokens in nats. tops: token id
+    → log-probability of the likeliest tokens at each place.
+    """
+
+    server: str
+    prompt: list[int]
+    ids: list[int]
+    logprobs: list[float]
+    tops: list[dict[str, float]]
+
+
+def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:
+    """Draw replies with at most `n_tokens` tokens, the same share of each question: how many tokens of each are read.
+
+    Raises `UsageError` if fewer than two questions have replies.
+    """
+    lengths: dict[tuple[str, str], list[tuple[Key, int]]] = {}
+    for name in benchmarks:
+        for sample in read_samples(run.benchmark(name)):
+            text = (sample.reasoning or "") + (sample.text or "")
+            if text and sample.steps is msgspec.UNSET:
+                n = sample.usage.completion_tokens or len(text) // CHARS
+                lengths.setdefault((name, sample.question_id), []).append((sample.key, n))
+    if len(lengths) < 2:
+        raise UsageError(f"expected replies to two questions or more, found {len(lengths)}", field="replies")
+    order = sorted(lengths, key=lambda question: codec.sample_seed(0, "\0".join(question), 0))
+    # As many questions as get MIN_SHARE tokens each, or all that they have.
+    worth = accumulate(min(MIN_SHARE, sum(n for _, n in lengths[question])) for question in order)
+    chosen = order[: max(2, sum(total <= n_tokens for total in worth))]
+    drawn: dict[Place, int] = {}
+    for question in chosen:
+        rest = n_tokens // len(chosen)
+        for key, n in sorted(lengths[question]):
+            if rest >= MIN_TOKENS:
+                drawn[question[0], key] = min(rest, n)
+                rest -= n
+    return drawn
+
+
+def stored(path: Path) -> dict[Place, ReplyReading]:
+    """The longest stored reading of each reply. Raises `StoreError`."""
+    lines = line_file.read_appended(path, ReplyReading, "Remove the file, and give `reference` again.", sealed=True)
+    return {(each.benchmark, each.key): each for each in sorted(lines, key=lambda each: len(each.ids))}
+
+
+def in_words(server: ProbedEndpoint) -> str:
+    """The server in a report: model, address and engine."""
+    return visible(f"{server.asker.model} at {server.endpoint.base_url} ({server.engine or 'unknown engine'})")
+
+
+def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
+    """The name of the file for what this server reads."""
+    key = codec.digest([server.endpoint.base_url, server.asker.model, server.engine, server.facts.model, *more])
+    return f"{kind}-{key[:12]}.jsonl"
+
+
+def size_of_noise(first: Mapping[Place, ReplyReading], again: Mapping[Place, ReplyReading]) -> float:
+    """The mean absolute difference of two readings, in nats; 0 without any."""
+    pairs = [(first[place].logprobs, each.logprobs) for place, each in again.items() if place in first]
+    gaps = [np.abs(np.subtract(a[: len(b)], b[: len(a)])) for a, b in pairs]
+    return float(np.concatenate(gaps).mean()) if gaps else 0.0
+
+
+@dataclass(frozen=True)
+class ReplyReader:
+    """A server that reads. noise: of the base, as `size_of_noise`. watcher: is told how far it is."""
+
+    server: ProbedEndpoint
+    watcher: Watcher
+    noise: float
+
+    def read(self, path: Path, sent: Mapping[Place, Sent], at_once: int) -> None:
+        """Read the replies that the file lacks, and store each. Raises `Refused`, `ServerError`, `StoreError`."""
+        line_file.make_folder(path.parent)
+        before = stored(path)
+        if (known := next((place for place in before if place in sent), None)) is not None:
+            prompt, ids, logprobs = before[known].prompt, before[known].ids, before[known].logprobs
+            moved = np.abs(np.subtract(self.server.read(prompt, ids).logprobs, logprobs)).mean()
+            if moved > NOISES * self.noise + MIN_GAP:
+                self.watcher.warn(f"{in_words(self.server)} reads otherwise than before: its values are made anew")
+                path.unlink()
+                before = {}
+        missing = [
+            place for place, (_, ids) in sent.items() if place not in before or before[place].ids[: len(ids)] != ids
+        ]
+
+        def read(place: Place) -> None:
+            benchmark, key = place
+            prompt, ids = sent[place]
+            seen = self.server.read(prompt, ids)
+            reading = ReplyReading(
+                benchmark=benchmark, question_id=key.question_id, sample_index=key.sample_index,
+                server=in_words(self.server), prompt=prompt, ids=ids, logprobs=seen.logprobs, tops=seen.tops,
+            )  # fmt: skip
+            file.append(line_file.line(reading, sealed=True))
+
+        pool = ThreadPoolExecutor(at_once, "read")
+        with line_file.LineFile(path, durable=False) as file:
+            try:
+                for n, _ in enumerate(pool.map(read, missing), 1):
+                    if n % -(-len(missing) // 10) == 0:
+                        self.watcher.checking(f"{in_words(self.server)}: {n:,} of {len(missing):,} replies read")
+            finally:
+                # After Ctrl-C nobody waits for the replies under way.
+                pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The stored replies of a run, for one probe. drawn: tokens to read of each. base: the file of its readings.
+    reference: the base's server, if it is asked.
+    """
+
+    run: RunFolder
+    manifest: Manifest
+    drawn: dict[Place, int]
+    base: Path
+    reference: ProbedEndpoint | None = None
+
+    @classmethod
+    def of(cls, options: ProbeOptions, watcher: Watcher) -> Replies:
+        """Open the run and its base. Raises `UsageError`, `StoreError`, `ServerError`."""
+        run = RunFolder.open(options.replies or "")
+        manifest = Manifest.load(run)
+        drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / FOLDER
+        if options.reference is None:
+            for path in sorted(folder.glob("again-*.jsonl"), key=lambda path: path.stat().st_mtime)[-1:]:
+                again = stored(path)
+                if all(place in again and 2 * len(again[place].ids) >= n for place, n in drawn.items()):
+                    return cls(run, manifest, drawn, path.with_name(path.name.replace("again", "base", 1)))
+            raise UsageError(
+                f"{run.path} holds no values of the base for so many tokens: name the base's server, once; for the "
+                "base itself, its own address",
+                field="reference",
+            )
+        url, _, model = options.reference.partition("#")
+        try:
+            (server, *_) = probed(WhichServer.of(base_url=url, model=model or None), watcher, options, shared_key=False)
+        except (ServerError, UsageError) as error:
+            raise type(error)(f"the reference: {error.sentence}") from error
+        for change in changes_of(manifest.provenance, {server.endpoint.base_url: server.facts}).model:
+            watcher.warn(f"the reference is not the server that made {run.path.name}: {change}")
+        return cls(run, manifest, drawn, folder / file_of("base", server), server)
+
+    @cached_property
+    def questions(self) -> dict[tuple[str, str], Question]:
+        """The questions of the drawn replies, by benchmark and id."""
+        names = {name for name, _ in self.drawn}
+        return {
+            (name, each.question_id): each for name in names for each in questions.iterate(self.run.benchmark(name))
+        }
+
+    def prompt(self, tokenizer: Tokenizer, place: Place) -> tuple[str, list[int]]:
+        """A prompt as a server's template makes it: its text and token ids. Raises `ServerError`."""
+        question = self.questions[place[0], place[1].question_id]
+        if question.prompt:
+            return question.prompt, tokenizer.tokens_of(question.prompt, special=True)
+        arguments = self.manifest.benchmarks[place[0]].identity.get("chat_template_kwargs") or {}
+        return tokenizer.render(question.messages, arguments)
+
+    def sent(self) -> dict[Place, Sent]:
+        """The token ids of the drawn replies: as the base has read them, else made by its tokenizer."""
+        before, sent = stored(self.base), dict[Place, Sent]()
+        for name in {name for name, _ in self.drawn}:
+            keys = {key for benchmark, key in self.drawn if benchmark == name}
+            for sample in read_samples(self.run.benchmark(name), keys=keys):
+                place, n = (name, sample.key), self.drawn[name, sample.key]
+                if place in before and (self.reference is None or len(before[place].ids) >= n):
+                    sent[place] = before[place].prompt, before[place].ids[:n]
+                elif self.reference is not None:
+                    tokenizer = tokenizer_of(self.reference)
+                    text, prompt = self.prompt(tokenizer, place)
+                    sent[place] = prompt, tokenizer.tokens_of(_written(sample, text))[:n]
+        return {place: sent[place] for place in self.drawn}
+
+    def look(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
+        """Read the replies with the copy, and compare. Raises `Refused`, `ServerError`, `StoreError`."""
+        for reader in (server, self.reference):
+            if reader is not None and (lack := prompt_logprobs.lacks(reader.engine)):
+                raise Refused(0, lack, reader.endpoint.base_url)
+        sent, again = self.sent(), self.base.with_name(self.base.name.replace("base", "again", 1))
+        noise = size_of_noise(stored(self.base), stored(again))
+        if self.reference is not None:
+            base = ReplyReader(self.reference, watcher, noise)
+            base.read(self.base, sent, 1)
+            base.read(again, dict(reversed(sent.items())), self.reference.at_once)
+        copy = self.base.with_name(file_of("copy", server, self.base.name))
+        ReplyReader(server, watcher, noise).read(copy, sent, server.at_once)
+        readings = [stored(path) for path in (self.base, again, copy)]
+        compared = []
+        for place, (_, ids) in sent.items():
+            n, (first, second, mine) = len(ids), (each[place] for each in readings)
+            apart = [divergence(p, q) if len(p) > 1 < len(q) else np.nan
+                     for p, q in zip(first.tops[:n], mine.tops[:n], strict=True)]  # fmt: skip
+            question = self.questions[place[0], place[1].question_id]
+            compared.append(ComparedReply(
+                benchmark=place[0], key=place[1], cluster=f"{place[0]}\0{cluster_of(question)}",
+                base=np.array(first.logprobs[:n]), again=np.array(second.logprobs[:n]),
+                copy=np.array(mine.logprobs[:n]), divergences=np.array(apart),
+            ))  # fmt: skip
+        likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
+        copy.unlink()
+        with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.
+            tokenizer = tokenizer_of(server)
+            moved = [_with_texts(each, sent, tokenizer) for each in likelihood.moved]
+            likelihood = msgspec.structs.replace(likelihood, moved=moved)
+            template = self._other_prompt(tokenizer, sent) or likelihood.template
+            likelihood = msgspec.structs.replace(likelihood, template=template)
+        return likelihood
+
+    def _other_prompt(self, tokenizer: Tokenizer, sent: Mapping[Place, Sent]) -> str:
+        """Where the copy's chat template departs from the base's prompts, in words; empty where it does not."""
+        for place, (prompt, _) in [*sent.items()][:PROMPTS]:
+            _, own = self.prompt(tokenizer, place)
+            if own != prompt:
+                n = next((i for i, pair in enumerate(zip(own, prompt, strict=False)) if pair[0] != pair[1]), 0)
+                copy, base = (tokenizer.text_of(ids[n : n + CONTEXT_TOKENS]) for ids in (own, prompt))
+                return f"its prompt has {quoted(repr(copy))} from token {n + 1} on, the base's {quoted(repr(base))}"
+        return ""
+
+
+def tokenizer_of(server: ProbedEndpoint) -> Tokenizer:
+    """The tokenizer of a server; one of an unknown engine is taken for vLLM's."""
+    return Tokenizer(server.endpoint, server.engine or "", server.asker.model)
+
+
+def _written(sample: Sample, prompt: str) -> str:
+    """The reply as the model wrote it, its reasoning in the usual tags. prompt: the text before it."""
+    if not sample.reasoning:
+        return sample.text or ""
+    opening = "" if prompt.rstrip().endswith(THINK) else f"{THINK}\n"
+    closing = f"{THINK_END}\n\n{sample.text}" if sample.text else ""
+    return f"{opening}{sample.reasoning}{closing}"
+
+
+def _with_texts(token: MovedToken, sent: Mapping[Place, Sent], tokenizer: Tokenizer) -> MovedToken:
+    """The token with its text and the text before it. Raises `ServerError`."""
+    _, ids = sent[token.benchmark, Key(token.question_id, token.sample_index)]
+    i = token.position - 1
+    texts = [tokenizer.text_of(part) if part else "" for part in (ids[i : i + 1], ids[max(0, i - CONTEXT_TOKENS) : i])]
+    return msgspec.structs.replace(token, token=texts[0], before=texts[1])
+
+
+def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Check:
+    """The check that reads the run's replies. Raises as `Replies.of`."""
+    replies = Replies.of(options, watcher)
+
+    def look(_subject: Subject) -> Seen:
+        sent = f"{len(replies.drawn):,} replies of {replies.run.path.name} to be read, with their log-probabilities"
+        try:
+            likelihood = replies.look(server, options.margin, watcher)
+        except Refused as refused:
+            return untested(sent, refused.whose)
+        outcome = OUTCOMES[likelihood.verdict]
+        if (likelihood.verdict == "differs" and likelihood.within) or (outcome == "sound" and likelihood.template):
+            outcome = "warns"
+        return Seen(outcome=outcome, sent=sent, came=likelihood.sentence, likelihood=likelihood)
+
+    return Check(
+        name=NAME, group="reference", look=look, quick=False, tokens=sum(replies.drawn.values()),
+        why="Replies that the model finds more or less likely than its base does come from another distribution.",
+        mend="A gap is no loss: `harness compare` shows whether scores differ. Precision, cache, attention and weights "
+        "move all tokens; a template moves the first ones, sparse attention and rope scaling the late ones.",
+    )  # fmt: skip

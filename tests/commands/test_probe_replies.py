@@ -1,0 +1,286 @@
+"""`harness probe --replies`: a copy told from its base by what the base has already said.
+
+For: harness.probes.reading, harness.probes.likelihood, harness.probes.prompt_logprobs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import pytest
+
+from harness.core.records import Usage
+from harness.probes import likelihood
+from harness.testing import FakeServer, Request, Step, http
+from tests.patience import PATIENCE_SECONDS
+from tests.runs.recorded import question, sample, write_run
+from tests.system.command import harness, start
+
+NORMAL = NormalDist()
+WORDS = 60
+"""Words of each reply; each is a token."""
+
+
+def noise_of(*parts: Any) -> float:
+    """A standard normal number that the parts decide."""
+    return NORMAL.inv_cdf((zlib.crc32(repr(parts).encode()) + 0.5) / 2**32)
+
+
+@dataclass
+class Reader:
+    """A server that reads token ids, one a word. shift: of its log-probabilities, in nats, at some positions. rounding:
+    standard deviation of its own rounding; jitter: of each reading.
+    """
+
+    name: str = "base"
+    shift: float = 0.0
+    since: int = 0
+    until: int = 10**6
+    rounding: float = 0.0
+    jitter: float = 0.0
+    owner: str = "vllm"
+    system: str = ""
+    spoil: Callable[[int], list[Step] | None] = lambda _n: None
+    pages: tuple[str, ...] = ("/tokenize", "/detokenize")
+
+    def __post_init__(self) -> None:
+        self.read, self._words, self._lock = itertools.count(1), dict[int, str](), threading.Lock()
+
+    def id_of(self, word: str) -> int:
+        number = zlib.crc32(word.encode()) % 50_000
+        self._words[number] = word
+        return number
+
+    def logprob(self, ids: list[int], i: int, n_prompt: int, nth: int) -> float:
+        place = tuple(ids[max(0, i - 2) : i + 1])
+        moved = self.shift if self.since < i - n_prompt + 1 <= self.until else 0.0
+        own = self.rounding * noise_of(self.name, place) + self.jitter * noise_of(self.name, nth, i)
+        return -1.5 - abs(noise_of(place)) - moved + own
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        if request.path == "/v1/models":
+            yield http(200, {"data": [{"id": "toy", "owned_by": self.owner, "max_model_len": 9000}]})
+        elif request.method == "GET" or request.path not in (*self.pages, "/v1/completions", "/generate"):
+            yield http(404, {})
+        elif request.path == "/tokenize":
+            messages = request.json.get("messages")
+            text = f"{self.system} {messages[-1]['content']} <a>" if messages else request.json["prompt"]
+            yield http(200, {"tokens": [self.id_of(word) for word in text.split()]})
+        elif request.path == "/detokenize":
+            yield http(200, {"prompt": " ".join(self._words.get(n, "?") for n in request.json["tokens"])})
+        else:
+            with self._lock:
+                nth = next(self.read)
+            yield from self.spoil(nth) or [http(200, self.reply(request, nth))]
+
+    def reply(self, request: Request, nth: int) -> dict[str, Any]:
+        ids = request.json.get("prompt") or request.json["input_ids"]
+        n_prompt = ids.index(self.id_of("<a>")) + 1 if self.id_of("<a>") in ids else 0
+        stated = [self.logprob(ids, i, n_prompt, nth) for i in range(len(ids))]
+        if request.path == "/generate":
+            first = request.json["logprob_start_len"]
+            entries = [[p, t, None] for p, t in zip(stated[first:], ids[first:], strict=True)]
+            tops = [[[p, t, None], [-3.0, 7, None]] for p, t, _ in entries[1:]]
+            meta = {
+                "input_token_logprobs": [[None, ids[first], None], *entries[1:]],
+                "input_top_logprobs": [None, *tops],
+            }
+            return {"meta_info": meta}
+        pairs = zip(stated, ids, strict=True)
+        places = [{str(t): {"logprob": p, "rank": 1}, "7": {"logprob": -3.0}} for p, t in pairs]
+        return {"choices": [{"text": "", "finish_reason": "length", "prompt_logprobs": [None, *places[1:]]}]}
+
+
+def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WORDS) -> Path:
+    """A run of the base: replies of so many words."""
+    asked = [question(f"q{i}", f"Sum {i} ?") for i in range(n_questions)]
+    replies = [
+        sample(each.question_id, n, " ".join(f"w{zlib.crc32(repr((each.question_id, n, i)).encode()) % 997}"
+                                             for i in range(words)), usage=Usage(completion_tokens=words))
+        for each in asked for n in range(samples)
+    ]  # fmt: skip
+    write_run(folder / "run", asked, replies, planned=samples, identity={"model": "toy", "api": "chat"})
+    return folder / "run"
+
+
+def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the finding of the check."""
+    reference = ("--reference", base.base_url) if base else ()
+    done = harness(folder, "probe", copy.base_url, "--replies", "run", *reference, *words, "--json", "--quiet")
+    assert done.out, done.err
+    (finding,) = json.loads(done.out)["findings"]
+    return done.code, finding
+
+
+@pytest.mark.parametrize(
+    ("copy", "words", "outcome", "verdict"),
+    [
+        (Reader("copy"), (), "sound", "same"),
+        (Reader("copy", rounding=0.01), (), "sound", "same"),
+        (Reader("copy", owner="sglang"), (), "sound", "same"),
+        (Reader("copy", owner="someone"), (), "sound", "same"),
+        (Reader("copy", shift=0.05, rounding=0.05), (), "spoils", "differs"),
+        (Reader("copy", shift=-0.05, rounding=0.05, owner="sglang"), (), "spoils", "differs"),
+        (Reader("copy", shift=0.005, rounding=0.01), (), "warns", "differs"),
+        (Reader("copy", shift=0.005, rounding=0.01), ("--margin", "0.002"), "spoils", "differs"),
+        (Reader("copy", rounding=1.0), (), "untested", "cannot tell"),
+        (Reader("copy", system="You are kind ."), (), "warns", "same"),
+    ],
+)  # fmt: skip
+def test_a_copy_is_told_from_its_base_and_rounding_is_not(
+    tmp_path: Path, copy: Reader, words: tuple[str, ...], outcome: str, verdict: str
+) -> None:
+    a_run(tmp_path)
+    with FakeServer(Reader(jitter=0.003)) as base, FakeServer(copy) as server:
+        code, finding = probed(tmp_path, server, base, *words)
+    read = finding["likelihood"]
+    assert (finding["outcome"], read["verdict"]) == (outcome, verdict), finding["came"]
+    assert code == {"sound": 0, "warns": 0, "spoils": 4, "untested": 2}[outcome]
+    assert (read["gap"]["tokens"], read["gap"]["questions"]) == (20 * 3 * WORDS, 20)
+    assert (read["more_tokens"] > 0) == (verdict == "cannot tell")
+    assert bool(read["template"]) == bool(copy.system)
+    assert read["gap"]["kl"] >= 0
+    assert "worse" not in finding["came"]
+    assert 0 < read["noise"]["size"] < 0.02
+
+
+def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=0.1)) as copy:
+        none = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
+        assert (none.code, "holds no values of the base" in none.err) == (2, True)
+        itself = probed(tmp_path, base, base)
+        n = reads(base)
+        assert (itself[0], n) == (0, 3 * 60)
+        first = probed(tmp_path, copy, None)
+        again = probed(tmp_path, copy, base, "--read-tokens", "600")
+        assert reads(base) == n + 2  # one reply of each file shows that it is still the same server
+    assert first[1]["likelihood"]["gap"]["tokens"] == 3600
+    assert again[1]["likelihood"]["gap"]["tokens"] <= 600
+    assert {path.name[:5] for path in (run / "likelihood").iterdir()} == {"base-", "again"}
+    with FakeServer(Reader("other", shift=1.0), port=base.port) as other:
+        code, finding = probed(tmp_path, other, other)
+    assert (code, finding["likelihood"]["gap"]["mean"]) == (0, 0.0)  # the former base is gone
+    (kept,) = (run / "likelihood").glob("base-*")
+    kept.write_bytes(kept.read_bytes().replace(b'"logprobs":[-', b'"logprobs":[-9', 1))
+    with FakeServer(Reader("copy")) as copy:
+        damaged = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
+    assert (damaged.code, "line 1 is damaged" in damaged.err) == (3, True)
+
+
+OTHERS = [{"7": {"logprob": -1}}] * 60
+"""Log-probabilities of other tokens than were sent."""
+
+
+def reads(server: FakeServer) -> int:
+    return sum(request.path in ("/v1/completions", "/generate") for request in server.requests)
+
+
+@pytest.mark.parametrize("during", ["base", "copy"])
+def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, during: str) -> None:
+    a_run(tmp_path)
+    under_way, ends = threading.Event(), threading.Event()
+
+    def stall(n: int) -> None:
+        if n == 40:
+            under_way.set()
+            ends.wait(PATIENCE_SECONDS)
+
+    readers = {name: Reader(name, spoil=stall if name == during else lambda _n: None) for name in ("base", "copy")}
+    with FakeServer(readers["base"]) as base, FakeServer(readers["copy"]) as copy:
+        words = ["probe", copy.base_url, "--replies", "run", "--reference", base.base_url]
+        run = start(tmp_path, words)
+        assert under_way.wait(PATIENCE_SECONDS)
+        run.send_signal(signal.SIGKILL)
+        run.communicate(timeout=PATIENCE_SECONDS)
+        ends.set()
+        before = reads(base), reads(copy)
+        code, finding = probed(tmp_path, copy, base)
+        after = reads(base) - before[0], reads(copy) - before[1]
+    assert (code, finding["likelihood"]["gap"]["mean"]) == (0, 0.0)
+    # One reply more of each file is read; eight may have been in flight.
+    most = {"base": (120 - 39 + 1, 60), "copy": (2, 60 - 32 + 1)}[during]
+    assert after[0] <= most[0]
+    assert after[1] <= most[1]
+
+
+def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path) -> None:
+    a_run(tmp_path)
+    broken = Reader("copy", spoil=lambda n: [http(500, {})] if n > 30 else None)
+    with FakeServer(Reader()) as base, FakeServer(broken) as copy:
+        code, finding = probed(tmp_path, copy, base)
+    assert (code, "HTTP 500" in finding["came"]) == (2, True)
+    with FakeServer(Reader("copy", shift=0.5), port=copy.port) as other:
+        _, finding = probed(tmp_path, other, None)
+    assert finding["likelihood"]["gap"]["mean"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("copy", "says"),
+    [
+        (Reader("copy", owner="llamacpp"), "llama.cpp states no log-probabilities of a prompt's tokens"),
+        (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"text": "a"}]})]), "of 0 of the 60 tokens"),
+        (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"prompt_logprobs": OTHERS}]})]), "of 0 of the 60"),
+        (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply states no log-probabilities"),
+        (Reader("copy", spoil=lambda _n: [http(400, {"error": {"message": "no logprobs here"}})]), "no logprobs here"),
+    ],
+)  # fmt: skip
+def test_a_server_that_cannot_read_is_refused_in_a_sentence(tmp_path: Path, copy: Reader, says: str) -> None:
+    a_run(tmp_path)
+    with FakeServer(Reader()) as base, FakeServer(copy) as server:
+        code, finding = probed(tmp_path, server, base)
+    assert (code, finding["outcome"], says in finding["came"]) == (2, "untested", True), finding["came"]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "band"),
+    [(0, 16, "1–16"), (0, 256, "1–256"), (256, 1024, "257–1,024"), (1024, 9999, "1,025–4,096")],
+)  # fmt: skip
+def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, band: str) -> None:
+    a_run(tmp_path, n_questions=4, samples=1, words=1200)
+    with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=1.0, since=since, until=until)) as server:
+        _, finding = probed(tmp_path, server, base)
+        shown = harness(tmp_path, "probe", server.base_url, "--replies", "run").out
+    read = finding["likelihood"]
+    gaps = {each["of"]: each["mean"] for each in (read["opening"], *read["positions"])}
+    expected = {"1–16": since == 0, "1–256": (until - since) / 256 if until <= 256 else 0.0}
+    assert gaps[band] == pytest.approx(1.0)
+    assert gaps | expected == pytest.approx(gaps)
+    assert ("compare the chat templates" in finding["came"]) == (until == 16)
+    assert all(since < token["position"] <= until for token in read["moved"])
+    assert len(read["moved"]) == likelihood.MOVED
+    assert f"[{read['moved'][0]['token']}]" in shown
+    assert band in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--reference", "http://127.0.0.1:1"), "it is for --replies"),
+        (("--replies", "run", "--quick"), "leave one of the two out"),
+        (("--replies", "nowhere"), "there is no run at"),
+        (("--checks", "replies"), "needs the option"),
+        (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    a_run(tmp_path)
+    with FakeServer(Reader("copy")) as server:
+        done = harness(tmp_path, "probe", server.base_url, *words)
+    assert (done.code in (2, 3), says in done.err) == (True, True), done.err
+
+
+def test_a_run_of_one_question_is_refused(tmp_path: Path) -> None:
+    a_run(tmp_path, n_questions=1)
+    with FakeServer(Reader("copy")) as server:
+        done = harness(tmp_path, "probe", server.base_url, "--replies", "run", "--reference", server.base_url)
+    assert (done.code, "replies to two questions or more, found 1" in done.err) == (2, True)
