@@ -33,17 +33,19 @@ MAX_PUBLISHED = 2
 class ExpectedCell:
     """The estimate of one cell.
 
-    n_questions: None if the data are not on this machine and the card does not state the number. at_most:
-    `n_questions` is an upper bound, since it comes from the card and a filter may leave out questions. samples: per
-    question. most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings:
-    name → value of the sampling and the prompts, in words. published: scores of the model on this benchmark, in
-    words. absent: whether the data are not here. done: nothing is left to do. lost: why the cell would end without a
-    new score; empty if no reason is known.
+    n_questions: None if the data are not on this machine and the card does not state the number. n_samples: of the
+    cell, with the stored ones; of a fraction a question, exact only if the data are here. at_most: both are upper
+    bounds, since they come from the card and a filter may leave out questions. samples: per question. most_tokens: new
+    tokens if every sample used all of max_tokens; None if a factor is unknown. settings: name → value of the sampling
+    and the prompts, in words. published: scores of the model on this benchmark, in words. absent: whether the data are
+    not here. done: nothing is left to do. lost: why the cell would end without a new score; empty if no reason is
+    known.
     """
 
     cell: Cell
     benchmark: str
     n_questions: int | None
+    n_samples: int | None
     at_most: bool
     samples: float
     most_tokens: int | None
@@ -52,11 +54,6 @@ class ExpectedCell:
     absent: bool
     done: bool = False
     lost: str = ""
-
-    @property
-    def n_samples(self) -> int | None:
-        """Number of all samples of the cell, with the stored ones; None if the number of questions is unknown."""
-        return None if self.n_questions is None else round(self.n_questions * self.samples)
 
 
 def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
@@ -88,6 +85,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         settings = questions.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, sampling, origins = settings.samples, settings.sampling, settings.origins
+        n_samples: int | None = settings.plan().total(question_set.ids)
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
@@ -95,9 +93,10 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         name, samples = card.name, first_number(options.samples, card.samples)
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
+        n_samples = None if n_questions is None else round(n_questions * samples)
     max_tokens = sampling.max_tokens
     fits = may_lower(origins, fit_context=options.fit_context)
-    most = None if n_questions is None or max_tokens is None else round(n_questions * samples) * max_tokens
+    most = None if n_samples is None or max_tokens is None else n_samples * max_tokens
     conditions = {
         "prompt": options.prompt or (card.prompt if card is not None else None),
         "system_prompt": options.system_prompt,
@@ -108,6 +107,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         cell=cell,
         benchmark=name,
         n_questions=n_questions,
+        n_samples=n_samples,
         at_most=at_most,
         samples=samples,
         most_tokens=most,

@@ -90,6 +90,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
         y=Axis(y, 0),
         marks=[*marks, *ticks],
         height=y,
+        subject=cut.strip(),
     )
 
 
