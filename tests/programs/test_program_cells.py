@@ -57,7 +57,7 @@ class Maker:
         self.threads: list[threading.Thread] = []
         self.n_ended = 0
 
-    def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
+    def start(self, channel: int, memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         self.memories.append(memory)
         words = ["/bin/sh", "-c", "exec sleep 600"]
         self.processes.append(subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True))

@@ -48,7 +48,7 @@ def test_a_sandbox_that_does_not_come_up_is_refused_with_its_complaint_and_ended
     ended: list[object] = []
     complains = ["/bin/sh", "-c", "echo no room here >&2"]
 
-    def start(channel: int, _memory: int) -> subprocess.Popen[bytes]:
+    def start(channel: int, _memory: int, _packages: tuple[str, ...]) -> subprocess.Popen[bytes]:
         # As a sandbox does, it holds the channel until it has complained.
         return subprocess.Popen(complains, stderr=subprocess.PIPE, start_new_session=True, pass_fds=(channel,))
 

@@ -142,10 +142,7 @@ _EMPTY_MACHINE = [
 
 
 def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`.
-
-    packages: of a tool.
-    """
+    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
     nobody: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
     try:
         return subprocess.Popen(

@@ -22,15 +22,15 @@ from harness.extensions.answers.program.inside import frames
 _START_SECONDS = 60.0
 """Longest time for starting a sandbox."""
 
-_SILENCE_SECONDS = 60.0
-_SILENCE_FACTOR = 40.0
-"""A sandbox counts as stuck if it is silent for longer than `_SILENCE_SECONDS` plus `_SILENCE_FACTOR` times the time
+SILENCE_SECONDS = 60.0
+SILENCE_FACTOR = 40.0
+"""A sandbox counts as stuck if it is silent for longer than `SILENCE_SECONDS` plus `SILENCE_FACTOR` times the time
 limits of all cases of the job. No sound sandbox took as long, even with 20 processes per core."""
 
 _MAX_COMPLAINT_BYTES = 2_000
 """Bytes of a sandbox's standard error that a message may quote."""
 
-_MEMORY_MARGIN = 512 << 20
+MEMORY_MARGIN = 512 << 20
 """Bytes that a sandbox needs beside a program and its tests: two processes of the Python interpreter."""
 
 
@@ -41,10 +41,11 @@ class SandboxFailedError(Exception):
 class SandboxMaker(Protocol):
     """Starts and ends sandboxes of one kind."""
 
-    def start(self, channel: int, memory: int, /) -> subprocess.Popen[bytes]:
+    def start(self, channel: int, memory: int, packages: tuple[str, ...] = (), /) -> subprocess.Popen[bytes]:
         """Start a sandbox that speaks over the descriptor `channel`; its standard error is a pipe.
 
-        memory: bytes for a program, its tests and the interpreter. Raises `UsageError` if none can be started here.
+        memory: bytes for a program, its tests and the interpreter. packages: of a tool; a container's image has to have
+        them. Raises `UsageError` if none can be started here.
         """
         ...
 
@@ -56,11 +57,12 @@ class SandboxMaker(Protocol):
 class SandboxCell:
     """A sandbox that is kept running from job to job. It belongs to one thread.
 
-    _fd: our end of the connection. _memory: bytes that the running sandbox has.
+    asked: packages that a tool's code can import. _fd: our end of the connection. _memory: bytes of the running
+    sandbox.
     """
 
-    def __init__(self, maker: SandboxMaker) -> None:
-        self._maker = maker
+    def __init__(self, maker: SandboxMaker, asked: tuple[str, ...] = ()) -> None:
+        self._maker, self._asked = maker, asked
         self._process: subprocess.Popen[bytes] | None = None
         self._fd, self._memory = -1, 0
         self.version = ""
@@ -74,8 +76,8 @@ class SandboxCell:
         Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if no sandbox can be started.
         """
         limits = job["limits"]
-        silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
-        memory = limits["memory"] + limits["tests_memory"] + _MEMORY_MARGIN
+        silence = SILENCE_SECONDS + SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
+        memory = limits["memory"] + limits["tests_memory"] + MEMORY_MARGIN
         if self._process is not None and memory > self._memory:
             self.close()
         # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
@@ -164,7 +166,7 @@ class SandboxCell:
         ours, theirs = socket.socketpair()
         # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
         with ours, theirs:
-            self._process = self._maker.start(theirs.fileno(), memory)
+            self._process = self._maker.start(theirs.fileno(), memory, self._asked)
             self._fd, self._memory = ours.detach(), memory
         try:
             ready = self._hear(_START_SECONDS)

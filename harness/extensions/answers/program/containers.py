@@ -103,10 +103,7 @@ class ContainerEngine:
         return [*words, self.image, *OPTIONS, "-c", python_text("name_spaces=False, alone=os.getpid() == 1", packages)]
 
     def start(self, channel: int, memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-        """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`.
-
-        packages: of a tool; the image has to have them.
-        """
+        """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""
         name = f"harness-{secrets.token_hex(8)}"
         process = subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.

@@ -19,7 +19,13 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.nouns import are
 from harness.core.records import CallEnd
-from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError, SandboxMaker
+from harness.extensions.answers.program.cells import (
+    MEMORY_MARGIN,
+    SILENCE_FACTOR,
+    SILENCE_SECONDS,
+    SandboxCell,
+    SandboxFailedError,
+)
 from harness.extensions.answers.program.inside import frames
 from harness.extensions.answers.program.sandboxes import maker_of
 from harness.presets.tool import PythonTool
@@ -29,28 +35,12 @@ PACKAGES = ("numpy", "sympy", "mpmath")
 
 _FILE_BYTES = 16 << 20
 _TOTAL_SECONDS = 1_000_000
-_SILENCE_SECONDS = 60.0
-_SILENCE_FACTOR = 40.0
-"""A sandbox counts as stuck after these seconds, plus this many times the limit of a call."""
-
 _STOPPED = {
     "time limit": "stopped after {seconds} s of processor time",
     "sleep limit": "stopped after {seconds} s of waiting",
     "memory limit": "stopped, since it needs more than {memory_mb} MB",
 }
 """Rule by which an interpreter was ended → the words for the model."""
-
-
-class _WithPackages:
-    """The maker of a tool's sandboxes."""
-
-    def __init__(self, maker: SandboxMaker) -> None:
-        self._maker: Any = maker
-        self.end = maker.end
-
-    def start(self, channel: int, memory: int) -> Any:
-        """As `SandboxMaker.start`."""
-        return self._maker.start(channel, memory, PACKAGES)
 
 
 @dataclass(eq=False)
@@ -74,13 +64,13 @@ class Interpreters:
 
     def __init__(self, tool: PythonTool, most: int) -> None:
         self._tool, self._most = tool, most
-        self.kind, maker = maker_of(tool.sandbox)
-        self._maker = _WithPackages(maker)
+        self.kind, self._maker = maker_of(tool.sandbox)
+        self._memory = (tool.memory_mb << 20) + MEMORY_MARGIN
         self._slots: list[_Slot] = []
         self._free = threading.Condition()
         self._calls: dict[Hashable, list[str]] = {}
         self._closing = False
-        self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * 2 * tool.seconds
+        self._silence = SILENCE_SECONDS + SILENCE_FACTOR * 2 * tool.seconds
         self._job = {"style": "interpreter", "limits": {
             "cpu": tool.seconds, "sleep": tool.seconds, "cpu_total": _TOTAL_SECONDS, "memory": tool.memory_mb << 20,
             "tests_memory": 0, "file": _FILE_BYTES, "recursion": 1000, "characters": tool.characters, "each": True,
@@ -91,7 +81,7 @@ class Interpreters:
 
         Raises `UsageError` if it cannot be started, or lacks one of `PACKAGES`.
         """
-        cell = SandboxCell(self._maker)
+        cell = SandboxCell(self._maker, PACKAGES)
         try:
             cell.start(self._memory)
         finally:
@@ -104,10 +94,6 @@ class Interpreters:
             )  # fmt: skip
         return {"sandbox": self.kind, "python": cell.version, "packages": cell.packages}
 
-    @property
-    def _memory(self) -> int:
-        return (self._tool.memory_mb << 20) + (512 << 20)
-
     def run(self, key: Hashable, code: str) -> tuple[str, CallEnd, float]:
         """Run the code in the interpreter of `key`; return (what the model is told, how the call ended, CPU seconds).
 
@@ -117,8 +103,7 @@ class Interpreters:
         try:
             for attempt in (1, 2):
                 try:
-                    report = self._report(slot, key, code)
-                    return self._in_words(report)
+                    return self._in_words(self._report(slot, key, code))
                 except (SandboxFailedError, frames.ClosedError, OSError) as error:
                     slot.close()
                     if attempt == 2 or self._closing:
@@ -158,7 +143,7 @@ class Interpreters:
                 idle = sorted((slot for slot in self._slots if not slot.busy), key=lambda slot: slot.used_at)
                 own = [slot for slot in idle if slot.key == key] or [slot for slot in idle if slot.key is None]
                 if not own and len(self._slots) < self._most:
-                    own = [_Slot(SandboxCell(self._maker))]
+                    own = [_Slot(SandboxCell(self._maker, PACKAGES))]
                     self._slots += own
                 if own := own or idle:
                     own[0].busy = True
