@@ -208,8 +208,3 @@ OPTIONS = {name: declared for name, declared in options_of(ServerSpec).items() i
 def flag_of(field: str) -> str:
     """The flag of `harness serve` that sets a field."""
     return f"--{OPTIONS[field].flag or field.replace('_', '-')}"
-
-
-def words_of(fields: Mapping[str, Any]) -> list[str]:
-    """The words of `harness serve` that set these fields."""
-    return [word for name, value in fields.items() for word in OPTIONS[name].words(value)]

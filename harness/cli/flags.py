@@ -1,18 +1,14 @@
-"""The commands and their flags, made from the declarations of options; and a file of variables.
+"""The commands and their flags, made from the declarations of options.
 
 A command makes its options of the words that were typed: what was not typed keeps its default, and is not in `given`.
 The texts of --serve-option are gathered into the option `serve` (`run_given`).
-
-A file of variables is read only if `--env-file` names it. No variable sets an option: a forgotten one must not change a
-score unseen.
+No variable sets an option: a forgotten one must not change a score unseen.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import shlex
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
@@ -23,7 +19,6 @@ from click.core import ParameterSource
 from harness.cli.help import Flag, Helping, NumberType, SeedType
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelt
-from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
 from harness.options.commands import options_class
@@ -51,7 +46,8 @@ def command_of(name: str) -> click.Command:
         module = importlib.import_module(f"harness.cli.{name}")
         context.exit(module.carry_out(options_typed(context, declared)) or 0)
 
-    options = sorted(options_of(declared).values(), key=_heading_number)
+    # A command's own options, which stand under no heading, come first.
+    options = sorted(options_of(declared).values(), key=lambda option: ("", *ORDER).index(option.under))
     return Helping(
         name,
         params=[parameter for option in options for parameter in _parameters(option)],
@@ -67,11 +63,6 @@ def options_typed(context: click.Context, declared: type[Made]) -> Made:
     """The options of the words that a command got. Raises `UsageError`."""
     sources = {name: context.get_parameter_source(name) for name in options_of(declared)}
     return declared(**{name: context.params[name] for name in sources if sources[name] is not ParameterSource.DEFAULT})
-
-
-def _heading_number(option: Option) -> int:
-    """The position of the option's heading among the flags; a command's own options, without one, come first."""
-    return ORDER.index(option.under) if option.under in ORDER else -1
 
 
 def _parameters(option: Option) -> list[click.Parameter]:
@@ -100,7 +91,7 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
     """
     attributes: dict[str, Any] = {
         "hidden": hidden or option.hidden,
-        "metavar": option.metavar or ("FILE" if option.file else "POINTS" if option.kind is POINTS else None),
+        "metavar": option.metavar or ("POINTS" if option.kind is POINTS else None),
         "default": None,  # Without this, click would set a switch to "off".
     }
     if option.type is bool and option.default is None:
@@ -130,41 +121,6 @@ def _type(option: Option) -> Any:
     plain: dict[Any, Any] = {int: NumberType(int), float: NumberType(float), bool: click.BOOL, Path: click.Path()}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return plain.get(option.item_type, click.STRING)
-
-
-# ---- a file of variables
-
-
-_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
-
-MAX_FILE_BYTES = 1024 * 1024
-"""Longest file of variables."""
-
-
-def read_variables(path: Path | None) -> None:
-    """Set the variables of the file, unless the environment has them."""
-    if path is None:
-        return
-    try:
-        text = read_named(path, MAX_FILE_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-    if len(text) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} is longer than {MAX_FILE_BYTES} bytes; expected lines of NAME=VALUE")
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        match = _LINE.match(line.strip())
-        try:
-            words = shlex.split(match[2], comments=True) if match else []
-        except ValueError:
-            match = None
-        if match is None or len(words) > 1:
-            # The message leaves out the line, which may hold a key.
-            raise UsageError(f"{path}:{number}: expected NAME=VALUE; put a value with spaces in quotes")
-        os.environ.setdefault(match[1], "".join(words))
 
 
 # ---- a server to start

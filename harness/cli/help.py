@@ -6,7 +6,6 @@ headings (`under`). A flag of another tool is answered with its name here.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -120,10 +119,8 @@ class Helping(click.Command):
                 advice = f"{error.message} Repeat {error.param.opts[-1]} for each value."
                 raise click.BadParameter(advice, ctx, error.param) from None
             raise
-        if refuses_more and not ctx.resilient_parsing:
-            _refuse_assignments(rest, self, ctx)
-            if rest:
-                raise UsageError(_too_many(rest, self, ctx))
+        if refuses_more and rest and not ctx.resilient_parsing:
+            raise UsageError(_too_many(rest, self, ctx))
         return rest
 
     def _refuse_engine_words(self, ctx: click.Context, args: list[str]) -> None:
@@ -164,27 +161,6 @@ def _example(command: click.Command, ctx: click.Context) -> str:
     lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
     example = next((line for line in lines if line.startswith(f"harness {command_name} ")), "")
     return re.split(" +#| && ", example)[0]
-
-
-def _refuse_assignments(rest: Sequence[str], command: click.Command, ctx: click.Context) -> None:
-    """Raise `UsageError` for an option that stands among the arguments as in Python: `answer_key=gold`.
-
-    A path that exists is none. The value is not repeated: it may be a key. A command that takes unknown options takes
-    any text as an argument.
-    """
-    if ctx.ignore_unknown_options:
-        return
-    flags = {flag for parameter in command.params for flag in parameter.opts}
-    for parameter in command.params:
-        taken = ctx.params.get(parameter.name or "")
-        if isinstance(parameter, click.Argument) and taken is not None:
-            rest = [*rest, *map(str, taken if isinstance(taken, list | tuple) else [taken])]
-    for word in rest:
-        name, equals, _ = word.partition("=")
-        flag = "--" + name.replace("_", "-")
-        # Not by a `Path`, which raises for a word that is too long for a name.
-        if equals and flag in flags and not os.path.exists(word):  # noqa: PTH110
-            raise UsageError(f"{name}=… is an option's form in Python; on a command line write {flag} VALUE")
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:

@@ -66,11 +66,6 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(f"{name:{width}}", command.line) for name, command in commands.items()])
 
 
-def _dashed(word: str) -> str:
-    """A flag as the help has it: an option may be typed by its name, as messages write it."""
-    return word.replace("_", "-")
-
-
 def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
     """Print the help of every command, whole, and exit, if `--help-all` was typed."""
     # No other command needs the module before it is imported itself.
@@ -86,7 +81,8 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> No
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 110,
-        "token_normalize_func": _dashed,
+        # An option may be typed by its name, as messages write it.
+        "token_normalize_func": lambda word: word.replace("_", "-"),
     },
 )
 @click.option(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.cli import terminal
-from harness.cli.flags import judge_of, read_variables, run_given
+from harness.cli.flags import judge_of, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
 from harness.cli.printed.ends import SampleCounts, SessionEnd
@@ -33,7 +33,6 @@ SHOWN_CAUSES = 5
 def carry_out(options: RunCommand) -> int:
     """Run the benchmarks, or show what a run would ask. Returns the exit code."""
     with terminal.stopped_with_a_line():
-        read_variables(options.env_file)
         _refuse_sweep(options)
         if options.as_json and options.dry_run:
             raise UsageError("--json prints how a session ended: leave out --dry-run")

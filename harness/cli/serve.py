@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -17,9 +16,7 @@ from harness.cli.json_output import json_flags, say
 from harness.core import plugins
 from harness.core.errors import misspelt
 from harness.core.inert import visible
-from server_launchers import shown
 from server_launchers.engines import table as engines
-from server_launchers.spec import words_of
 
 SHOWN_LOG_LINES = 200
 """Number of lines of a log that `serve logs` prints, counted from its end."""
@@ -35,41 +32,6 @@ class ServeGroup(HelpingGroup):
             return of_ours
         takes = engines.by_name(engines.ANY_PROGRAM).takes
         return _engine_command(cmd_name, "A plug-in's command.", takes)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words. An engine's own command line behind `--` is read as ours."""
-        if "--" in args:
-            end = args.index("--")
-            before, behind = args[:end], args[end + 1 :]
-            named = next((word for word in before if self.get_command(ctx, word)), None)
-            engine = engines.find(named)
-            if named is None or (engine is not None and engine.pasted and behind and behind[0][:1] not in ("-", "")):
-                args = self._from_engines_words(ctx, named, [word for word in before if word != named], behind)
-        return super().parse_args(ctx, args)
-
-    def _from_engines_words(
-        self, ctx: click.Context, named: str | None, before: list[str], behind: list[str]
-    ) -> list[str]:
-        """Our words for an engine's own command line, which are also printed.
-
-        named: the engine, if one is named. behind: the engine's command line. before: our further words. Raises
-        `click.UsageError` for another program.
-        """
-        from server_launchers import pasted
-
-        command = pasted.read(behind)
-        owner = engines.find(named)
-        if command is None or (owner and engines.by_name(command.engine).pasted is not owner.pasted):
-            ctx.fail(
-                f"behind -- stands no command line of {named or 'vLLM or SGLang'} (`vllm serve MODEL …`, `python -m "
-                "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
-            )
-        _, model, fields, passed = command
-        engine = named or command.engine
-        flags = words_of(fields)
-        ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
-        terminal.note(f"read as: {visible(shlex.join(ours))}")
-        return [engine, model, *flags, *before, "--", *passed]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -42,13 +42,11 @@ def show(sweep: Sweep) -> int:
             for name in names
             for cell in sweep.groups[name]
         ]
-        heads = ("cell", "questions", "samples", "tokens at most", "published", "other settings")
+        heads = ("cell", "questions", "samples", "tokens at most", "other settings")
         filled = [column for column, cells in enumerate(zip(*rows, strict=True)) if any(cells)]
         terminal.table([heads[column] for column in filled], [[row[column] for column in filled] for row in rows])
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
-    if not all(cell.model for cell in sweep.cells):
-        click.echo("no model is named, so no published score stands here: give --model")
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
         words = visible(" ".join(absent))
         click.echo(
@@ -95,7 +93,7 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
     if expected.done:
         most = "done"
-    return (expected.cell.name, questions, str(expected.samples), most, expected.published)
+    return (expected.cell.name, questions, str(expected.samples), most)
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:

@@ -122,7 +122,8 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
 def _other_rows(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
     """One warning that names the questions which have the same id in both runs and another row of the data."""
     new, old = ours.questions(), baseline.questions()
-    changed = [name for name, item in old.items() if name in new and not _same_row(item, new[name])]
+    shared = [name for name in old if name in new]
+    changed = [name for name in shared if old[name].question.row_digest != new[name].question.row_digest]
     if not changed:
         return []
     return [
@@ -137,11 +138,6 @@ def _named(ids: Sequence[str]) -> str:
     named = ", ".join(visible(question_id, 40) for question_id in ids[:MAX_NAMED_QUESTIONS])
     more = len(ids) - MAX_NAMED_QUESTIONS
     return f"{named} and {more:,} more" if more > 0 else named
-
-
-def _same_row(item: QuestionTally, twin: QuestionTally) -> bool:
-    """Whether two questions with the same id have the same row of the data."""
-    return item.question.row_digest == twin.question.row_digest
 
 
 def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:

@@ -166,17 +166,12 @@ def decode_loosely(data: bytes) -> Any:
     Lone surrogates stay. A number that a float or 64 bits cannot hold (NaN, 1e400, thousands of digits) becomes None.
     """
     try:
-        return json.loads(data.decode(), parse_constant=_none, parse_float=_finite, parse_int=_integer)
+        return json.loads(data.decode(), parse_constant=lambda _: None, parse_float=_finite, parse_int=_integer)
     # UnicodeDecodeError is a ValueError, too.
     except ValueError as error:
         raise DecodeError(str(error)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
-
-
-def _none(_: str) -> None:
-    """Read the constants NaN and Infinity, which JSON does not have, as None."""
-    return None
 
 
 def _finite(digits: str) -> float | None:

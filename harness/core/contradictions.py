@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from harness.core.finish_words import ending
+from harness.core.finish_words import TOOL_WORDS, ending
 from harness.core.nouns import count_noun
 from harness.core.records import Usage
 
@@ -52,20 +52,21 @@ class Claims(NamedTuple):
     max_tokens: int | None
 
     @property
+    def stated(self) -> int:
+        """The tokens that the usage states; 0 if it states none."""
+        return self.usage.completion_tokens or 0
+
+    @property
     def tokens(self) -> int:
         """The tokens that the usage states, or that came as events, whichever are more."""
-        return max(self.usage.completion_tokens or 0, self.n_events)
+        return max(self.stated, self.n_events)
 
 
 def _ends_at_limit(of: Claims) -> bool:
-    limit, tokens = of.max_tokens or 0, of.usage.completion_tokens or of.n_events
+    limit, tokens = of.max_tokens or 0, of.stated or of.n_events
     if of.finish_reason == "completed":  # SGLang's Responses API takes 2 tokens off the bound
         limit -= 2
     return ending(of.finish_reason) == "end" and SLACK_TOKENS <= limit <= tokens <= limit + SLACK_TOKENS
-
-
-def _exceeds_limit(of: Claims) -> bool:
-    return of.max_tokens is not None and (of.usage.completion_tokens or 0) > of.max_tokens + SLACK_TOKENS
 
 
 def _is_cut_early(of: Claims) -> bool:
@@ -75,19 +76,12 @@ def _is_cut_early(of: Claims) -> bool:
 
 def _exceeds_text(of: Claims) -> bool:
     hidden = 0 if of.has_reasoning else of.usage.reasoning_tokens or 0
-    return not of.has_other and (of.usage.completion_tokens or 0) - hidden > of.n_bytes + 2 * SLACK_TOKENS
+    return not of.has_other and of.stated - hidden > of.n_bytes + 2 * SLACK_TOKENS
 
 
 def _states_too_few(of: Claims) -> bool:
-    stated = of.usage.completion_tokens
-    if not stated:
-        return False
-    more_events = of.n_events > MAX_EVENTS_PER_STATED * stated and of.n_events >= stated + SLACK_TOKENS
-    return more_events or of.n_bytes > max(LONG_BYTES, MAX_TOKEN_BYTES * stated)
-
-
-def _states_zero(of: Claims) -> bool:
-    return of.usage.completion_tokens == 0 and of.n_bytes > 0
+    more_events = of.n_events > MAX_EVENTS_PER_STATED * of.stated and of.n_events >= of.stated + SLACK_TOKENS
+    return of.stated != 0 and (more_events or of.n_bytes > max(LONG_BYTES, MAX_TOKEN_BYTES * of.stated))
 
 
 def _reasoning_exceeds(of: Claims) -> bool:
@@ -97,32 +91,26 @@ def _reasoning_exceeds(of: Claims) -> bool:
     return completion is not None and reasoning > completion and not is_beside
 
 
-def _total_is_less(of: Claims) -> bool:
-    return of.total is not None and of.total < (of.usage.prompt_tokens or 0) + (of.usage.completion_tokens or 0)
-
-
-def _calls_nothing(of: Claims) -> bool:
-    return of.finish_reason.lower() in ("tool_calls", "function_call", "tool_use") and not of.has_other
-
-
-def _ends_in_reasoning(of: Claims) -> bool:
-    return of.is_open and ending(of.finish_reason) == "end"
-
-
 ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"
 CUT_EARLY = "say that they were cut, with less than half of max_tokens"
 TOO_FEW_STATED = "state fewer tokens than came"
 CHECKS: dict[str, Callable[[Claims], bool]] = {
     ENDS_AT_LIMIT: _ends_at_limit,
-    "state more tokens than max_tokens": _exceeds_limit,
+    "state more tokens than max_tokens": lambda of: (
+        of.max_tokens is not None and of.stated > of.max_tokens + SLACK_TOKENS
+    ),
     CUT_EARLY: _is_cut_early,
     "state more tokens than their text can hold (a hidden reasoning, or other requests counted, too)": _exceeds_text,
     TOO_FEW_STATED: _states_too_few,
-    "state 0 tokens of a text": _states_zero,
+    "state 0 tokens of a text": lambda of: of.usage.completion_tokens == 0 and of.n_bytes > 0,
     "state more tokens of reasoning than tokens": _reasoning_exceeds,
-    "state a total below the sum of its parts": _total_is_less,
-    "end with a tool call and hold none": _calls_nothing,
-    "end by themselves inside a reasoning that never closes, so that they give no answer": _ends_in_reasoning,
+    "state a total below the sum of its parts": lambda of: (
+        of.total is not None and of.total < (of.usage.prompt_tokens or 0) + of.stated
+    ),
+    "end with a tool call and hold none": lambda of: of.finish_reason.lower() in TOOL_WORDS and not of.has_other,
+    "end by themselves inside a reasoning that never closes, so that they give no answer": lambda of: (
+        of.is_open and ending(of.finish_reason) == "end"
+    ),
 }
 """By the words that follow "N replies": whether one reply shows the contradiction."""
 

@@ -122,13 +122,6 @@ def _refuse_empty_paths(value: Any) -> Any:
     return tuple(map(_refuse_empty_path, paths)) if isinstance(paths, tuple | list) else paths
 
 
-def _require_file(path: Path) -> Path:
-    """Return `path`. Raises `ValueError` if no file stands there."""
-    if not path.is_file():
-        raise ValueError("it is a folder; expected a file" if path.is_dir() else "there is no such file")
-    return path
-
-
 TEXTS = Kind("Texts", _text_as_tuple, str | tuple[str, ...])
 """A list of texts, of a flag that may be repeated. A caller may give a single text."""
 
@@ -188,9 +181,9 @@ class Option:
     value's placeholder in the help.
     least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
     or of each text of a list. items: most items of a list. strict: whether the text "8" is refused for a number.
-    file: whether the path must be an existing file. secret: whether the value is hidden everywhere. argument: whether
-    it has no flag: it stands bare on the command line, and is a positional argument in Python. hidden: whether no help
-    shows it. prints: of the option that prints a result as JSON, MODULE:TYPE of the result, or list[MODULE:TYPE].
+    secret: whether the value is hidden everywhere. argument: whether it has no flag: it stands bare on the command
+    line, and is a positional argument in Python. hidden: whether no help shows it. prints: of the option that prints a
+    result as JSON, MODULE:TYPE of the result, or list[MODULE:TYPE].
     """
 
     computed: str = ""
@@ -204,7 +197,6 @@ class Option:
     chars: int | None = None
     items: int | None = None
     strict: bool = True
-    file: bool = False
     secret: bool = False
     argument: bool = False
     hidden: bool = False
@@ -290,7 +282,7 @@ class Option:
     @property
     def annotation(self) -> Any:
         """The field's type with its bounds and its `Kind.parse`, as pydantic takes them."""
-        from pydantic import AfterValidator, BeforeValidator, Field
+        from pydantic import BeforeValidator, Field
 
         bounds = {"ge": self.least, "le": self.most, "gt": self.above, "lt": self.below}
         checked = self.item_type
@@ -302,8 +294,6 @@ class Option:
             checked = Annotated[float, Field(strict=self.strict, allow_inf_nan=False, **_without_none(bounds))]
         elif self.chars is not None:
             checked = Annotated[checked, Field(min_length=self.chars)]
-        elif self.file:
-            checked = Annotated[checked, AfterValidator(_require_file)]
         if self.is_list:
             checked = Annotated[tuple[checked, ...], Field(max_length=self.items)]  # type: ignore[valid-type]
         if self.kind is not None:

@@ -134,8 +134,6 @@ class RunCommand(RunFlags, JudgeFlag):
     on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
     """Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder (docs/scaling.md).
     """
-    env_file: Annotated[Path | None, Option(under=WHOM, file=True)] = None
-    """File of NAME=VALUE lines: keys and addresses. A variable that is set already stays. Default: no file."""
     as_json: Annotated[bool, prints("how the session ended", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
     dry_run: Annotated[bool, Option(under=OUTPUT)] = False
     """Show every setting and the first prompt; request no sample."""

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-import msgspec
+from msgspec.structs import replace as replace_fields
 
 from harness.benchmarks.questions import QuestionSet
 from harness.core import codec
@@ -26,11 +26,8 @@ from harness.runs import Manifest, RunFolder, questions
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.manifest import BenchmarkRecord
 
-MAX_NAMED = 3
-"""Largest number of changed questions that a sentence names."""
-
-MAX_SHOWN_CHARS = 60
-"""Characters of a changed text that are shown."""
+MAX_NAMED = 8
+"""Largest number of changed rows that a sentence names."""
 
 
 def resumed(
@@ -42,17 +39,13 @@ def resumed(
     """
     manifest = Manifest.find(folder)
     records = {} if manifest is None else manifest.benchmarks
-    return [
-        _resumed(each, folder.benchmark(each.name), records[each.name], warn)
-        if each.part is None and each.name in records and _is_begun(folder.benchmark(each.name))
-        else each
-        for each in sets
-    ]
-
-
-def _is_begun(files: BenchmarkFolder) -> bool:
-    """Whether there are samples, and the questions that they answer; a session makes a missing file of these anew."""
-    return files.has_samples() and files.questions.exists()
+    resumed_sets = []
+    for each in sets:
+        files = folder.benchmark(each.name)
+        # Samples, and the questions that they answer: a session makes a missing file of these anew.
+        is_begun = each.name in records and files.has_samples() and files.questions.exists()
+        resumed_sets.append(_resumed(each, files, records[each.name], warn) if is_begun and each.part is None else each)
+    return resumed_sets
 
 
 def _resumed(
@@ -89,7 +82,9 @@ def _resumed(
             counts.append(f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted")
         warn(f"{begun}: {', '.join(counts)}{listed}")
     with_ids = (
-        question if number is None else _known(question, stored[number])
+        question
+        if number is None
+        else replace_fields(question, question_id=stored[number].question_id, row_digest=stored[number].row_digest)
         for question, number in zip(new.questions, was, strict=True)
     )
     return replace(new, questions=Packed(Question, with_ids), resumes=former)
@@ -98,21 +93,17 @@ def _resumed(
 def _listed_changes(
     new: QuestionSet, fresh: Sequence[int], stored: Sequence[Question], gone: Sequence[int], files: BenchmarkFolder
 ) -> str:
-    """The first changed questions as the end of a sentence, and how to grade by changed answers; empty if none is."""
-    changes = [_in_words(at, new.questions[at], stored[old]) for at, old in _pairs(new, fresh, stored, gone)]
-    if not changes:
+    """The end of a sentence: the rows that are not as before, and how to grade by changed answers."""
+    if not fresh:
         return ""
-    more = f"; and {len(changes) - MAX_NAMED} more" if len(changes) > MAX_NAMED else ""
-    listed = f". Changed: {'; '.join(changes[:MAX_NAMED])}{more}"
-    if any(", answer: " in change for change in changes):
+    rows = ", ".join(str(at + 1) for at in fresh[:MAX_NAMED])
+    more = f" and {len(fresh) - MAX_NAMED} more" if len(fresh) > MAX_NAMED else ""
+    listed = f". Changed or new: row {rows}{more}"
+    asked = {stored[old].prompt_digest for old in gone}
+    if any(new.questions[at].prompt_digest in asked for at in fresh):
         source = new.given_data or new.card_file or new.name
         listed += f". To grade the former replies by the new answers, {questions.grading_anew(files, source)}"
     return listed
-
-
-def _known(question: Question, stored: Question) -> Question:
-    """The question under the name by which the run knows it."""
-    return msgspec.structs.replace(question, question_id=stored.question_id, row_digest=stored.row_digest)
 
 
 def _former_numbers(new: Iterable[Question], stored: Iterable[Question]) -> list[int | None]:
@@ -126,35 +117,3 @@ def _former_numbers(new: Iterable[Question], stored: Iterable[Question]) -> list
 def _content(question: Question) -> bytes:
     """The fields that must stay as they are for a question's samples and grades to stay its own."""
     return codec.encode([question.prompt_digest, question.references, question.choices, question.kind])
-
-
-def _pairs(
-    new: QuestionSet, fresh: Sequence[int], stored: Sequence[Question], gone: Sequence[int]
-) -> Iterable[tuple[int, int]]:
-    """(new question, the stored one that it was), in order: that of its id, else of its prompt, else at its place."""
-    pairs: dict[int, int] = {}
-    keys: tuple[Callable[[Question, int], object], ...] = (
-        lambda question, _: question.question_id,
-        lambda question, _: question.prompt_digest,
-        lambda _, at: at,
-    )
-    for key in keys:
-        paired = {*pairs.values()}
-        free = {key(stored[old], old): old for old in gone if old not in paired}
-        for at in fresh:
-            if at not in pairs and (old := free.pop(key(new.questions[at], at), None)) is not None:
-                pairs[at] = old
-    return sorted(pairs.items())
-
-
-def _in_words(at: int, now: Question, before: Question) -> str:
-    """What changed in a question. at: its number in the data, from 0."""
-    what, texts = "question", (before.last_turn, now.last_turn)
-    if now.prompt_digest == before.prompt_digest:
-        what, texts = "answer", (" or ".join(before.references), " or ".join(now.references))
-    if texts[0] == texts[1]:
-        what, texts = "kind of answer", (before.kind, now.kind)
-    differing = next((at for at, (old, new) in enumerate(zip(*texts, strict=False)) if old != new), 0)
-    start = max(0, differing - MAX_SHOWN_CHARS // 3)
-    old, new = (("…" if start else "") + visible(text[start:], MAX_SHOWN_CHARS) for text in texts)
-    return f"row {at + 1}, {what}: {old!r} → {new!r}"

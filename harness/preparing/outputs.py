@@ -58,7 +58,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     anything is written, and `StoreError` for a folder that is no such run, or has verdicts on the former reading.
     """
     folder = RunFolder(options.out) if options.out is not None else imported_at(path)
-    reading = _reading_options(options)
+    reading = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
     if options.out is None:
         _remove_leftovers(folder)
     former = Manifest.find(folder)
@@ -267,11 +267,6 @@ def _stored(manifest: Manifest) -> Mapping[str, Any]:
     """What the manifest of a run says of the outputs that it was made of: their digest, and how they were read."""
     stored = next((record.settings.get(OUTPUTS) for record in manifest.benchmarks.values()), None)
     return stored if isinstance(stored, Mapping) else {}
-
-
-def _reading_options(options: ScoreOptions) -> dict[str, Any]:
-    """The options that say how the file is read, as far as the user gave them."""
-    return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
 
 
 def _questions_of(benchmark: str | None) -> tuple[Prompt | None, Sequence[Question]]:

@@ -119,8 +119,6 @@ def setting_differences(
         {name: value for name, value in own.items() if name in both} for own in (first.settings, second.settings)
     )
     if "endpoints" in both:
-        for settings in (mine, theirs):
-            settings["endpoints"] = _without_equal_weight(settings["endpoints"])
         started = frozenset[str]().union(*map(_started_here, servers))
         endpoints = _without_addresses(mine["endpoints"], started), _without_addresses(theirs["endpoints"], started)
         # Beside a server that somebody else started, an address is what tells the two apart.
@@ -161,18 +159,6 @@ def _without_addresses(endpoints: object, started: Collection[str]) -> list[dict
     if not all(endpoint.get("base_url") in started for endpoint in endpoints):
         return None
     return [{name: value for name, value in endpoint.items() if name != "base_url"} for endpoint in endpoints]
-
-
-def _without_equal_weight(endpoints: object) -> object:
-    """The recorded endpoints without the weight 1, which earlier versions wrote beside each address."""
-    if not isinstance(endpoints, list):
-        return endpoints
-    return [
-        {name: value for name, value in endpoint.items() if (name, value) != ("weight", 1)}
-        if isinstance(endpoint, Mapping)
-        else endpoint
-        for endpoint in endpoints
-    ]
 
 
 def _without_equal_sampling(*identities: dict[str, object]) -> list[dict[str, object]]:

@@ -70,13 +70,6 @@ def published_text(comparison: PublishedComparison | None, samples: float | None
     return published.as_printed(comparison, samples) + notes.mark(_source(comparison))
 
 
-def sources_text(result: CellResult) -> str:
-    """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published numbers do not apply;
-    empty if nothing is published.
-    """
-    return result.other_questions or published.reported_by(result.published, result.suite, result.samples)
-
-
 def pass_at_k(result: CellResult, k: int) -> float | None:
     """The pass@k of a scored cell; None if a question has fewer than k samples."""
     assert result.score is not None
@@ -152,6 +145,12 @@ def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
     return visible(next(stated, ABSENT))
 
 
+def _sources(result: CellResult, _k: int, _notes: Notes) -> str:
+    """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published numbers do not apply."""
+    reported = published.reported_by(result.published, result.suite, result.samples)
+    return result.other_questions or reported or ABSENT
+
+
 def _number(value: float | None) -> str:
     return ABSENT if value is None else f"{value:,.0f}"
 
@@ -171,7 +170,7 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported": ("reported", _published(beside.nearest)),
         "pass_at_k": ("pass@{k}", _at_k),
         "reported_at_k": ("reported", _published(beside.nearest, "pass@{k}")),
-        "sources": ("reported by", lambda cell, _k, _notes: sources_text(cell) or ABSENT),
+        "sources": ("reported by", _sources),
         "vendor": ("by the model's authors", _published(beside.vendor)),
         "quoted": ("quoted", _published(beside.quotation)),
         "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),

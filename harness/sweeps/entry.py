@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.core.errors import UsageError, misspelt
 from harness.sweeps import schema
-from harness.sweeps.file import Keys, SweepFile, at_line
+from harness.sweeps.file import Keys, SweepFile
 from server_launchers.engines.table import ANY_PROGRAM
 
 _LAUNCHERS = ("port", "host", "model", "served_name")
@@ -97,13 +97,14 @@ def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
             raise UsageError(
                 f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
             )
-        engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
-        if "environment" in described:
-            fields["environment"] = described["environment"] | fields.get("environment", {})
-        fields = described | fields
+        engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
     if engine is None and fields:
         raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
-    return Entry(name=slug(name), label=name, where=where, options=options, server=_spec(fields), engine=engine)
+    try:
+        server = _spec(fields)
+    except ValueError as error:
+        raise UsageError(f"{where}: these words are no command line: {error}") from error
+    return Entry(name=slug(name), label=name, where=where, options=options, server=server, engine=engine)
 
 
 def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
@@ -129,28 +130,6 @@ def _check_placeholders(fields: Any, where: str) -> None:
             _check_placeholders(inner, where)
 
 
-def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str, Any]]:
-    """The engine of a `command`, and the fields of a server's spec that it states.
-
-    An engine's own command line, such as `vllm serve MODEL …`, is read as the engine's, unless it places the port
-    itself. where: its file and line, for the `UsageError`.
-    """
-    from server_launchers import pasted  # few sweeps have such a line
-
-    try:
-        words = shlex.split(words) if isinstance(words, str) else list(words)
-    except ValueError as error:
-        raise UsageError(f"{where}: `command` is no command line: {error}") from error
-    try:
-        command = None if any("{port}" in word for word in words) else pasted.read(words)
-    except UsageError as error:
-        raise at_line(where, error) from error
-    if command is None:
-        return ANY_PROGRAM, {"extra_flags": words}
-    model = {} if command.model == "{model}" else {"model": command.model}
-    return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})
-
-
 def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
@@ -168,7 +147,7 @@ def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a server's spec, converted to the types of the spec."""
-    spec = {schema.field_of(key): value for key, value in fields.items()}
+    spec = {schema.SPELT.get(key, key): value for key, value in fields.items()}
     if isinstance(words := spec.get("extra_flags"), str):
         spec["extra_flags"] = shlex.split(words)
     devices = spec.get("devices")

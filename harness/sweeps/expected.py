@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from harness.benchmarks import catalogue, data, prompts
 from harness.benchmarks.card import Card
 from harness.core.errors import HarnessError, UsageError
-from harness.core.inert import visible
 from harness.generation.context import may_lower
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import RunQuestions, first_number, named_tool, questions_of, sampling_of
@@ -19,14 +17,9 @@ from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
 from harness.presets.sampling import Sampling
 from harness.runs.recorded_settings import in_words
-from harness.scoring.comparison_published import differing_settings, other_measurement
-from harness.scoring.published.loading import load_published, matching
 from harness.sweeps import running
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.file import at_line
-
-MAX_PUBLISHED = 2
-"""Largest number of published scores that are named for a cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +30,8 @@ class ExpectedCell:
     cell, with the stored ones; of a fraction a question, exact only if the data are here. at_most: both are upper
     bounds, since they come from the card and a filter may leave out questions. samples: per question. most_tokens: new
     tokens if every sample used all of max_tokens; None if a factor is unknown. settings: name → value of the sampling
-    and the prompts, in words. published: scores of the model on this benchmark, in words. absent: whether the data are
-    not here. done: nothing is left to do. lost: why the cell would end without a new score; empty if no reason is
-    known.
+    and the prompts, in words. absent: whether the data are not here. done: nothing is left to do. lost: why the cell
+    would end without a new score; empty if no reason is known.
     """
 
     cell: Cell
@@ -50,7 +42,6 @@ class ExpectedCell:
     samples: float
     most_tokens: int | None
     settings: Mapping[str, str]
-    published: str
     absent: bool
     done: bool = False
     lost: str = ""
@@ -97,12 +88,6 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     max_tokens = sampling.max_tokens
     fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_samples is None or max_tokens is None else n_samples * max_tokens
-    conditions = {
-        "prompt": options.prompt or (card.prompt if card is not None else None),
-        "system_prompt": options.system_prompt,
-        **({} if tool is None else {"tool": tool.partition(",")[0]}),
-        **sweep.conditions(cell),
-    }
     return ExpectedCell(
         cell=cell,
         benchmark=name,
@@ -112,7 +97,6 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         samples=samples,
         most_tokens=most,
         settings=_settings(options, sampling, card, tool),
-        published=_published(cell.model, name, sweep, conditions),
         absent=questions is None,
         done=done,
         lost="" if done else _reason_lost(sweep, cell, questions, samples, None if fits else max_tokens),
@@ -125,20 +109,6 @@ def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: 
     others = {"prompt": prompt, "thinking": options.thinking, "tool": tool, "system prompt": options.system_prompt}
     given = {name: value for name, value in others.items() if value is not None}
     return {name: in_words(value) for name, value in (sampling.sent() | given).items()}
-
-
-def _published(model: str, benchmark: str, sweep: Sweep, conditions: Mapping[str, Any]) -> str:
-    """Published scores of the model on the benchmark: those of the suite's own source, else the first ones.
-
-    conditions: the cell's prompts and what its server changes; a score of others measures something else.
-    """
-    scores = [
-        one
-        for one in matching(load_published(models=[model]), model, benchmark)
-        if one.metric == "pass@1" and not other_measurement(one, differing_settings(one, conditions))
-    ]
-    own = [one for one in scores if sweep.suite is not None and one.source.url == sweep.suite.source]
-    return " · ".join(f"{one.printed} {visible(one.source.repository, 16)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
 def _reason_lost(

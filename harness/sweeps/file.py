@@ -5,7 +5,7 @@ The shipped files are the suites: sweeps of a named set of benchmarks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,11 +141,9 @@ def _belongs_where(key: str, beside: Collection[str]) -> str:
     for part, keys in allowed.items():
         if key in keys:
             return f"{key!r} belongs under '{part}'."
-    if longer := _with_word(key, beside):
-        return f"Did you mean {', '.join(longer)}?"
-    for part, keys in allowed.items():
-        if longer := _with_word(key, keys):
-            return f"Did you mean {', '.join(longer)} under '{part}'?"
+    for part, keys in {"": beside, **allowed}.items():
+        if longer := [other for other in keys if key.casefold() in other.split("_")]:
+            return f"Did you mean {', '.join(longer)}{part and f' under {part!r}'}?"
     return f"The keys there are {', '.join(beside)}."
 
 
@@ -153,11 +151,6 @@ def _keys_of(part: str) -> Collection[str]:
     """The keys of a part of the file, named as the schema names it, such as `Run`."""
     properties: Mapping[str, object] = schema.json_schema()["$defs"][part]["properties"]
     return properties.keys()
-
-
-def _with_word(word: str, keys: Iterable[str]) -> list[str]:
-    """The keys that have `word` among the words that underscores separate."""
-    return [key for key in keys if word.casefold() in key.split("_")]
 
 
 def _keys_beside(keys: Keys) -> list[str]:

@@ -17,7 +17,6 @@ from harness.core.part import HTTPS, SHORT_NAME, Part
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.presets.grading import GradingOptions
-from server_launchers.engines import table
 from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, flag_of
 
@@ -125,20 +124,12 @@ def _without_default(shown: dict[str, Any]) -> None:
     shown.pop("default", None)
 
 
-_SPELT = {
-    theirs: field
-    for engine in ENGINES
-    for field, names in table.by_name(engine).pasted.items()
-    for theirs in names.replace("-", "_").split()
-    if field in OPTIONS
-} | {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
-"""Name of a flag of an engine, or of `harness serve`, with `_` for `-` → the field of a server's spec."""
+SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
+"""Name of a flag of `harness serve`, with `_` for `-` → the field of a server's spec."""
 
 
 def _server_fields() -> dict[str, Any]:
-    """Name → type of the fields of a server's spec; the name of a flag, ours or an engine's, is accepted for a field's
-    name.
-    """
+    """Name → type of the fields of a server's spec; the name of a flag is accepted for a field's name."""
     fields: dict[str, Any] = {
         "engine": _described(Literal[tuple(ENGINES)], "Leave it out to start no server."),
         "model": _described(str, "Default: the model of the cell."),
@@ -147,15 +138,10 @@ def _server_fields() -> dict[str, Any]:
     kinds: dict[str, Any] = {"devices": Listed | tuple[int, ...], "environment": Mapping[str, Scalar]}
     for name, option in OPTIONS.items():
         kind = kinds.get(name, option.annotation)
-        if spelt := [theirs for theirs, field in _SPELT.items() if field == name and theirs != name]:
+        if spelt := [theirs for theirs, field in SPELT.items() if field == name and theirs != name]:
             kind = Annotated[kind, Field(validation_alias=AliasChoices(name, *spelt))]
         fields[name] = _described(kind, option.help)
     return fields
-
-
-def field_of(key: str) -> str:
-    """The field of a server's spec that a key of the file names."""
-    return _SPELT.get(key, key)
 
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
@@ -234,6 +220,6 @@ def json_schema() -> Mapping[str, Any]:
     schema = sweep_model().model_json_schema()
     for part in ("Server", "ServerVariant"):
         properties = schema["$defs"][part]["properties"]
-        properties |= {spelt: properties[name] for spelt, name in _SPELT.items() if spelt != name}
+        properties |= {spelt: properties[name] for spelt, name in SPELT.items() if spelt != name}
     schema["anyOf"] = [{"required": ["benchmarks"]}, {"required": ["extends"]}]
     return schema | {"title": "Sweep", "$schema": "https://json-schema.org/draft/2020-12/schema"}

@@ -42,7 +42,7 @@ Point = Mapping[str, str]
 
 def tables(results: Results) -> list[Table]:
     """All tables of a sweep, in reading order."""
-    sections = list(_of_cells(results))
+    sections = list(_grids(results) if results.sweep.table.layout == "grid" else _listed(results))
     if results.aggregates:
         sections.append(_means(results))
     for name, steps in curves(results).items():
@@ -178,11 +178,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 
 # ---- the cells
-
-
-def _of_cells(results: Results) -> Iterator[Table]:
-    """The tables of the cells, as the file lays them out (`TableOptions.layout`)."""
-    return _grids(results) if results.sweep.table.layout == "grid" else _listed(results)
 
 
 def _grids(results: Results) -> Iterator[Table]:

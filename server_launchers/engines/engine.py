@@ -83,11 +83,6 @@ class Engine:
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
-    pasted: ClassVar[Mapping[str, str]] = {}
-    """Field of the spec (`!` before one that is switched off), `model` or `api_key` → the engine's own flags for it,
-    without dashes, with blanks between; empty if its command line is not read (`pasted`).
-    """
-
     gone_since: ClassVar[Mapping[str, str]] = {}
     """Version → the flags, without dashes, that it is the first known to lack; `table.check_flags` refuses them."""
     missing_until: ClassVar[Mapping[str, str]] = {}

@@ -206,17 +206,6 @@ class SGLang(Engine):
         *MODEL_FLAGS, "sampling-defaults", "preferred-sampling-params", "json-model-override-args", "lora-paths",
     )  # fmt: skip
     file_flags = ("chat-template",)
-    pasted: ClassVar = {
-        "model": "model-path model", "api_key": "api-key", "served_name": "served-model-name",
-        "host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size",
-        "pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size",
-        "context": "context-length", "memory_fraction": "mem-fraction-static",
-        "max_sequences": "max-running-requests", "max_batched_tokens": "chunked-prefill-size",
-        "attention_backend": "attention-backend", "dtype": "dtype", "quantization": "quantization",
-        "seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache",
-        "deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser",
-        "chat_template": "chat-template", "trust_remote_code": "trust-remote-code",
-    }  # fmt: skip
     # By the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
     gone_since: ClassVar = {
         "0.4.9": "enable-mla disable-mla disable-flashinfer disable-flashinfer-sampling enable-flashinfer-mla "

@@ -272,16 +272,6 @@ class Vllm(Engine):
         "rope-scaling", "rope-theta", "lora-modules",
     )  # fmt: skip
     file_flags = ("chat-template", "generation-config")
-    pasted: ClassVar = {
-        "model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port",
-        "tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp",
-        "context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs",
-        "max_batched_tokens": "max-num-batched-tokens", "attention_backend": "attention-backend", "dtype": "dtype",
-        "quantization": "quantization q", "seed": "seed", "eager": "enforce-eager",
-        "reasoning_parser": "reasoning-parser", "chat_template": "chat-template",
-        "prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching",
-        "trust_remote_code": "trust-remote-code",
-    }  # fmt: skip
     # By `vllm serve --help` of 0.11.0, 0.15.0, 0.18.0, 0.23.0 and 0.32.0.
     gone_since: ClassVar = {
         "0.11": "enable-reasoning num-scheduler-steps multi-step-stream-outputs use-v2-block-manager "

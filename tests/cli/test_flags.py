@@ -165,7 +165,7 @@ FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 """Flag → the option that a command without such a flag takes it for: two options may have one flag."""
 
 
-OF_COMMANDS = {"serve_option", "quiet", "env_file", "as_json", "dry_run", "scores", "judge", "candidates"} | {
+OF_COMMANDS = {"serve_option", "quiet", "as_json", "dry_run", "scores", "judge", "candidates"} | {
     *("print_schema", "list_suites", "verify", "follow", "every_table", "show_samples"),
 }
 """Options that only a command line takes: of what it prints, or in another form than in Python."""

@@ -113,8 +113,6 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["score", "r", "--port", "3"], "The port is part of the server's address"),
         (["score", "r", "--output", "x.json"], "`harness score RUN --json > FILE`; --out names the run"),
         (["score", "r", "--k", "1,8"], "expected a whole number in digits, such as 32768. Repeat --k for each value."),
-        (["run", "--data", "x.csv", "question_key=q"], "write --question-key VALUE"),
-        (["score", "k=" + "3" * 300], "write --k VALUE"),
         (["plan", "demo", "--samples", "3"], "stands behind the name, as in `harness plan aime24:64`"),
         (["run", "--api-key", "k"], "export OPENAI_API_KEY=KEY, or --api-key-env names"),
         (["probe", "u", "--no-stream"], "--drop stream requests whole ones."),

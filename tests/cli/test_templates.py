@@ -16,7 +16,6 @@ import yaml
 
 from harness import rewards as harness_rewards
 from harness.benchmarks import catalogue
-from harness.testing import FakeServer, completion, models
 from tests.conftest import CHECKOUT
 from tests.system.command import harness
 
@@ -83,19 +82,3 @@ def test_each_template_is_a_sweep_that_can_be_planned(tmp_path: Path, kind: str)
     assert done.code == 0, done.err
     assert ("vllm serve /path/to/checkpoint" in done.out) == (kind != "hosted")
     assert done.out.count("+demo") == (2 if kind == "comparison" else 1)
-
-
-def test_a_file_of_variables_names_the_server(tmp_path: Path) -> None:
-    with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("4")) as server:
-        (tmp_path / "mine.env").write_text(f"\ufeff# mine\nexport OPENAI_BASE_URL='{server.base_url}'\n")
-        words = ("run", "demo:1", "--limit", "2", "--no-canary", "--env-file", "mine.env", "--out", "run")
-        elsewhere = harness(tmp_path, *words, extra={"OPENAI_BASE_URL": "http://127.0.0.1:9"})
-        assert elsewhere.code == 2, "the environment goes before the file"
-        assert "2 of 2 samples" in harness(tmp_path, *words).err
-
-
-def test_a_line_that_sets_nothing_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "bad.env").write_text("A=1\nsk-canary 5\n")
-    done = harness(tmp_path, "run", "demo", "--env-file", "bad.env")
-    assert (done.code, "bad.env:2: expected NAME=VALUE" in done.err) == (2, True)
-    assert "canary" not in done.err

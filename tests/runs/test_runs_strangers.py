@@ -390,7 +390,6 @@ NAMED = {
     "a sweep": ("sweep", "PIPE.yaml"),
     "questions": ("run", "--data", "PIPE.jsonl", "--model", "m", "--base-url", "URL"),
     "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "PIPE"),
-    "variables": ("run", "--env-file", "PIPE", "--data", "own.jsonl"),
     "outputs": ("score", "PIPE.jsonl"),
     "published scores": ("verify", "intact", "--published", "PIPE.yaml"),
 }  # fmt: skip

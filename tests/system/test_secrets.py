@@ -25,7 +25,7 @@ from tests.system.command import harness
 from tests.viewer.running import viewing
 
 PLACES = ("environment", "file", "header", "url", "body", "endpoints", "env-flag", "judge-url", "judge-key", "proxy")
-PLACES += ("env-file", "odd name", "depth", "template")
+PLACES += ("odd name", "depth", "template")
 CANARIES = {place: f"canary-{hashlib.sha256(place.encode()).hexdigest()[:28]}" for place in PLACES}
 ENGINE_FLAG = "canary-engine-flag-9-0n-1ts-c0mmand-line"
 """A key that an engine takes on its command line: the engine's own must hold it, and nothing else may."""
@@ -272,16 +272,15 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
 def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     tmp_path: Path, commands: Commands, server: FakeServer
 ) -> None:
-    """Probes, races, repeats, shards, files of variables, outputs of other tools, and what is printed as JSON."""
-    (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={CANARIES['env-file']}\n")
+    """Probes, races, repeats, shards, outputs of other tools, and what is printed as JSON."""
     header = ("--header", f"X-Key: {CANARIES['header']}")
     body = ("--extra-body", json.dumps({"api_key": CANARIES["body"]}))
     where = ("--base-url", in_url(server.base_url, CANARIES["url"]), *header, *body)
     key = {"OPENAI_API_KEY": CANARIES["environment"]}
     seen = range(16)  # any exit code of ours: what is found is not the matter
 
-    commands(*asked("a", "--base-url", server.base_url, *header, *body, "--json", "--env-file", "keys.env"))
-    assert any(CANARIES["env-file"] in repr(request) for request in server.requests), "the key did not travel"
+    commands(*asked("a", "--base-url", server.base_url, *header, *body, "--json"), **key)
+    assert any(CANARIES["environment"] in repr(request) for request in server.requests), "the key did not travel"
     for shard in ("1", "2"):
         commands(*asked(f"s{shard}", *where, "--shard", f"{shard}/2"), **key)
     commands("merge", "s1", "s2", "--out", "joined")

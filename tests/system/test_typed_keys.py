@@ -158,7 +158,7 @@ FILES = {
     "a key of no option": SWEEP + f"run: {{api_key: {WORD}}}",
     "no YAML": SWEEP + f"run: {{api_key: {WORD}",
 }
-READERS = {"sweep": [], "gate": [], "run": ["--base-url", "m"], "run --env-file": ["demo"]}
+READERS = {"sweep": [], "gate": [], "run": ["--base-url", "m"]}
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -127,11 +127,11 @@ def transports(stage: Stage) -> None:
 
 
 def from_the_environment(stage: Stage) -> None:
-    """An address from a file of variables, and the file of a sweep, which `run` refuses."""
+    """An address from a variable, and the file of a sweep, which `run` refuses."""
     write_sums(stage.folder, 2)
     server = stage.server("server", solving(60))
-    (stage.folder / "mine.env").write_text(f"export OPENAI_BASE_URL='{server.base_url}'\n", "utf-8")
-    stage.command("run", *SUMS, "--out", "run", "--json", "--env-file", "mine.env", read=reading.ran)
+    os.environ["OPENAI_BASE_URL"] = server.base_url
+    stage.command("run", *SUMS, "--out", "run", "--json", read=reading.ran)
     stage.requests(server)
     os.environ.pop("OPENAI_BASE_URL", None)
     cell = {
