@@ -28,7 +28,7 @@ from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
 from harness.scoring.race import PLANNED_LEVEL, RaceStanding, boundaries, planned_looks
 from harness.scoring.stats import Z_95, t_factor
-from harness.scoring.stats_differences import mean_detection
+from harness.scoring.stats_differences import variance_of_mean
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tokens import mean_of_tokens
@@ -606,7 +606,7 @@ def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         low = accuracy < 0.5  # there a model can only be better
         room = chances if not low else 1 - chances
         printed = stats_differences.smallest_difference(
-            *stats_differences.detection(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
+            *stats_differences.difference_variance(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
         )
         able = printed < room.mean(axis=-1)  # a model cannot be worse by more than its accuracy
         changed = room * (1 - np.where(able, printed, 0.0) / room.mean(axis=-1))[:, None]
@@ -846,7 +846,9 @@ def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[i
         right_theirs += rng.binomial(look - before, theirs)
         before, counts = look, np.full(ours.shape[-1], float(look))
         gap = (right - right_theirs).mean(axis=-1) / look
-        beyond = np.abs(gap) > z * np.sqrt(stats_differences.detection(right, counts, right_theirs, counts).variance)
+        beyond = np.abs(gap) > z * np.sqrt(
+            stats_differences.difference_variance(right, counts, right_theirs, counts).variance
+        )
         verdict = np.where((verdict == 0) & beyond, np.sign(gap), verdict)
     return verdict
 
@@ -969,7 +971,7 @@ def planned(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
                 spread = spread_of(chances)
-                named = float(stats_differences.smallest_difference(*stats_differences.planned_detection(spread, n), 2))
+                named = float(stats_differences.smallest_difference(*stats_differences.planned_variance(spread, n), 2))
                 for other in changed_models(chances, named):
                     found = _found_by_holm(rng, chances, other, n, repeats // 2)
                     rates.append(Rate(found, repeats // 2, 100 * named))
@@ -1027,7 +1029,7 @@ UNEQUAL_SIZES = ((64, 1), (64, 4), (64, 16), (256, 64), (1024, 64), (16, 64), (4
 
 @table("planned-beside-run", "A difference planned beside a run is found", least=0.77, note="points")
 def planned_beside_run(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness compare` finds a true difference that `planned_detection` names for a new run of n
+    """How often `harness compare` finds a true difference that `planned_variance` names for a new run of n
     samples beside a run of m, by the line for the same questions. The spread is that of the new run's model or of the
     other's; the note is the planned difference.
     """
@@ -1040,7 +1042,7 @@ def planned_beside_run(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 
 @table("planned-beside-score", "A difference planned beside a published score is found", least=0.77, note="points")
 def planned_beside_score(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
-    """How often `harness verify` finds a true difference that `planned_detection` names for a run
+    """How often `harness verify` finds a true difference that `planned_variance` names for a run
     of n samples beside a published score of m; the note is the planned difference.
     """
 
@@ -1071,7 +1073,7 @@ def _planned_beside(
                 spread = spread_of(chances)
                 named = float(
                     stats_differences.smallest_difference(
-                        *stats_differences.planned_detection(spread, n, m, unit), n_tests
+                        *stats_differences.planned_variance(spread, n, m, unit), n_tests
                     )
                 )
                 for other in changed_models(chances, named):
@@ -1216,8 +1218,8 @@ def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
     """
     sets = [cell.chances(rng, 1)[0] for cell in parts]
     spreads = [spread_of(chances) for chances in sets]
-    planned_parts = [stats_differences.planned_detection(spread, n) for spread, n in zip(spreads, samples, strict=True)]
-    named = float(stats_differences.smallest_difference(*mean_detection(planned_parts)))
+    planned_parts = [stats_differences.planned_variance(spread, n) for spread, n in zip(spreads, samples, strict=True)]
+    named = float(stats_differences.smallest_difference(*variance_of_mean(planned_parts)))
     rates = []
     for worse in (True, False):
         rooms = [chances if worse else 1 - chances for chances in sets]

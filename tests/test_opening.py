@@ -26,7 +26,7 @@ OPENERS = frozenset(
 OTHERS: dict[str, set[str]] = {
     "harness/core/files.py": {"os.open", "io.FileIO", "os.fdopen"},  # the two functions; temporary files and folders
     "harness/runs/line_file.py": {"os.open"},  # for writing, links refused
-    "harness/runs/survey.py": {"open"},  # a descriptor that is open already
+    "harness/runs/journal_state.py": {"open"},  # a descriptor that is open already
     "harness/benchmarks/sources/tables.py": {"gzip.open"},  # after `_refuse_special`
     "harness/benchmarks/sources/zstandard.py": {"zstd.open"},  # of an open file
     "harness/benchmarks/sources/archives.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members

@@ -51,7 +51,8 @@ def show(name: str) -> None:
     """
     import yaml
 
-    from harness.benchmarks import catalogue, data
+    from harness.benchmarks import catalogue
+    from harness.commands import card_data
     from harness.core.errors import HarnessError
 
     card = catalogue.load(name)
@@ -59,7 +60,7 @@ def show(name: str) -> None:
     for text in yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110).splitlines():
         click.echo(visible(text))
     try:
-        examples = data.render_examples(card, SHOWN_PROMPTS)
+        examples = card_data.render_examples(card, SHOWN_PROMPTS)
     except HarnessError as error:
         click.echo(f"\n(no prompts to show: {error})")
         return
@@ -77,10 +78,11 @@ def fetch(names: tuple[str, ...]) -> None:
     \b
     harness benchmarks fetch aime24 math500
     """
-    from harness.benchmarks import catalogue, data
+    from harness.benchmarks import catalogue
+    from harness.commands import card_data
 
     for name in names:
-        questions, to_copy = data.fetch(catalogue.load(name))
+        questions, to_copy = card_data.fetch(catalogue.load(name))
         click.echo(
             f"{visible(questions.name)}: {count_noun(questions.n_all, 'question')} from {visible(questions.origin)}, "
             f"rows {questions.rows_digest}"

@@ -35,13 +35,13 @@ from harness.scoring.comparison import most_possible
 from harness.scoring.published.loading import load_published
 from harness.scoring.stats_differences import (
     MAX_PLANNED,
-    Detection,
+    DifferenceVariance,
     MarginReach,
     SampleSpread,
     fewest,
     least_variance,
     margin_reach,
-    planned_detection,
+    planned_variance,
     smoothed_variance,
 )
 from harness.scoring.uncertainty import accuracy
@@ -316,9 +316,9 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
     return _with_forecast(replace(needed, by_samples=by_samples), evidence, size, options)
 
 
-def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> Detection | MarginReach:
+def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> DifferenceVariance | MarginReach:
     """What to expect of a comparison of so many samples a question."""
-    return planned_detection(spread, samples) if options.margin is None else margin_reach(spread, samples)
+    return planned_variance(spread, samples) if options.margin is None else margin_reach(spread, samples)
 
 
 def _single_variance(spread: SampleSpread) -> float:

@@ -42,12 +42,12 @@ from harness.generation.settings import RunSettings, with_record
 from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
+from harness.runs.journal_state import stored_keys
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.record import KeySet, Owed, missing_samples, n_planned
-from harness.runs.survey import stored_keys
 
 if TYPE_CHECKING:
     from harness.core.records import Question

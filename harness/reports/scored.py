@@ -14,12 +14,12 @@ from harness.core.nouns import are, count_noun
 from harness.core.records import Grade, Question
 from harness.reports.history import RunHistory, read_history
 from harness.runs import suite_file
+from harness.runs.journal_state import stored_keys
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
 from harness.runs.record import KeySet
-from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark

@@ -12,10 +12,10 @@ from harness.benchmarks.shards import Shard, assign_parts
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.runs import questions
+from harness.runs.journal_state import stored_keys
 from harness.runs.layout import RunFolder
 from harness.runs.lock import Holder, holder_of
 from harness.runs.manifest import Manifest
-from harness.runs.survey import stored_keys
 
 LOG_BYTES = 4 * 1024 * 1024
 """Bytes at the end of the log that are searched for the last session's beginning and end."""

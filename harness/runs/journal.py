@@ -21,10 +21,10 @@ from harness.core.errors import StoreError
 from harness.core.files import disk_error, sync_folder
 from harness.core.records import Sample
 from harness.runs import record
+from harness.runs.journal_state import DamagedLine, JournalReport, JournalState, read_samples, read_state
 from harness.runs.layout import BenchmarkFolder, RunLog
 from harness.runs.line_file import LineFile
 from harness.runs.record import KeySet
-from harness.runs.survey import DamagedLine, JournalReport, Survey, read_samples, survey
 
 __all__ = ["DamagedLine", "Journal", "JournalReport", "read_samples"]
 
@@ -35,7 +35,7 @@ SYNC_SECONDS = 1.0
 class Journal(contextlib.AbstractContextManager["Journal"]):
     """The open journal of one benchmark. Threads may share it. Use `Journal.open`."""
 
-    def __init__(self, folder: BenchmarkFolder, file: LineFile, state: Survey) -> None:
+    def __init__(self, folder: BenchmarkFolder, file: LineFile, state: JournalState) -> None:
         self.folder = folder
         self.report = state.report
         """The report of `open` on the file."""
@@ -56,7 +56,7 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
         folder.create()
         with contextlib.ExitStack() as opened:
             file = opened.enter_context(LineFile(folder.samples, durable=False, shared=False))
-            state = survey(file.descriptor, folder)
+            state = read_state(file.descriptor, folder)
             if log is not None:
                 _log_findings(log, folder, state.report)
             file.end_whole()

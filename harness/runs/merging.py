@@ -32,6 +32,7 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
+from harness.runs.journal_state import stored_keys, stored_state
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels, readable
 from harness.runs.lock import TRY_SECONDS, hold, holder_of
 from harness.runs.manifest import (
@@ -44,7 +45,6 @@ from harness.runs.manifest import (
     servers_refusal,
 )
 from harness.runs.record import KeySet, Plan
-from harness.runs.survey import stored_keys, survey_of
 
 COPY_BYTES = 1024 * 1024
 
@@ -355,7 +355,7 @@ def _join(
                 continue
             files = folder.benchmark(out.name)
             # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
-            theirs, report = survey_of(files)
+            theirs, report = stored_state(files)
             n_damaged += len(report.damaged)
             n_again += sum(not seen.add(key) for key in theirs)
             new = KeySet(key for key in theirs if key not in keys)

@@ -22,9 +22,9 @@ from harness.core.finish_words import ending
 from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.runs import record
+from harness.runs.journal_state import HEAD_BYTES, JournalReport, parse
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import Line, lines
-from harness.runs.survey import HEAD_BYTES, JournalReport, parse
 
 TAIL_BYTES = 1024
 """Bytes at the end of a record that are searched for its finish reason and token count."""

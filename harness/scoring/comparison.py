@@ -20,8 +20,8 @@ import numpy as np
 from harness.core.errors import UsageError
 from harness.scoring.stats import Array, Estimate, Interval, normal_two_sided, t_two_sided
 from harness.scoring.stats_differences import (
-    Detection,
-    detection,
+    DifferenceVariance,
+    difference_variance,
     question_difference,
     sampling_difference_limits,
     score_variance,
@@ -132,7 +132,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     rates = [(a.right / a.n, b.right / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
     # How the difference varies at the extreme with less power: what this one can find, the other can find, too.
-    detection_of_both = max((extreme.detection for extreme in extremes), key=Detection.smallest)
+    variance_of_both = max((extreme.difference_variance for extreme in extremes), key=DifferenceVariance.smallest)
     unpaired = _unpaired(first, second, seen)
     compared = PairedComparison(
         benchmark=shared[0][0].question.benchmark,
@@ -150,8 +150,8 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         p_question=max(*p_questions, least_p) if p_questions else None,
         sampling_error=max(extreme.sampling_error for extreme in extremes),
         detectable=None,  # `smallest` computes it below, from this record
-        detection_variance=float(detection_of_both.variance),
-        detection_growth=float(detection_of_both.growth),
+        detection_variance=float(variance_of_both.variance),
+        detection_growth=float(variance_of_both.growth),
         missing_shift=max(abs(extreme.difference - difference) for extreme in extremes),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
@@ -223,16 +223,17 @@ class _Extreme(NamedTuple):
     p_sampling: float
     question: Interval | None
     p_question: float | None
-    detection: Detection
+    difference_variance: DifferenceVariance
 
     def times(self, size: float) -> _Extreme:
         """The same on a scale of `size` (`Scale.size`)."""
         if size == 1.0:
             return self
+        variance, growth = self.difference_variance
         return self._replace(
             difference=size * self.difference, sampling_error=size * self.sampling_error,
             sampling=_times(self.sampling, size), question=self.question and _times(self.question, size),
-            detection=Detection(size**2 * self.detection.variance, size * self.detection.growth),
+            difference_variance=DifferenceVariance(size**2 * variance, size * growth),
         )  # fmt: skip
 
 
@@ -279,7 +280,7 @@ def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> 
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
-        detection=detection(*ours[:2], *theirs[:2], pooled),
+        difference_variance=difference_variance(*ours[:2], *theirs[:2], pooled),
     )
 
 

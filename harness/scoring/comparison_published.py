@@ -22,7 +22,7 @@ from harness.scoring.stats import Z_95, effective_samples, normal_two_sided, sam
 from harness.scoring.stats_differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
-    Detection,
+    DifferenceVariance,
     growth,
     published_variance,
     smoothed_variance,
@@ -105,7 +105,7 @@ def compare_published(
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     by_number = [[_test(end, published, number) for end in ends] for number in samples]
     tests = [test for of_number in by_number for test in of_number]
-    smallest = max((test.detection.smallest() for test in tests), default=None)
+    smallest = max((test.difference_variance.smallest() for test in tests), default=None)
     verdict: PublishedVerdict = "cannot say"
     if tests:
         possible = set().union(*map(_possible_verdicts, by_number))
@@ -150,12 +150,12 @@ def _undone_by_judge(score: Score, difference: float, tests: Sequence[_Published
 class _PublishedTest(NamedTuple):
     """A run's value minus a published one, and the standard error of this difference if both are of one model.
 
-    detection: what the smallest difference is computed from, with the rounding of a plan (`FIXED_ROUNDING`).
+    difference_variance: what the smallest difference is computed from, with the rounding of a plan (`FIXED_ROUNDING`).
     """
 
     difference: float
     error: float
-    detection: Detection
+    difference_variance: DifferenceVariance
 
 
 def _possible_verdicts(tests: Sequence[_PublishedTest]) -> set[PublishedVerdict]:
@@ -273,4 +273,4 @@ def _test(own: _Own, published: PublishedScore, samples: int) -> _PublishedTest:
     )
     rise = growth(value, smoothed_variance(value, observed, total), total, their_total)
     planned = variance + (FIXED_ROUNDING - RANDOM_ROUNDING) * published.unit**2
-    return _PublishedTest(own.value - published.value, math.sqrt(float(variance)), Detection(planned, rise))
+    return _PublishedTest(own.value - published.value, math.sqrt(float(variance)), DifferenceVariance(planned, rise))

@@ -13,7 +13,12 @@ import numpy as np
 
 from harness.scoring.comparison import PairedComparison, if_possible
 from harness.scoring.stats import Estimate, IntervalEnds, normal_two_sided
-from harness.scoring.stats_differences import Detection, mean_detection, mean_difference_limits, smallest_difference
+from harness.scoring.stats_differences import (
+    DifferenceVariance,
+    mean_difference_limits,
+    smallest_difference,
+    variance_of_mean,
+)
 
 
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +56,8 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
     error = math.hypot(*(pair.sampling_error for pair in pairs)) / n
     low, high = np.array([pair.difference.sampling for pair in pairs]).T
     limits = mean_difference_limits(np.array(values), IntervalEnds(low, high))
-    variance, growth = mean_detection(
-        [Detection(np.asarray(pair.detection_variance), np.asarray(pair.detection_growth)) for pair in pairs]
+    variance, growth = variance_of_mean(
+        [DifferenceVariance(np.asarray(pair.detection_variance), np.asarray(pair.detection_growth)) for pair in pairs]
     )
     return MeanComparison(
         benchmarks=tuple(pair.benchmark for pair in pairs),

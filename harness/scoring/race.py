@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from harness.core.nouns import count_noun, in_points
 from harness.scoring.stats import Interval
-from harness.scoring.stats_differences import detection
+from harness.scoring.stats_differences import difference_variance
 
 PLANNED_LEVEL = 0.045
 """Level that the looks spend, below the promised 5 %: the normal approximation may exceed it by a tenth."""
@@ -130,7 +130,7 @@ def judge_planned(
         ours, theirs = (right[:look].sum(axis=0).astype(float) for right in (candidate, baseline))
         counts = np.full(ours.shape, float(look))
         gap = float((ours - theirs).mean()) / look
-        reach = z * math.sqrt(float(detection(ours, counts, theirs, counts).variance))
+        reach = z * math.sqrt(float(difference_variance(ours, counts, theirs, counts).variance))
         # The interval holds at all looks together, so each look can only narrow it.
         low, high = max(low, gap - reach), min(high, gap + reach)
         before, verdict = verdict, _verdict(low, high, margin)

@@ -203,7 +203,7 @@ class SampleSpread(NamedTuple):
     total: float = math.inf
 
 
-class Detection(NamedTuple):
+class DifferenceVariance(NamedTuple):
     """Variance of the difference of two accuracies if the true difference is d: variance + growth · d."""
 
     variance: Array
@@ -255,7 +255,7 @@ def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
 
 
 def growth(mean: Array, single: Array, ours: Array, theirs: Array) -> Array:
-    """How much the variance of a difference grows with the true difference d: the factor of d in `Detection`.
+    """How much the variance of a difference grows with the true difference d: the factor of d in `DifferenceVariance`.
 
     mean: the accuracy. single: the variance v of one sample. ours, theirs: samples of the two runs. A worse model has
     more variance, because questions that were always right are so no longer. If each question's chance p becomes
@@ -268,18 +268,18 @@ def growth(mean: Array, single: Array, ours: Array, theirs: Array) -> Array:
     return np.asarray(rise * (_LIMIT_SHARE / np.minimum(ours, theirs) + (1 - _LIMIT_SHARE) / np.maximum(ours, theirs)))
 
 
-def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:
+def _difference_variance(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> DifferenceVariance:
     """The variance of the difference of two runs, by that of one sample.
 
     mean, variance: an accuracy over `total` samples and its variance between runs. ours, theirs: samples of the runs.
     """
     single = smoothed_variance(mean, variance, total)
-    return Detection(np.asarray(single * (1 / ours + 1 / theirs)), growth(mean, single, ours, theirs))
+    return DifferenceVariance(np.asarray(single * (1 / ours + 1 / theirs)), growth(mean, single, ours, theirs))
 
 
-def detection(
+def difference_variance(
     correct: Array, counts: Array, other_correct: Array, other_counts: Array, squares: Array | None = None
-) -> Detection:
+) -> DifferenceVariance:
     """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
 
     Arguments as in `score_variance`.
@@ -287,13 +287,13 @@ def detection(
     pooled, total = correct + other_correct, counts + other_counts
     worth = [effective_samples(n) for n in (total, counts, other_counts)]
     variance = sampling_variance_of_mean(pooled, total, squares=squares)
-    return _detection((pooled / total).mean(axis=-1), variance, *worth)
+    return _difference_variance((pooled / total).mean(axis=-1), variance, *worth)
 
 
-def planned_detection(
+def planned_variance(
     spread: SampleSpread, samples: int, other_samples: int | None = None, unit: float = 0.0
-) -> Detection:
-    """What `detection` is to be expected of two runs that are not sampled yet.
+) -> DifferenceVariance:
+    """What `difference_variance` is to be expected of two runs that are not sampled yet.
 
     samples, other_samples: samples of each question in the two runs; None: as many in the other. unit: what one step
     of the last printed digit is worth, as a fraction, if the other run is a published score (`FIXED_ROUNDING`).
@@ -301,7 +301,7 @@ def planned_detection(
     ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in (samples, other_samples or samples))
     # The spread counts as known from as many samples as showed it, and from no more than the two runs will have.
     total = np.minimum(spread.total, ours + theirs)
-    expected = _detection(np.asarray(spread.mean), np.asarray(spread.variance / total), total, ours, theirs)
+    expected = _difference_variance(np.asarray(spread.mean), np.asarray(spread.variance / total), total, ours, theirs)
     return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
 
 
@@ -321,13 +321,15 @@ def margin_reach(spread: SampleSpread, samples: int) -> MarginReach:
     return MarginReach(np.hypot(mean - limits.low, limits.high - mean), error)
 
 
-def mean_detection(parts: Sequence[Detection]) -> Detection:
+def variance_of_mean(parts: Sequence[DifferenceVariance]) -> DifferenceVariance:
     """The variance of the mean difference of several benchmarks, if every benchmark differs by the mean."""
     variance, rise = np.array(parts).sum(axis=0) / len(parts) ** 2
-    return Detection(variance, rise)
+    return DifferenceVariance(variance, rise)
 
 
-def fewest(planned: Callable[[int], Detection | MarginReach], difference: float, n_tests: int = 1) -> int | None:
+def fewest(
+    planned: Callable[[int], DifferenceVariance | MarginReach], difference: float, n_tests: int = 1
+) -> int | None:
     """The fewest samples of each question whose smallest difference (or margin) is at most `difference`; None if no
     number up to `MAX_PLANNED` is.
 

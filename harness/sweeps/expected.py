@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.benchmarks import catalogue, data, prompts
+from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
+from harness.commands import card_data
 from harness.core.errors import HarnessError, UsageError
 from harness.generation.context import may_lower
 from harness.options.run import RunOptions
@@ -67,7 +68,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     preset = presets.load(options.preset) if options.preset is not None else None
     tool = named_tool(options, preset, card.tool if card is not None else None)
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
-    if card is None or options.data or download or data.status(card) != "absent":
+    if card is None or options.data or download or card_data.status(card) != "absent":
         try:
             questions = questions_of(options, watcher)
         except UsageError as error:

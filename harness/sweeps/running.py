@@ -29,9 +29,9 @@ from harness.preparing.server_start import checked_spec, launched, spec_of
 from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
 from harness.runs import Manifest, RunFolder
+from harness.runs.journal_state import stored_keys
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.record import missing_samples
-from harness.runs.survey import stored_keys
 from harness.scoring.score import Score
 from harness.sweeps import record
 from harness.sweeps.cells import Cell, Sweep

@@ -13,8 +13,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import card, catalogue, data, questions
+from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import Card, HubSource, UrlSource
+from harness.commands import card_data
 from harness.core.errors import UsageError
 from harness.preparing.question_warnings import warnings_without_a_judge
 from tests.system.command import harness
@@ -91,8 +92,8 @@ def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: 
     for name in ("huggingface_hub", "pyarrow", "zstandard", "reasoning_gym"):
         monkeypatch.setitem(sys.modules, name, None)
     demo = catalogue.load("demo")
-    assert (demo.sampling.max_tokens, data.status(demo), data.fetch(demo).questions.n_all) == (64, "here", 40)
-    assert data.status(catalogue.load("aime24")) == "absent"
+    assert (demo.sampling.max_tokens, card_data.status(demo), card_data.fetch(demo).questions.n_all) == (64, "here", 40)
+    assert card_data.status(catalogue.load("aime24")) == "absent"
 
 
 def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
@@ -237,7 +238,7 @@ def test_a_file_without_a_card_is_named_after_itself(tmp_path: Path) -> None:
 
 
 def test_examples_show_each_turn_under_its_role() -> None:
-    first, _, _ = data.render_examples(catalogue.load("demo"), 3)
+    first, _, _ = card_data.render_examples(catalogue.load("demo"), 3)
     assert first.startswith("[user]\nWhat is 4 + 3?\n\n[assistant]\n")
     assert first.endswith("[user]\nWhat is 7 + 5?")
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.benchmarks import catalogue, data, questions
+from harness.benchmarks import catalogue, questions
 from harness.benchmarks.card import HubSource
+from harness.commands import card_data
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import FIRST, SECOND, Dataset, Hub, jsonl
 
@@ -107,7 +108,7 @@ def test_the_folder_that_fetch_names_is_enough_on_another_machine(
     publish: Callable[..., Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(MATHS)
-    fetched = data.fetch(catalogue.load(SET))
+    fetched = card_data.fetch(catalogue.load(SET))
     assert fetched.to_copy is not None
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "there"))

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.benchmarks import catalogue, data, questions
+from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import gym
+from harness.commands import card_data
 from harness.core.errors import UsageError
 from harness.core.records import Sample
 from tests.grading import given as made
@@ -18,7 +19,7 @@ from tests.runs import recorded
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    assert data.status(catalogue.load("gym:basic_arithmetic")) == "generated"
+    assert card_data.status(catalogue.load("gym:basic_arithmetic")) == "generated"
     with pytest.raises(UsageError, match=r"reasoning-gym: .* install .*reasoning-gym"):
         questions.build(catalogue.load("gym:basic_arithmetic"))
 

@@ -12,9 +12,10 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from harness.benchmarks import data, questions
+from harness.benchmarks import questions
 from harness.benchmarks.card import Card, HubSource, from_file, from_mapping
 from harness.benchmarks.sources import chooser, hub_files
+from harness.commands import card_data
 from harness.core import about
 from harness.core.about import hub_cache
 from harness.core.errors import UsageError
@@ -82,14 +83,14 @@ def test_offline_the_cache_is_enough_and_without_it_the_message_says_what_to_do(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UsageError, match="not in the cache and HF_HUB_OFFLINE is set"):
         questions.build(card(revision))
-    assert data.status(card(revision)) == "absent"
+    assert card_data.status(card(revision)) == "absent"
     monkeypatch.delenv("HF_HUB_OFFLINE")
     built = questions.build(card(revision))
     assert any(FIRST in note and "not pin" in note for note in built.notes) == (revision is None)
     hub.log.clear()
     if revision:  # a pinned set asks the network nothing after the first time
         dataset.commits[SECOND] = {"train.jsonl": jsonl(ROWS[:1])}
-        assert (data.status(card()), ids(questions.build(card()))) == ("here", ["q0", "q1", "q2", "q3"])
+        assert (card_data.status(card()), ids(questions.build(card()))) == ("here", ["q0", "q1", "q2", "q3"])
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert ids(questions.build(card(revision))) == ["q0", "q1", "q2", "q3"]
     assert hub.log == []
@@ -120,7 +121,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
 ) -> None:
     rows: list[dict[str, Any]] = [{**row, "picture": b"\x89PNG\xff"} for row in ROWS] if pictures else ROWS
     publish(hub, {f"data/train-0000{n}-of-00002.parquet": parquet(rows[2 * n : 2 * n + 2]) for n in (0, 1)})
-    fetched = data.fetch(card(revision))
+    fetched = card_data.fetch(card(revision))
     pinned = card(revision, checksum=fetched.questions.rows_digest)
     assert fetched.to_copy is not None
     content = fetched.to_copy.read_bytes()
@@ -130,13 +131,13 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     by_hand = rf"run `harness benchmarks fetch sums` .* copy its file {there.name} to {re.escape(str(there.parent))}"
     with pytest.raises(UsageError, match=f"HF_HUB_OFFLINE is set; {by_hand}; or"):
         questions.build(pinned)
-    assert data.status(pinned) == "absent"
+    assert card_data.status(pinned) == "absent"
     there.write_bytes(content)
-    assert data.status(pinned) == "here"
+    assert card_data.status(pinned) == "here"
     built = questions.build(pinned)
     assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.questions.dataset_digest)
     with pytest.raises(UsageError, match=rf"runs read the copy {re.escape(str(there))}; to replace it, {by_hand}"):
-        data.fetch(pinned)
+        card_data.fetch(pinned)
     damaged = {
         "holds rows with checksum [^;]*;": content.replace(b"What is 2", b"What is 5"),
         r"jsonl:4 is broken JSON.*": content[:-9],
@@ -158,7 +159,7 @@ def test_a_copied_file_is_never_read_for_another_source(
     hub: Hub, to_offline: Callable[[], None], changes: dict[str, Any]
 ) -> None:
     publish(hub, {"train.jsonl": jsonl(ROWS)})
-    data.fetch(card())
+    card_data.fetch(card())
     to_offline()
     assert len(questions.build(card()).questions) == len(ROWS)
     with pytest.raises(UsageError, match="is not in the cache and HF_HUB_OFFLINE is set"):
@@ -170,7 +171,7 @@ def test_a_cards_name_leads_no_file_out_of_the_cache(hub: Hub, tmp_path: Path, n
     publish(hub, {"train.jsonl": jsonl(ROWS)})
     victim = tmp_path / "samples.jsonl"
     victim.write_text("mine")
-    to_copy = data.fetch(card(name=name.format(folder=tmp_path)[:100])).to_copy
+    to_copy = card_data.fetch(card(name=name.format(folder=tmp_path)[:100])).to_copy
     assert to_copy is not None
     assert to_copy.resolve().parent == about.cache_folder().resolve() / "datasets"
     assert victim.read_text() == "mine"
@@ -183,11 +184,11 @@ def test_a_span_of_dates_reads_the_copied_file_of_the_whole_set(hub: Hub, to_off
 
     rows = [row | {"day": f"2024-01-0{row['answer']}"} for row in ROWS]
     publish(hub, {"old.jsonl": jsonl(rows[:2]), "new.jsonl": jsonl(rows[2:])})
-    to_copy = data.fetch(dated()).to_copy
+    to_copy = card_data.fetch(dated()).to_copy
     assert to_copy is not None
     content = to_copy.read_bytes()
     to_copy.write_bytes(jsonl(rows[:2]))
-    assert data.fetch(dated("2024-01-02..")).to_copy == to_copy
+    assert card_data.fetch(dated("2024-01-02..")).to_copy == to_copy
     assert to_copy.read_bytes() == content, "the hub's rows of all dates take the place of a copy"
     to_offline()
     assert ids(questions.build(dated("2024-01-02..2024-01-03"))) == ["q1", "q2"]
@@ -201,11 +202,11 @@ def test_a_set_that_no_file_can_hold_is_copied_as_a_folder(
 ) -> None:
     publish(hub, {"train.jsonl": jsonl(ROWS)})
     exact = {"MAX_DATA_BYTES": len(jsonl(ROWS).replace(b": ", b":").replace(b", ", b",")), "MAX_ROWS": len(ROWS)}[bound]
-    monkeypatch.setattr(data, bound, exact)
-    assert data.fetch(card()).to_copy == copied_file(card())
+    monkeypatch.setattr(card_data, bound, exact)
+    assert card_data.fetch(card()).to_copy == copied_file(card())
     copied_file(card()).unlink()
-    monkeypatch.setattr(data, bound, exact - 1)
-    folder = data.fetch(card()).to_copy
+    monkeypatch.setattr(card_data, bound, exact - 1)
+    folder = card_data.fetch(card()).to_copy
     assert folder is not None
     assert folder.is_dir()
     assert list(copied_file(card()).parent.iterdir()) == []
@@ -305,8 +306,8 @@ def test_an_hf_address_is_read_as_data_without_a_card(hub: Hub) -> None:
     assert len(questions.build(from_file("hf://datasets/someone/sums", answer_key="answer")).questions) == 4
     loaded = from_file(f"hf://datasets/someone/sums@{FIRST}/more/test.csv")
     assert questions.build(loaded).questions[0].references == ("4",)
-    assert data.status(loaded) == "here"
-    assert data.status(from_file(f"hf://datasets/someone/sums@{FIRST}/more/none.csv")) == "absent"
+    assert card_data.status(loaded) == "here"
+    assert card_data.status(from_file(f"hf://datasets/someone/sums@{FIRST}/more/none.csv")) == "absent"
     for address, message in (
         ("someone", "must be of the form hf://datasets/OWNER/NAME"),
         ("datasets/someone/sums@main/train.jsonl", "must be a commit of 40 hex digits"),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks import card, catalogue, data, questions
+from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import Card, HubSource
 from harness.benchmarks.sources import web
+from harness.commands import card_data
 from harness.core.errors import UsageError
 from harness.testing import FakeServer, Request, Step, http
 from tests.benchmarks.hub_server import Dataset, Hub, jsonl
@@ -31,7 +32,7 @@ def test_gpqa_is_read_with_the_users_own_access_and_shuffled(hub: Hub, monkeypat
     files = {"gpqa_diamond.csv": made_up_gpqa(), "gpqa_main.csv": b""}
     hub.datasets[loaded.source.id] = Dataset({str(loaded.source.revision): files}, gated=True)
     with pytest.raises(UsageError, match="Idavidrein/gpqa is gated: accept its terms"):
-        data.fetch(loaded)
+        card_data.fetch(loaded)
     monkeypatch.setenv("HF_TOKEN", hub.token)
     built = questions.build(loaded, filters=["Subdomain=Sums"])
     letters = [question.references[0] for question in built.questions]
@@ -50,9 +51,9 @@ def web_card(hub: Hub, payload: bytes = jsonl([{"q": "1 + 1?", "a": 2}]), **chan
 
 def test_a_file_at_a_fixed_address_is_downloaded_once_and_checked(hub: Hub) -> None:
     loaded = web_card(hub)
-    assert data.status(loaded) == "absent"
+    assert card_data.status(loaded) == "absent"
     assert questions.build(loaded).questions[0].references == ("2",)
-    assert data.status(loaded) == "here"
+    assert card_data.status(loaded) == "here"
     hub.log.clear()
     questions.build(loaded)
     assert hub.log == []
@@ -62,7 +63,7 @@ def test_a_file_that_is_wrong_long_or_not_there_is_one_sentence(hub: Hub, monkey
     other = web_card(hub, sha256="0" * 64)
     with pytest.raises(UsageError, match=r"has the checksum [0-9a-f]{64}, but the card says 0{64}"):
         questions.build(other)
-    assert data.status(other) == "absent"
+    assert card_data.status(other) == "absent"
     with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file with `data`"):
         questions.build(web_card(hub, url="http://127.0.0.1:9/set.jsonl"))
     monkeypatch.setattr(web, "MAX_DOWNLOAD_BYTES", 10)

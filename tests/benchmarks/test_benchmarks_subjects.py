@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import catalogue, data, questions
+from harness.benchmarks import catalogue, questions
 from harness.benchmarks.card import Card, HubSource, from_mapping
 from harness.benchmarks.sources import archives
+from harness.commands import card_data
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import FIRST, Dataset, Hub, archive
 
@@ -43,10 +44,10 @@ def test_a_row_of_several_configurations_knows_its_own(hub: Hub) -> None:
 def test_tables_inside_an_archive_are_read_once_and_then_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = archive({f"test/{subject}.csv": table(subject) for subject in SUBJECTS} | {"dev/logic.csv": table("dev")})
     hub.datasets["someone/exam"] = Dataset({FIRST: {"exam.zip": packed}})
-    assert data.status(card(**ZIPPED)) == "absent"
+    assert card_data.status(card(**ZIPPED)) == "absent"
     built = questions.build(card(**ZIPPED))
     assert [question.metadata["subject"] for question in built.questions] == ["algebra", "algebra", "logic", "logic"]
-    assert data.status(card(**ZIPPED)) == "here"
+    assert card_data.status(card(**ZIPPED)) == "here"
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     hub.log.clear()
     assert questions.build(card(**ZIPPED)).dataset_digest == built.dataset_digest

@@ -20,7 +20,7 @@ from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
 from harness.client.protocol.usage import MAX_STATED_TOKENS
 from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.client.wires.chat import CHAT
-from harness.client.wires.choices import event_of
+from harness.client.wires.choice_replies import event_of
 from harness.client.wires.wire import MAX_NAME_CHARS
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY

@@ -21,7 +21,7 @@ from harness.scoring.stats_differences import (
     fewest,
     holm,
     margin_reach,
-    planned_detection,
+    planned_variance,
     question_difference,
     sampling_difference_limits,
     score_variance,
@@ -56,7 +56,7 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     gap = 0.06
     other = chances + gap * (1 - chances) / (1 - chances).mean()
     spread = SampleSpread(30, float(chances.mean()), float((chances * (1 - chances)).mean()))
-    n = fewest(lambda samples: planned_detection(spread, samples), gap, n_tests)
+    n = fewest(lambda samples: planned_variance(spread, samples), gap, n_tests)
     counts = np.full(30, float(n))
     ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
     gaps = (ours - theirs) / n
@@ -167,7 +167,7 @@ def test_benchmarks_that_are_compared_together_need_the_samples_of_their_correct
     for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 5), (["aime24", "aime25", "math500"], 7)):
         planned = json.loads(harness(tmp_path, "plan", *words, "--detect", "2", "--json").out)[0]
         assert planned["samples"] == fewest(
-            lambda samples: planned_detection(published("aime24"), samples), 0.02, n_tests
+            lambda samples: planned_variance(published("aime24"), samples), 0.02, n_tests
         )
 
 

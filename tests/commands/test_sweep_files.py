@@ -161,7 +161,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "filled in for {modle}. Did you mean model?"),
         (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "nothing is filled in for {budgets}"),
         (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "nothing is filled in for {budget}"),
-        (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "these words are no command line: No closing quotation"),
+        (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "are no command line: No closing quotation"),
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
         (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server to start"),
         (D + "servers: [vllm]\n", 2, "the server needs a model"),

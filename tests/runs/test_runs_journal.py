@@ -2,7 +2,7 @@
 
 `test_runs_state` plays cuts, damage, kills and repeats in any order; here stands what it cannot see.
 
-For: harness.runs, harness.runs.journal, harness.runs.survey, harness.runs.line_file.
+For: harness.runs, harness.runs.journal, harness.runs.journal_state, harness.runs.line_file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from harness.runs import (
     read_samples,
     record,
 )
-from harness.runs.survey import survey
+from harness.runs.journal_state import read_state
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_texts, sample
@@ -325,7 +325,7 @@ def test_a_journal_that_cannot_be_read_is_no_empty_one(folder: BenchmarkFolder) 
     with Journal.open(folder) as opened:
         opened.append(sample("a"))
     with folder.samples.open("ab") as unreadable, pytest.raises(StoreError, match=r"cannot read .*Bad file descriptor"):
-        survey(unreadable.fileno(), folder)
+        read_state(unreadable.fileno(), folder)
 
 
 @pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])

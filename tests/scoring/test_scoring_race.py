@@ -12,7 +12,7 @@ import pytest
 from harness.gates.race import play
 from harness.scoring.race import RaceStanding, boundaries, change_after, confirm, judge_planned, planned_looks
 from harness.scoring.stats import Interval
-from harness.scoring.stats_differences import detection
+from harness.scoring.stats_differences import difference_variance
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_a_planned_interval_is_its_boundary_times_the_error_of_the_difference() 
     candidate, baseline = games(rng, np.linspace(0.2, 0.9, 40), 8), games(rng, np.linspace(0.1, 0.9, 40), 8)
     counts = np.full(40, 8.0)
     ours, theirs = candidate.sum(axis=0).astype(float), baseline.sum(axis=0).astype(float)
-    error = math.sqrt(float(detection(ours, counts, theirs, counts).variance))
+    error = math.sqrt(float(difference_variance(ours, counts, theirs, counts).variance))
     (z,) = boundaries((8,), 0.045)
     state = judge_planned(candidate, baseline, (8,), 0.0)
     difference = candidate.mean() - baseline.mean()

@@ -20,13 +20,13 @@ from harness.scoring import stats
 from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
 from harness.scoring.stats import Array, Interval, IntervalEnds, between, question_limits, sampling_limits, t_factor
 from harness.scoring.stats_differences import (
-    Detection,
+    DifferenceVariance,
     SampleSpread,
     fewest,
     holm,
     least_variance,
     mean_difference_limits,
-    planned_detection,
+    planned_variance,
     power_factor,
     published_variance,
     question_difference,
@@ -139,7 +139,7 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     smoothed = [smoothed_variance(np.asarray(0.75), np.asarray(v), np.asarray(40.0)) for v in (0.001, math.nan, 1)]
     yield "smoothed variance", list(map(float, smoothed)), [share * 31 / 42 * 11 / 42] + [31 / 42 * 11 / 42] * 2
     yield "least variance", [least_variance(0.98, 30), least_variance(0.25, 2)], [0.4 * 0.6 / 30, 0.25 / 2]
-    growing = planned_detection(SampleSpread(30, 0.8, 0.16), 64).growth * 1920
+    growing = planned_variance(SampleSpread(30, 0.8, 0.16), 64).growth * 1920
     yield "growth of equally hard questions", round(float(growing), 3), 0.6
     half, hundred = np.asarray(0.5), np.asarray(100.0)
     units = [published_variance(half, half / 200, hundred, half, hundred, unit) for unit in (0.1, 0.0)]
@@ -273,12 +273,12 @@ def test_the_six_properties_of_an_interval(pairs: list[tuple[int, int]], chance:
 
 
 def found(n: int, m: int | None = None, spread: SampleSpread = SPREAD) -> float:
-    return planned_detection(spread, n, m).smallest()
+    return planned_variance(spread, n, m).smallest()
 
 
 def test_the_fewest_samples_that_are_enough() -> None:
     def needed(beside: int | None = None, n_tests: int = 1) -> int | None:
-        return fewest(lambda samples: planned_detection(SPREAD, samples, beside), 0.02, n_tests)
+        return fewest(lambda samples: planned_variance(SPREAD, samples, beside), 0.02, n_tests)
 
     n, beside = needed(), needed(900)
     assert n is not None
@@ -288,7 +288,7 @@ def test_the_fewest_samples_that_are_enough() -> None:
     assert needed(5) is None
     assert (needed(n_tests=3) or 0) > n
     for tests in (1, 5):
-        d = Detection(np.asarray(0.001), np.asarray(0.01)).smallest(tests)
+        d = DifferenceVariance(np.asarray(0.001), np.asarray(0.01)).smallest(tests)
         assert d * d == pytest.approx(power_factor(tests) ** 2 * (0.001 + 0.01 * d))
     assert smallest_difference(9.0) == 1.0
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from harness.benchmarks.data import status
+from harness.commands.card_data import status
 from harness.generation.run_progress import Progress
 from harness.progress.running_score import RunningScore
 from harness.runs.going import OnDisk

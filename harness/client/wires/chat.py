@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.choices import OWNED, READER, ChoicesReader
+from harness.client.wires.choice_replies import OWNED, READER, ChoicesReader
 from harness.client.wires.parts import object_of, objects_of, sendable, string_of
 from harness.client.wires.wire import BadEvent, Call, Event, ToolForm, Turn, Wire
 from harness.core import codec

@@ -1,4 +1,4 @@
-"""What the command `benchmarks` does with a card's data: look for them on this machine, fetch them, show prompts."""
+"""A card's data: looks for them on this machine, fetches them, and shows the first prompts."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ It changes nothing in the file and needs no lock: a run may be writing.
     of a newer schema                    a refusal of the whole file
     the last, neither newline nor intact the torn tail, which the journal cuts off
 
-`survey` verifies each line's checksum and takes the key from its head, which costs little more than reading the file.
-Memory stays within one record and the keys. Not covered: `survey` takes a line whose checksum fits for a sample without
-decoding it; `read_samples` finds out whether it is one.
+`read_state` verifies each line's checksum and takes the key from its head, which costs little more than reading the
+file. Memory stays within one record and the keys. Not covered: `read_state` takes a line whose checksum fits for a
+sample without decoding it; `read_samples` finds out whether it is one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import BOM, Line, lines
 from harness.runs.record import KeySet
 
-# ---- the survey
+# ---- the state
 
 
 HEAD_BYTES = 256
@@ -93,7 +93,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
     return sample
 
 
-class Survey(NamedTuple):
+class JournalState(NamedTuple):
     """A journal's state. keys: of its samples."""
 
     keys: KeySet
@@ -101,22 +101,22 @@ class Survey(NamedTuple):
 
 
 def stored_keys(folder: BenchmarkFolder) -> KeySet:
-    """The keys of the stored samples; none without a journal. Raises `StoreError` as `survey` does."""
-    return survey_of(folder).keys
+    """The keys of the stored samples; none without a journal. Raises `StoreError` as `read_state` does."""
+    return stored_state(folder).keys
 
 
-def survey_of(folder: BenchmarkFolder) -> Survey:
-    """The state of the stored journal, an empty one if there is none. Raises `StoreError` as `survey` does."""
+def stored_state(folder: BenchmarkFolder) -> JournalState:
+    """The state of the stored journal, an empty one if there is none. Raises `StoreError` as `read_state` does."""
     try:
         with open_untrusted(folder.samples) as file:
-            return survey(file.fileno(), folder)
+            return read_state(file.fileno(), folder)
     except FileNotFoundError:
-        return Survey(KeySet(), JournalReport())
+        return JournalState(KeySet(), JournalReport())
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
 
 
-def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
+def read_state(descriptor: int, folder: BenchmarkFolder) -> JournalState:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read."""
     keys, report = KeySet(), JournalReport()
     try:
@@ -135,7 +135,7 @@ def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
                     report.n_duplicates += not keys.add(key)
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
-    return Survey(keys, report)
+    return JournalState(keys, report)
 
 
 def is_torn(line: Line) -> bool:
