@@ -158,3 +158,7 @@ def test_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, 
     assert limit in (compared.out + compared.err).replace("\n", " ")
     (stored,) = (json.loads(path.read_text()) for path in (tmp_path / "whole").glob("*/scores.json"))
     assert (stored["hidden_limit"], stored["early_cut"]) == (None, None)
+    (stored,) = (json.loads(path.read_text()) for path in (tmp_path / "cut").glob("*/scores.json"))
+    if reason == "length":
+        early_cut = {"tokens": 40, "max_tokens": 8000, "n_at": stored["n_truncated"], "n_samples": 40}
+        assert (stored["early_cut"], stored["hidden_limit"]) == (early_cut, None)

@@ -42,7 +42,7 @@ UNPINNED = {
     "twins.twin_accuracy, originals, twins, originals %, twins %, drop, other questions, questions",
     "test_scoring_anomalies": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens",
     "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
-    "tokens.reasoning.mean.question",
+    "tokens.reasoning.mean.question, longer %",
     "test_engine_figures": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
     "engine.client_tokens, engine.client_tokens_per_s, engine.concurrency, engine.draft_share, engine.first_token_s, "
     "engine.kv_cache, engine.preempted, engine.running, engine.tokens, engine.tokens_per_s, engine.waiting, "
@@ -52,10 +52,13 @@ UNPINNED = {
     "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",
     "test_reports_series, test_reports_settings": "series, step, change, value, given by (blank: not recorded)",
     "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ, s",
-    "no test; the names of the numbers are pinned": "schema, near_misses.*, breakdowns.*.*.accuracy.question, "
-    "endpoints.*.accuracy.question, audited.accuracy_undecided_right, early_cut.max_tokens, early_cut.n_at, "
-    "early_cut.n_samples, early_cut.tokens, endpoint, interval, expected, failed requests, kind, requests, "
-    "the latest said, measure, longer %, questions × samples, with answers from reasoning",
+    "test_grading_near_misses": "near_misses.*",
+    "test_scoring_benchmarks": "schema, breakdowns.*.*.accuracy.question, measure",
+    "test_scoring_observed": "endpoints.*.accuracy.question, endpoint, interval, expected, failed requests",
+    "test_reports_settings": "kind, requests, the latest said",
+    "test_audit": "audited.accuracy_undecided_right",
+    "test_core_hidden_limit": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
+    "test_scoring_regrades": "questions × samples, with answers from reasoning",
 }
 """Numbers of a score and headings of a report that no pin has, by where they are held."""
 WRITE = "`python -m tests.pins.write score,read`, or name in UNPINNED the test that holds it"

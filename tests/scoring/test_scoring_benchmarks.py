@@ -107,6 +107,8 @@ def test_scores_are_broken_down_by_level_in_natural_order() -> None:
     assert score.breakdowns["level"]["七年级"].n_questions == 2
     assert score.breakdowns["level"]["7"].accuracy.value == 0.5
     assert score.breakdowns["level"]["7"].accuracy.question is None
+    low, high = score.breakdowns["level"]["七年级"].accuracy.question
+    assert low < 0.5 < high
 
 
 def test_more_than_one_percent_truncated_is_a_warning() -> None:

@@ -302,6 +302,7 @@ def test_the_endpoints_of_a_run_stand_in_score_and_table(tmp_path: Path) -> None
     assert table is not None
     low, high = score.endpoints[C].accuracy.sampling or (0.0, 0.0)
     assert low < 0.3 < high
+    assert {one.accuracy.question for one in score.endpoints.values()} == {None}  # each endpoint has the same questions
     assert table.rows[2][5] == f"{100 * low:.1f}–{100 * high:.1f}"
     assert "By endpoint" in report([run]).html()
 

@@ -22,6 +22,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
+from harness.reports.tables import accuracy_table
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
@@ -305,5 +306,8 @@ def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_p
     assert (plain.accuracy.value, plain.accuracy_from_reasoning) == (0.25, None)
     (score,) = score_run(run, GradingOptions(workers=1, answer_from_reasoning=True))
     assert (score.accuracy.value, score.accuracy_from_reasoning.value) == (0.25, 0.5)
+    shown = accuracy_table([("run", score)])
+    assert shown.columns[-2:] == ("with answers from reasoning", "questions × samples")
+    assert [cell.split(" %")[0] for cell in shown.rows[0][-2:]] == ["50.0", "1 × 4"]
     stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
     assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]

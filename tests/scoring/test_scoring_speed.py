@@ -18,7 +18,7 @@ from harness.core.records import Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
-from harness.reports.tables import speed_table
+from harness.reports.tables import budget_table, speed_table
 from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, score_benchmark
@@ -181,6 +181,8 @@ def test_a_longer_reply_counts_as_wrong_within_a_budget() -> None:
     found = {tokens: (one.accuracy.value, one.cut) for tokens, one in score.budgets.items()}
     assert found == {256: (0.4, 0.4), 512: (pytest.approx(0.6), 0.2), 1024: (pytest.approx(0.8), 0.0)}
     assert score.budgets[1024].accuracy == score.accuracy
+    shown = budget_table([("run", score)])
+    assert (shown.columns[-1], [row[-1] for row in shown.rows]) == ("longer %", ["40.0", "20.0", "0.0"])
 
 
 def test_unknown_tokens_give_no_budgets() -> None:
