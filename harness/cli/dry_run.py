@@ -10,6 +10,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.cli import terminal
 from harness.cli.judge import judge_names
 from harness.cli.terminal import Terminal
+from harness.commands.card_data import prompt_text
 from harness.commands.elsewhere import cluster
 from harness.core import codec
 from harness.core.codec import sample_seed
@@ -58,8 +59,8 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
         else:
             with prepare(options, watcher, must_answer=True) as prepared:
                 settings, sets = prepared.settings, prepared.sets
-                of_set = {each.name: _rows_of_request(settings, each, prepared.contexts) for each in sets}
-                _show(_rows_of_run(settings, prepared.contexts), sets, settings.benchmarks, of_set, judge)
+                of_set = {each.name: _rows_of_request(settings, each, prepared.looks.contexts) for each in sets}
+                _show(_rows_of_run(settings, prepared.looks.contexts), sets, settings.benchmarks, of_set, judge)
         for warning in warnings_without_a_judge(sets) if judge is None else ():
             watcher.warn(warning)
 
@@ -177,11 +178,7 @@ def _show_prompts(sets: list[QuestionSet]) -> None:
     for questions in sets:
         first = questions.questions[0]
         click.echo(f"First prompt of {questions.name} (question {visible(first.question_id)}):")
-        for message in first.messages:
-            click.echo(f"[{message.role}]")
-            for text in message.content.split("\n"):
-                click.echo(f"  {visible(text)}")
-        for text in first.prompt.split("\n") if first.prompt else ():
+        for text in prompt_text(first).split("\n"):
             click.echo(f"  {visible(text)}")
         if first.references:
             click.echo(

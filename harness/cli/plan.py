@@ -31,7 +31,8 @@ def carry_out(options: PlanCommand) -> None:
 def _print(needed: Needed, options: PlanOptions) -> None:
     """Print the plan of one benchmark."""
     name = visible(needed.benchmark, 80)
-    questions = f"on the same {count_noun(needed.n_questions, 'question')} in 80 % of repetitions{_if_equal(options)}"
+    equal = "" if options.margin is None else ", if both are equally good"
+    questions = f"on the same {count_noun(needed.n_questions, 'question')} in 80 % of repetitions{equal}"
     if needed.given_samples is not None and needed.smallest_difference is not None:
         most = needed.largest_possible(loss=options.margin is not None)
         finds = _finds(needed.given_samples, _rounded_up(100 * needed.smallest_difference), options)
@@ -92,11 +93,6 @@ def _finds(samples: int, points: str, options: PlanOptions) -> str:
 def _verb(samples: int, options: PlanOptions) -> str:
     """The verb for what a number of samples does."""
     return f"{'find' if options.margin is None else 'show'}{'s' if samples == 1 else ''}"
-
-
-def _if_equal(options: PlanOptions) -> str:
-    """The condition of a planned margin, with a comma; empty for a difference."""
-    return "" if options.margin is None else ", if both are equally good"
 
 
 def _rounded_up(points: float) -> str:

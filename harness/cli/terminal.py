@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from server_launchers.keeping.launch import StartProgress
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """Make a console; here, because few commands need rich."""
     from harness.reports.fitted import PlainConsole
 
-    return PlainConsole(stderr=stderr)
+    return PlainConsole()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

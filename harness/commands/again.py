@@ -9,7 +9,6 @@ from typing import Any
 
 from harness.benchmarks import catalogue
 from harness.benchmarks.judge_forms import OF_CARD, RUBRIC
-from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.core.secret import HIDDEN
 from harness.grading.second.judge_messages import without_judge
@@ -35,7 +34,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
     """
     groups = options_again(manifest, run)
     if not groups:
-        return list(_unrecorded(manifest))
+        return []
     judges: list[dict[str, Any]] = []
     for errors in (score.judge_errors for score in scores if score.judge_errors is not None):
         judge = _judge_again(errors)
@@ -47,7 +46,9 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
         *(run_command(options, of_run) for options in groups),
         *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
     ]
-    before = [*_unrecorded(manifest), *_trusting(scores), *_about_judges(judges)]
+    before = [*_trusting(scores)]
+    if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
+        before.append(f"# make {RUBRIC_FILE} of the rubric's text, which the page of the report shows")
     if any(HIDDEN in command for command in commands):
         before.append(f"# put your own values in the places of {HIDDEN}: no key is recorded")
     return [*before, *commands]
@@ -61,25 +62,6 @@ def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
     rubric = {"prompt": RUBRIC_FILE} if str(settings.get("prompt", "")).startswith(RUBRIC) else {}
     key = {KEY_VARIABLE: errors.key_variable} if errors.key_variable else {}
     return {**settings, **rubric, **key}
-
-
-def _unrecorded(manifest: Manifest) -> Iterator[str]:
-    """Yield a comment that names the benchmarks whose options are not recorded; none if all are."""
-    records = manifest.benchmarks.items()
-    if names := [name for name, record in records if record.options is None and not record.imported]:
-        yield (
-            f"# {', '.join(map(visible, names))}: sampled by an earlier version, which did not record the options; the "
-            "settings are in manifest.json"
-        )
-
-
-def _about_judges(judges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a comment if a judge needs a file, and one if it had several votes, which a command cannot give it."""
-    if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
-        yield f"# make {RUBRIC_FILE} of the rubric's text, which the page of the report shows"
-    for judge in judges:
-        if (votes := judge.get("votes", 1)) != 1:
-            yield f"# {visible(str(judge['model']))} had {votes} votes on each answer; a judge has one now"
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:

@@ -55,11 +55,11 @@ def build() -> str:
     return f"{__version__}+{code.hexdigest()[:12]}"
 
 
-def install_line(extra: str, *, here: bool = True) -> str:
+def install_line(extra: str) -> str:
     """The command that installs the packages of an extra, for the message that says that one is missing.
 
-    It names the packages and not the extra: an index may have them and not this harness. here: True: it installs into
-    the running Python's environment; False: it is the short form for a page or another machine.
+    It installs into the running Python's environment, and names the packages and not the extra: an index may have them
+    and not this harness.
     """
     from importlib import metadata, util
 
@@ -70,8 +70,6 @@ def install_line(extra: str, *, here: bool = True) -> str:
     requirements = [line.partition(";") for line in lines]
     names = [name.strip() for name, _, marker in requirements if re.search(rf"""extra == ['"]{extra}['"]""", marker)]
     packages = " ".join(shlex.quote(name) for name in names) or shlex.quote(f"{_DISTRIBUTION}[{extra}]")
-    if not here:
-        return f"pip install {packages}"
     if util.find_spec("pip") is None:
         return f"uv pip install -p {shlex.quote(sys.executable)} {packages}"
     return f"{shlex.quote(sys.executable)} -m pip install {packages}"

@@ -39,19 +39,16 @@ def resumed(
     """
     manifest = Manifest.find(folder)
     records = {} if manifest is None else manifest.benchmarks
-    resumed_sets = []
-    for each in sets:
-        files = folder.benchmark(each.name)
-        # Samples, and the questions that they answer: a session makes a missing file of these anew.
-        is_begun = each.name in records and files.has_samples() and files.questions.exists()
-        resumed_sets.append(_resumed(each, files, records[each.name], warn) if is_begun and each.part is None else each)
-    return resumed_sets
+    return [_resumed(each, folder.benchmark(each.name), records.get(each.name), warn) for each in sets]
 
 
 def _resumed(
-    new: QuestionSet, files: BenchmarkFolder, record: BenchmarkRecord, warn: Callable[[str], object]
+    new: QuestionSet, files: BenchmarkFolder, record: BenchmarkRecord | None, warn: Callable[[str], object]
 ) -> QuestionSet:
     """One set as `resumed` returns it."""
+    # A part of the questions stays as it is, and a session makes a missing file of questions anew.
+    if new.part is not None or record is None or not (files.has_samples() and files.questions.exists()):
+        return new
     former, stored = record.identity.get("dataset_digest"), questions.read(files)
     ids = [question.question_id for question in stored]
     takes_all, is_same = len(new.questions) == new.n_all, new.dataset_digest == former

@@ -60,11 +60,6 @@ class Prepared:
         """
         return facts_of_joining(endpoint, self.settings.model, hosted=self.reached.provider.hosted)
 
-    @property
-    def contexts(self) -> list[int]:
-        """The contexts that the endpoints state, in tokens."""
-        return self.looks.contexts
-
 
 def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
     """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""

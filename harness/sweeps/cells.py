@@ -115,6 +115,11 @@ class Sweep:
         return [entry for entry in self.axes["benchmarks"] if names is None or entry.name in names]
 
     @property
+    def other_axes(self) -> list[str]:
+        """The axes of the file besides the benchmarks, in order."""
+        return [axis for axis in AXES[:-1] if axis in self.axes]
+
+    @property
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]

@@ -253,7 +253,7 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
         entries = ((axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()))
         return next((entry for entry in entries if entry[1] == sweep.table.base), None)
     axis_of_columns = columns_axis(sweep) if sweep.table.layout == "grid" else None
-    long_axes = [axis for axis in AXES[:-1] if len(sweep.axes.get(axis, ())) > 1]
+    long_axes = [axis for axis in sweep.other_axes if len(sweep.axes[axis]) > 1]
     axis = axis_of_columns if axis_of_columns in long_axes else next(iter(long_axes), None)
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 

@@ -190,7 +190,7 @@ def _grids(results: Results) -> Iterator[Table]:
     several = len(sweep.axes["benchmarks"]) > 1 and sweep.suite is None and not sweep.checkpoints
     if across is not None and (sweep.table.columns == "benchmarks" or (sweep.table.columns is None and several)):
         across, split = "benchmarks", []
-    down = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across] or ["benchmarks"]
+    down = [axis for axis in sweep.other_axes if axis != across] or ["benchmarks"]
     entries = sweep.axes[across] if across is not None else ()
     with_steps = curves(results) if len(entries) <= 1 else {}
     for point in _points(results.results, split):
@@ -218,10 +218,9 @@ def _listed(results: Results) -> Iterator[Table]:
     benchmarks: a table per combination of the other axes, with a row per benchmark.
     """
     sweep, options = results.sweep, results.sweep.table
-    others = [axis for axis in AXES[:-1] if axis in sweep.axes]
-    split, down = ["benchmarks"], others or ["benchmarks"]
+    split, down = ["benchmarks"], sweep.other_axes or ["benchmarks"]
     if options.layout == "benchmarks":
-        split, down = others, ["benchmarks"]
+        split, down = sweep.other_axes, ["benchmarks"]
     for point in _points(results.results, split):
         shown, notes, rows = _with(results.results, point), Notes(), []
         for row in _points(shown, down):
@@ -315,7 +314,7 @@ def _means(results: Results) -> Table:
     )
     heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]
     heads += ["reported"] if reported else []
-    return _table(sweep, title, [axis for axis in AXES[:-1] if axis in sweep.axes] or ["suite"], heads, rows, notes)
+    return _table(sweep, title, sweep.other_axes or ["suite"], heads, rows, notes)
 
 
 def _cells_of(results: Results, aggregate: Aggregate) -> list[CellResult]:

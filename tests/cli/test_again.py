@@ -84,12 +84,11 @@ def test_the_command_repeats_the_run_by_the_options_that_were_given(
     assert {**first.options, **OF_A_SESSION} == {**(second.options or {}), **OF_A_SESSION}
 
 
-def test_a_run_of_an_earlier_version_says_that_its_options_are_unknown() -> None:
+def test_a_run_whose_options_nobody_recorded_has_no_line() -> None:
     former = Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file"))
     assert options_again(former) == []
     judged = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=ERRORS)
-    (line,) = lines_again(former, "run", [judged])
-    assert line.startswith("# questions: sampled by an earlier version, which did not record the options")
+    assert lines_again(former, "run", [judged]) == []
     (record,) = former.benchmarks.values()
     for_its_language = {**record.identity, "prompt": "boxed_zh"}
     chinese = msgspec.structs.replace(record, options={}, identity=for_its_language, settings={"without_card": True})
@@ -211,8 +210,8 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     assert "--judge" not in run_line
     # Scores without a judge belong to the recipe, too.
     assert judge_lines(score_benchmark(*graded(q1="cw"), 2)) == ["harness score run-again"]
-    of_rubric = msgspec.structs.replace(ERRORS, settings={"model": "m", "prompt": "rubric-0c1f", "votes": 3})
+    of_rubric = msgspec.structs.replace(ERRORS, settings={"model": "m", "prompt": "rubric-0c1f"})
     comments = lines_again(manifest(demo={}), "run", [msgspec.structs.replace(score, judge_errors=of_rubric)])[:-2]
-    assert [line.split(" ", 2)[:2] for line in comments] == [["#", "make"], ["#", "m"]]
+    assert [line.split(" ", 2)[:2] for line in comments] == [["#", "make"]]
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)

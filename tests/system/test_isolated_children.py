@@ -187,8 +187,8 @@ def test_python_is_started_by_one_place() -> None:
                 sites[name] = n
     assert speak == SPEAK_OF_PYTHON.keys()
     engines = {f"server_launchers/engines/{name}.py" for name in spec.ENGINES}  # it starts in an empty folder
-    # In harness/cli/flags.py, -c is short for --concurrency; server_launchers/pasted.py reads a typed -m.
-    others = {"server_launchers/isolated.py", "server_launchers/pasted.py", "harness/cli/flags.py"}
+    # In harness/cli/flags.py, -c is short for --concurrency.
+    others = {"server_launchers/isolated.py", "harness/cli/flags.py"}
     assert starts - others - engines == ENGINES.keys()
     assert starts & engines
     assert sites == SITES
