@@ -426,7 +426,6 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
     [
         ({"prices": (1, 2)}, r"prices: they are prices of the judge: .*judge=harness.Judge\(model=…\)"),
         ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices of 0 or more"),
-        ({"dry_run": True}, "dry_run: this function grades; only the command line can say beforehand"),
     ],
 )
 def test_prices_that_are_no_judges_are_refused_in_python(

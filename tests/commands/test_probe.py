@@ -186,7 +186,6 @@ KEYS = {"OPENAI_API_KEY": "key-shared", "MINE": "key-mine"}
     ("words", "sentence"),
     [
         (("--api-key-env", "UNSET"), "--api-key-env: the environment variable UNSET is not set or empty"),
-        (("--reference-api-key-env", "THEIRS"), "a reference gets its own provider's key"),
         (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is not set or empty"),
     ],
 )

@@ -366,11 +366,6 @@ def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -
     assert not re.search(r"SECRET-QUESTION|SECRET-ANSWER (0|\d\d)", everything(of_runs))
 
 
-def test_the_option_of_an_export_is_answered_by_why_a_report_needs_none(tmp_path: Path) -> None:
-    done = command(tmp_path, "report", "run", "--i-know")
-    assert (done.code, "nothing is withheld: leave it out" in done.err, "export" in done.err) == (2, True, False)
-
-
 def test_the_shipped_cards_that_ask_for_it_say_so() -> None:
     asking = {card.name for card in catalogue.cards() if not card.publish_questions}
     assert asking == {"gpqa_diamond", "gpqa_main", "hle_text", "hle_verified"}

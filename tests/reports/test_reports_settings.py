@@ -93,8 +93,7 @@ def _note_server(folder: RunFolder, url: str, **host: str) -> None:
 
 def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_what_a_star_is(tmp_path: Path) -> None:
     def run(name: str, port: int, digest: str) -> RunFolder:
-        weight = {} if name == "base" else {"weight": 1.0}  # of an earlier version
-        endpoints = [{"base_url": f"http://127.0.0.1:{port}/v1", **weight}]
+        endpoints = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
         made = {"rows_digest": digest}
         settings = {"endpoints": endpoints, "order": "longest", "questions_made": made}
         return write_run(tmp_path / name, settings=settings)
