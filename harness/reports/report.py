@@ -146,6 +146,10 @@ class Report:
         """Every number as CSV, one line per run and benchmark, for a spreadsheet."""
         return to_csv(self._with_models)
 
+    def breakdown_csv(self) -> str:
+        """The breakdowns as CSV, one line per run, benchmark, column of the questions and value in it."""
+        return to_breakdown_csv(self._with_models)
+
     @property
     def _commands(self) -> list[tuple[str, str]]:
         """(run label, line) of each line of the commands that repeat the runs."""
@@ -183,7 +187,7 @@ class Report:
         """
         write_atomically(folder / "report.csv", csv_file(self.csv()))
         if self.breakdowns:
-            write_atomically(folder / BREAKDOWNS, csv_file(to_breakdown_csv(self._with_models)))
+            write_atomically(folder / BREAKDOWNS, csv_file(self.breakdown_csv()))
         else:
             remove(folder / BREAKDOWNS)  # of a former report
         for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
