@@ -40,9 +40,9 @@ from harness.probes.overlap import divergence
 from harness.probes.probed_endpoint import ProbedEndpoint, probed
 from harness.probes.subject import Subject
 from harness.runs import line_file, questions
+from harness.runs.journal_state import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, changes_of
-from harness.runs.survey import read_samples
 from harness.scoring.tally import cluster_of
 
 NAME = "replies"
