@@ -20,7 +20,7 @@ MAX_STEPS, CONTEXT = "max_steps", "context"
 """Our own words: the last step that a sample with a tool may take made calls; the context leaves no room for more."""
 
 Limit = Literal["tokens", "steps", "context"]
-"""What cuts a sample: the bound on its new tokens, on its steps with a tool, or the server's context."""
+"""The ends that cut a sample: the bound on its new tokens, on its steps with a tool, or the server's context."""
 
 _OTHER_LIMITS: dict[str, Limit] = {
     MAX_STEPS: "steps", CONTEXT: "context", "model_context_window_exceeded": "context",
