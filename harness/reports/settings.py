@@ -190,7 +190,7 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     """The settings of `flat_settings` and the conditions of the run's server, to compare with a published score.
 
     stated: names of the settings that the published score states; those that an imported run does not record are
-    "unknown". A prompt with another system prompt than its own is another prompt.
+    "unknown". A prompt with another system prompt than its own is another prompt. A jury's models are its judge.
     """
     settings = flat_settings(run, benchmark)
     prompt = PROMPTS.get(str(settings.get("prompt")))
@@ -199,6 +199,10 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     unknown = dict.fromkeys(stated, UNKNOWN) if run.benchmarks[benchmark].record.imported else {}
     tool = run.benchmarks[benchmark].record.identity.get("tool")
     named = {"tool": tool.get("name")} if isinstance(tool, Mapping) else {}
+    score = run.benchmarks[benchmark].score
+    if score is not None and score.judging is not None:
+        judge = score.judging.settings
+        named["judge"] = ", ".join([judge["model"], *judge.get("jury", ())])
     return {**unknown, **settings, **named, **run.suite.conditions}
 
 

@@ -213,13 +213,15 @@ def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[A
     # Another tool's outputs do not say with which prompt they were asked.
     if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
         return "it was measured with another prompt"
-    return ""
+    return "another judge gave it" if "judge" in differing else ""
 
 
 def _value(score: Score, published: PublishedScore) -> float | None:
     """The run's value of the published metric; None where it has none."""
     by_k = score.pass_at if published.kind == "pass" else score.maj_at
     estimate = score.accuracy if published.metric == "pass@1" else by_k.get(published.k)
+    if published.metric == "F1":
+        estimate = score.measures.get("F1")
     return estimate and estimate.value
 
 
@@ -231,6 +233,8 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     """
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
+    if published.metric == "F1":
+        return [], "the error of a published F1 is not known"
     if published.n_questions is None:
         return [], "the source does not state its number of questions"
     if score.n_questions != published.n_questions:

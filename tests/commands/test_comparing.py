@@ -477,11 +477,12 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
         # The twins: stated settings, equal to ours or not, and a source without settings that agrees.
         (", settings: {temperature: 0.6}", 4, "not compatible", ""),
         (", settings: {temperature: 0.9, top_p: 0.9, max_tokens: 9, seed: 3}", 4, "not compatible", ""),
-        # A number of another prompt decides nothing.
+        # A number of another prompt decides nothing, nor one that another judge gave.
         (", settings: {temperature: 0.6, prompt: other}", 1, "cannot say", ""),
+        (", settings: {temperature: 0.6, judge: gpt-4.1}", 1, "cannot say", ""),
         ("near", 0, "compatible", ""),
     ],
-    ids=["none", "guess", "quoted", "equal", "other", "prompt", "agrees"],
+    ids=["none", "guess", "quoted", "equal", "other", "prompt", "judge", "agrees"],
 )
 def test_a_source_without_known_settings_refutes_no_run(
     row: str, code: int, standing: str, said: str, tmp_path: Path

@@ -284,7 +284,7 @@ def test_a_form_is_a_file_and_one_that_could_not_be_read_is_refused(tmp_path: Pa
         assert form.source
         assert form.licence
         [message] = render(form, "Why?", ("r\n" * 4000 + "end",), "MARK", "rubric of the row")
-        if form.points:
+        if form.points and "{references}" in form.prompt:
             assert "end</reference-" in message.content, "a solution reaches the judge whole"
         assert ("rubric of the row" in message.content) == form.shows_rubric
         assert ruling_of(form, message.content, CRITERIA) is None, "a judge that repeats its instructions rules nothing"

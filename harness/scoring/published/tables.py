@@ -55,7 +55,7 @@ class _ScoreRow(Part):
 
     model: str
     benchmark: str
-    metric: Annotated[str, TextForm(r"(pass|maj)@[1-9][0-9]*", "pass@K or maj@K, such as pass@1")]
+    metric: Annotated[str, TextForm(r"(pass|maj)@[1-9][0-9]*|F1", "pass@K, maj@K or F1, such as pass@1")]
     percent: Annotated[int | float | str, pydantic.PlainValidator(_percentage)]
     previous: Percent | Literal[""] = ""
     training_samples: str = pydantic.Field(default="", max_length=20)

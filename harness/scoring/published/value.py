@@ -48,7 +48,8 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedScore:
-    """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n), "pass@k", "maj@k".
+    """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n, and a mean of points),
+    "pass@k", "maj@k", "F1".
 
     samples: number for each question. unit: value of the last printed digit, a fraction; 0 where the source prints all
     digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
@@ -104,13 +105,13 @@ class PublishedScore:
 
     @property
     def kind(self) -> str:
-        """The kind of the metric: "pass" or "maj"."""
+        """The kind of the metric: "pass", "maj" or "F1"."""
         return self.metric.partition("@")[0]
 
     @property
     def k(self) -> int:
-        """The k of pass@k or maj@k."""
-        return int(self.metric.partition("@")[2])
+        """The k of pass@k or maj@k; else 1."""
+        return int(self.metric.partition("@")[2] or 1)
 
 
 def last_digit(number: int | float | str) -> float:
