@@ -171,7 +171,8 @@ def measure(labels: Path, options: AuditCommand) -> int:
     for line in _lines_of_measured(measurement, measured):
         click.echo(line)
     _show_sessions(measurement.requests.outcomes)
-    return EXIT_OWED if measured.owed else EXIT_COMPLETE
+    is_mute = measured.n_unruled == len(measurement.pairs)
+    return EXIT_OWED if measured.owed or is_mute else EXIT_COMPLETE
 
 
 def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Iterator[str]:

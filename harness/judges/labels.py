@@ -164,8 +164,8 @@ class Measurement:
         calls = [
             (label.verdict == "correct", ruling.verdict == "correct", question) for label, ruling, question in ruled
         ]
-        of_both = [label for label, _, _ in ruled], [ruling for _, ruling, _ in ruled]
-        labels, rulings = (np.array([_vector(each) for each in of]).reshape(len(ruled), -1) for of in of_both)
+        vectors = np.array([[_vector(label), _vector(ruling)] for label, ruling, _ in ruled] or [[[0.0], [0.0]]])
+        labels, rulings = vectors[:, 0], vectors[:, 1]
         has_points = self.judge.prompt.gives_points and bool(ruled)
         return MeasuredJudge(
             n_unruled=len(both) - len(ruled),
@@ -254,7 +254,5 @@ def cohens_kappa(labels: Array, rulings: Array) -> float | None:
     labels, rulings: (n, columns), d the squared distance of two rows: of verdicts with a column each it is the usual κ,
     of points κ with quadratic weights (Cohen 1968, Psychological Bulletin 70:213).
     """
-    if not len(labels):
-        return None
     by_chance = float((labels.var(0) + rulings.var(0) + (labels.mean(0) - rulings.mean(0)) ** 2).sum())
     return 1 - float(((labels - rulings) ** 2).sum(1).mean()) / by_chance if by_chance else None
