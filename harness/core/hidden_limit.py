@@ -123,14 +123,12 @@ class Cuts:
         return self.n_by_limit.total()
 
     @property
-    def limits(self) -> str:
-        """The names of the limits, the most frequent first; max_tokens if none cut a sample."""
-        return " and ".join(LIMITS[limit][0] for limit, _ in self.n_by_limit.most_common()) or LIMITS["tokens"][0]
-
-    @property
-    def remedies(self) -> str:
-        """What to do, in the same order."""
-        return ", and ".join(LIMITS[limit][1] for limit, _ in self.n_by_limit.most_common())
+    def in_words(self) -> tuple[str, str]:
+        """The names of the limits, the most frequent first, and what to do; of max_tokens if none cut a sample."""
+        limits, remedies = zip(
+            *(LIMITS[limit] for limit, _ in self.n_by_limit.most_common() or [("tokens", 0)]), strict=True
+        )
+        return " and ".join(limits), ", and ".join(remedies)
 
     def observe(self, limit: Limit, tokens: int | None, max_tokens: int | None) -> None:
         """Count a cut sample. tokens: its length as `cut_tokens` gives it. max_tokens: None if none was sent."""

@@ -106,7 +106,7 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
             notes.pop(contradictions.CUT_EARLY, None)  # the same replies
             yield f"{early.sentence}."
         else:
-            yield f"{truncated_in_words(tally.truncated, tally.finished)}{dispatcher.cuts.remedies}."
+            yield f"{truncated_in_words(tally.truncated, tally.finished)}{dispatcher.cuts.in_words[1]}."
     if said := contradictions.sentence(notes, tally.finished):
         yield f"{said}."
     n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling

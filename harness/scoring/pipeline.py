@@ -252,7 +252,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         graded.record.planned,
         ks=grading.k,
         early_cut=graded.early_cut,
-        cut_by=graded.cuts.limits,
+        cut_by=graded.cuts.in_words[0],
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )

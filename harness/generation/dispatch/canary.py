@@ -91,9 +91,9 @@ class Canary:
             return f"{BEGINNING} are all cut: {early.sentence}. {anyway}"
         if self._cuts.n == self._n:
             bound = "" if max_tokens is None else f" (max_tokens is {max_tokens})"
-            mend = f"{self._cuts.remedies[0].upper()}{self._cuts.remedies[1:]}"
-            mend = f"{mend}, and delete the run folder, since a run never mixes settings"
-            return f"{BEGINNING} are all truncated by {self._cuts.limits}{bound}. {mend}. {anyway}"
+            limits, mend = self._cuts.in_words
+            mend = f"{mend[0].upper()}{mend[1:]}, and delete the run folder, since a run never mixes settings"
+            return f"{BEGINNING} are all truncated by {limits}{bound}. {mend}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
             return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {anyway}"

@@ -177,7 +177,7 @@ class StepByStep:
                 msgspec.structs.replace(call, id=call.id or f"call_{number}_{n}") for n, call in enumerate(reply.calls)
             ]
             reply = msgspec.structs.replace(reply, calls=tuple(calls))
-            talk.last = reply, tuple(_not_run(call) for call in calls)
+            talk.last = reply, tuple(_recorded(call) for call in calls)
             left = None if template.max_tokens is None else template.max_tokens - talk.tokens
             if not calls:
                 by_context = talk.is_fitted and limit_of(reply.finish_reason) == "tokens"
@@ -186,7 +186,7 @@ class StepByStep:
                 return self._ended(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
             ran = [await self._called(flight.task, tool, call) for call in calls[: tool.calls]]
             above = f"not run: more than {tool.calls} calls in a reply"
-            talk.last = reply, (*ran, *(_not_run(call, above) for call in calls[tool.calls :]))
+            talk.last = reply, (*ran, *(_recorded(call, above) for call in calls[tool.calls :]))
             talk.steps.append(talk.step(is_last=False))
             talk.turns += form.answered(reply.turn, [call.output for call in talk.last[1]])
             talk.refused = None
@@ -225,25 +225,18 @@ class StepByStep:
         return min(left, max(most, MIN_ROOM))
 
     async def _called(self, task: Task, tool: PythonTool, call: Call) -> ToolCall:
-        """Run a call, or say why it cannot be run."""
-        output, end, seconds = "", "unknown tool", 0.0  # type: str, CallEnd, float
+        """Run a call in the sample's interpreter, or say why it cannot be run."""
         if call.name != NAME:
-            output = f"there is no tool {visible(call.name, 100)!r}, only {NAME}"
-        else:
-            try:
-                code = code_of(call.arguments)
-            except ValueError as why:
-                output, end = f"the arguments are no JSON object with a string `code`: {why}", "unreadable"
-            else:
-                output, end, seconds = await self._run(task, tool, code)
-        return msgspec.structs.replace(_not_run(call), output=output, end=end, seconds=seconds)
-
-    async def _run(self, task: Task, tool: PythonTool, code: str) -> tuple[str, CallEnd, float]:
-        """Run code in the sample's interpreter."""
+            return _recorded(call, f"there is no tool {visible(call.name, 100)!r}, only {NAME}", "unknown tool")
+        try:
+            code = code_of(call.arguments)
+        except ValueError as why:
+            return _recorded(call, f"the arguments are no JSON object with a string `code`: {why}", "unreadable")
         if tool not in self._interpreters:
             self._interpreters[tool] = plugins.extension("answer", "program").Interpreters(tool, self._most)
-        run = self._interpreters[tool].run
-        return await asyncio.get_running_loop().run_in_executor(self._threads, run, task, code)
+        run, loop = self._interpreters[tool].run, asyncio.get_running_loop()
+        output, end, seconds = await loop.run_in_executor(self._threads, run, task, code)
+        return msgspec.structs.replace(_recorded(call, output, end), seconds=seconds)
 
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample whose last reply has come. finish_reason: that reply's, or why there is no further step."""
@@ -267,8 +260,8 @@ class StepByStep:
             self._interpreters[tool].forget(task)
 
 
-def _not_run(call: Call, output: str = "") -> ToolCall:
-    return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output=output, end="not run")
+def _recorded(call: Call, output: str = "", end: CallEnd = "not run") -> ToolCall:
+    return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output=output, end=end)
 
 
 def _sum(counts: list[int | None]) -> int | None:
