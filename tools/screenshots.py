@@ -100,14 +100,14 @@ def terminal_picture(progress: Progress, scores: Scores, path: Path) -> None:
 def picture(browser: Browser, path: Path, height: int | None = None) -> None:
     """Save a picture of the page: its first `height` CSS pixels, or all of it."""
     size = browser.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-    if height is None:  # what lies below the window is not drawn before it is seen
-        window = {"width": size["width"], "height": min(size["height"], 4000), "deviceScaleFactor": 1, "mobile": False}
-        browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
-        time.sleep(0.5)
-    end = browser.script("return document.querySelector('main')?.getBoundingClientRect().bottom + 20")
-    if height is not None and end:
+    height = min(size["height"], height or 4000)
+    # What lies below the window is not drawn before it is seen, and a scroll bar would cut what lies at the right.
+    window = {"width": size["width"], "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
+    time.sleep(0.5)
+    if end := browser.script("return document.querySelector('main')?.getBoundingClientRect().bottom + 20"):
         height = min(height, int(end))
-    clip = {"x": 0, "y": 0, "width": size["width"], "height": height or min(size["height"], 4000), "scale": 1}
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1}
     request = {"captureBeyondViewport": True, "clip": clip}
     path.write_bytes(base64.b64decode(browser.driver.execute_cdp_cmd("Page.captureScreenshot", request)["data"]))
 
@@ -117,7 +117,7 @@ PAGES = {
     "view-run": "/run/thinking",
     "view-questions": "/run/thinking/demo?sort=fraction",
     "view-question": "/run/thinking/demo/demo-01",
-    "view-sample": "/run/thinking/demo/demo-01/s1",
+    "view-sample": "/run/thinking/demo/demo-01/s0",
     "view-compare": "/compare/plain/thinking/demo",
     "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
 }

@@ -109,7 +109,7 @@ def _in_words(paired: PairedComparison) -> list[str]:
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
         f"B − A = {value} points; 95 %: {same} if both runs asked the same questions again, "
         f"{new} on new questions of this kind",
-        "`harness compare` tests this difference, and warns of what restricts it",
+        "harness compare tests this difference, and warns of what restricts it",
     ]
 
 

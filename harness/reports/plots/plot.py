@@ -195,11 +195,10 @@ class Plot:
     def svg(self, *, alone: bool = False) -> str:
         """The picture. alone: with heading, subject, a ground and its dark colours, for a separate file."""
         parts, top = [], 4.0
-        if alone:
-            parts.append(_text(2, top + 12, heading := label(self.title), INK, size=13))
-            top += 4 + LINE_PX * max(1, _n_lines(heading))
-            parts.append(_text(2, top + FONT_PX, subject := label(self.subject), SOFT))
-            top += 4 + LINE_PX * _n_lines(subject)
+        for text, font, colour in ((self.title, 13, INK), (self.subject, FONT_PX, SOFT)) if alone else ():
+            if lines := _n_lines(label(text)):
+                parts.append(_text(2, top + font, label(text), colour, size=font))
+                top += 4 + LINE_PX * lines
         legend, top = _legend(self.legend if len(self.legend) > 1 else (), top)
         if self.y.title:
             parts.append(_text(2, top + FONT_PX, of_y := label(self.y.title), SOFT))
