@@ -30,7 +30,7 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
     """The lines of a shell that repeat a run and its scores: the line that trusts graders of one's own, the runs, and a
     scoring by each judge, or one without. A rubric is a file `rubric.txt`.
 
-    For a run of which no options are recorded there is only a comment; for an imported run there is none.
+    There are none for a run of which no options are recorded, such as an imported one.
     """
     groups = options_again(manifest, run)
     if not groups:
@@ -97,7 +97,7 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
         if record.settings.get(catalogue.WITHOUT_CARD):
             # The options of the user, if there are any for these, replace what follows from the record.
-            groups.append({"data": data, "samples": record.plan.samples, **_prompt_option(record), **options})
+            groups.append({"data": data, "samples": record.plan.samples, **options})
             continue
         if data is not None:
             options["data"] = data
@@ -112,15 +112,6 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         else:
             groups.append({"benchmarks": [benchmark], **options})
     return groups
-
-
-def _prompt_option(record: BenchmarkRecord) -> dict[str, Any]:
-    """The option that names the prompt of a file without a card, if it is none of today's defaults; else no option.
-
-    Earlier versions chose the default by the language of the questions.
-    """
-    prompt = record.identity.get("prompt")
-    return {} if prompt in (None, "boxed", "boxed_letter") else {"prompt": prompt}
 
 
 def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:

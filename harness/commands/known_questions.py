@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.benchmarks import catalogue
 from harness.benchmarks import questions as question_sets
-from harness.benchmarks.card import Card, FileSource
+from harness.benchmarks.card import Card
 from harness.core.codec import digest_of_each
 from harness.core.records import Question
 from harness.runs.manifest import OUTPUTS, BenchmarkRecord
@@ -51,11 +51,7 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
         named = read.get("benchmark") if isinstance(read, Mapping) else None
         # Not a file of the user, whatever it is called.
         return not isinstance(named, str) or catalogue.shipped_card_named(catalogue.base_name(named)) is None
-    if shipped is None or catalogue.CARD in settings or catalogue.DATA in settings:
-        return True
-    # Older runs do not name their data, but they note how the questions were made if these came from a file. Of the
-    # shipped cards, only the demo reads a file.
-    return MADE in settings and not isinstance(shipped.source, FileSource)
+    return shipped is None or catalogue.CARD in settings or catalogue.DATA in settings
 
 
 def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:

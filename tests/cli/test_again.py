@@ -90,10 +90,6 @@ def test_a_run_whose_options_nobody_recorded_has_no_line() -> None:
     judged = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=ERRORS)
     assert lines_again(former, "run", [judged]) == []
     (record,) = former.benchmarks.values()
-    for_its_language = {**record.identity, "prompt": "boxed_zh"}
-    chinese = msgspec.structs.replace(record, options={}, identity=for_its_language, settings={"without_card": True})
-    (options,) = options_again(msgspec.structs.replace(former, benchmarks={"questions": chinese}))
-    assert options["prompt"] == "boxed_zh"
     imported = msgspec.structs.replace(record, settings={"outputs": {}})
     assert lines_again(msgspec.structs.replace(former, benchmarks={"demo": imported}), "run", [judged]) == []
 
