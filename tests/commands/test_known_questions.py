@@ -115,12 +115,11 @@ def test_an_edition_is_known_by_its_rows_though_the_data_are_not_here(tmp_path: 
         ({}, "aime24"),
         ({catalogue.DATA: "/home/me/aime24.jsonl"}, None),
         ({catalogue.CARD: "/home/me/aime24.yaml"}, None),
-        ({question_file.MADE: {"rows_digest": "0" * 64, "origin": "/home/me/aime24.jsonl"}}, None),
         ({catalogue.DATA: "hf://datasets/me/aime24", question_file.MADE: {"rows_digest": "ROWS"}}, "aime24"),
         ({OUTPUTS: {"digest": "", "read": {}}}, None),
         ({OUTPUTS: {"digest": "", "read": {"benchmark": "aime24"}}}, "aime24"),
     ],
-    ids=["card", "data", "own card", "older run", "an edition", "outputs", "outputs of a benchmark"],
+    ids=["card", "data", "own card", "an edition", "outputs", "outputs of a benchmark"],
 )
 def test_the_name_of_a_card_is_not_enough(settings: dict[str, object], name: str | None, tmp_path: Path) -> None:
     rows = catalogue.load("aime24").editions[0].rows
