@@ -30,6 +30,7 @@ from harness.scoring.race import PLANNED_LEVEL, RaceStanding, boundaries, planne
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import variance_of_mean
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, without_one
+from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tokens import mean_of_tokens
 
 Array = NDArray[np.float64]
@@ -1234,6 +1235,34 @@ def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
         found = np.abs(difference) > Z_95 * np.sqrt(np.where(variance > 0, variance, 1.0))
         rates.append(Rate(float(found.mean()), repeats, 100 * named))
     return rates
+
+
+# The stop rule
+
+
+MAX_ROUNDS = 400
+
+
+@table("stopping", "Interval where the target error stops the run", least=MIN_COVERAGE, note="absolute bias / target")
+def stopping(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the interval holds the truth where `--target-error` stops a run, which it does in stages; the
+    note is the bias as a fraction of the target.
+    """
+    for n_questions, target in ((30, 0.02), (30, 0.01), (198, 0.01), (500, 0.01)):
+        rates = []
+        size = max(repeats // 8, 100)
+        for cell in cells(n_questions):
+            inside, bias = 0, 0.0
+            for chances in cell.chances(rng, size):
+                correct, rounds = draw(rng, chances, MIN_ROUNDS), MIN_ROUNDS
+                while (error := reached_error(correct, rounds)) > target and rounds < MAX_ROUNDS:
+                    more = min(MAX_ROUNDS, next_rounds(error, rounds, target)) - rounds
+                    correct, rounds = correct + draw(rng, chances, more), rounds + more
+                low, high = stats.sampling_limits(correct, np.full(n_questions, float(rounds)))
+                inside += bool(low <= chances.mean() <= high)
+                bias += (correct.mean() / rounds - chances.mean()) / size
+            rates.append(Rate(inside / size, size, abs(bias) / target))
+        yield Row(f"{n_questions}, target {100 * target:g}", rates)
 
 
 def lines(table: Table) -> list[str]:

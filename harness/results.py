@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Run:
     """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever a path is.
 
-    outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds).
-    warnings: sentences to read beside the run's scores.
+    outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds), and with a target error
+    whether it was reached. warnings: sentences to read beside the run's scores.
     """
 
     outcome: Outcome = field(repr=False)
@@ -46,14 +46,24 @@ class Run:
         """The model's name in requests."""
         return self.outcome.model
 
+    @property
+    def reached(self) -> str:
+        """A sentence that the target error was reached; "" without a target, and if it was missed."""
+        return self.outcome.reached
+
+    @property
+    def missed(self) -> str:
+        """A sentence that the target error was not reached; "" without a target, and if it was reached."""
+        return self.outcome.missed
+
     def __fspath__(self) -> str:
         """The run folder's path."""
         return str(self.path)
 
     @property
     def complete(self) -> bool:
-        """Whether every planned sample is stored."""
-        return self.outcome.complete
+        """Whether every planned sample is stored and the target error, if there is one, is reached."""
+        return self.outcome.complete and not self.missed
 
     def samples(self) -> Iterator[Sample]:
         """Yield every stored sample, benchmark by benchmark; only one sample is in memory at a time."""
@@ -63,7 +73,11 @@ class Run:
 
     def __repr__(self) -> str:
         done, expected = self.outcome.n_done, self.outcome.n_expected
-        state = "complete" if self.complete else f"{self.outcome.n_owed} missing; run again for them"
+        state = (
+            self.reached
+            or self.missed
+            or ("complete" if self.complete else f"{self.outcome.n_owed} missing; run again for them")
+        )
         return f"<Run {self.path}: {self.model}, {done} of {count_noun(expected, 'sample')}, {state}>"
 
 

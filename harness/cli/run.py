@@ -15,7 +15,7 @@ from harness.cli.printed.ends import SampleCounts, SessionEnd
 from harness.cli.spelling import as_typed
 from harness.commands.run import run_at
 from harness.core import yaml_file
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, duration
 from harness.core.secret import command_words
@@ -72,6 +72,19 @@ def _refuse_sweep(options: RunCommand) -> None:
         raise UsageError(f"{visible(str(path), 200)} is a sweep's file: give it to `harness sweep`")
 
 
+def _print_end(outcome: Outcome, options: RunCommand) -> int:
+    """Print how the session ended and what to do next. Returns the exit code."""
+    if not (outcome.reached or outcome.missed):
+        return _print_outcome(outcome, options)
+    _summary(outcome)
+    if outcome.reached:
+        terminal.note(f"target reached: {outcome.reached}")
+    else:
+        click.echo(as_typed(f"harness: target missed: {outcome.missed}"), err=True)
+    _say_score(outcome.folder, options)
+    return EXIT_COMPLETE if outcome.reached else StoppedByRule.exit_code
+
+
 def _say_score(folder: Path, options: RunCommand) -> None:
     """Print the command that scores the run, with the judge that was tried; nothing if the run is scored already."""
     words = [] if options.judge is None else ["--judge", options.judge]
@@ -101,6 +114,8 @@ def _record(outcome: Outcome, code: int) -> SessionEnd:
         causes=[*outcome.causes],
         warnings=[*outcome.warnings],
         stopped=outcome.stopped,
+        target_reached=outcome.reached,
+        target_missed=outcome.missed,
     )
 
 
@@ -128,8 +143,8 @@ def _summary(outcome: Outcome) -> None:
         terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
 
 
-def _print_end(outcome: Outcome, options: RunCommand) -> int:
-    """Print how the session ended and what to do next. Returns the exit code."""
+def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
+    """Print how a session without a target ended, and what to do next. Returns the exit code."""
     _summary(outcome)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(as_typed(f"harness: {cause}"), err=True)

@@ -96,7 +96,7 @@ class Policy(Part):
             raise ValueError(
                 "with run: data, the only benchmark has the name of the file of questions, without its ending"
             )
-        for name in ("benchmarks", "samples", "out", "shard"):
+        for name in ("benchmarks", "samples", "out", "target_error", "shard"):
             if name in self.run:
                 raise ValueError(f"the gate sets {name} itself: leave it out of run")
         for name in ("limit", "filter", "ids"):

@@ -245,6 +245,8 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
     for name, prepared in entered.items():
         if len(prepared.sets) != 1:
             raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
+        if prepared.options.target_error is not None:
+            raise UsageError("target_error ends a run by itself, but a race ends when it is decided: leave it out")
     rows = {
         name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
         for name, prepared in entered.items()

@@ -35,7 +35,10 @@ class Outcome:
     which `accept_missing` accepts. causes: why samples are owed. advice: what to do about them; "" if nothing is
     known. tally: the counts of this session. spent_before: tokens that the run's earlier sessions were billed for,
     without killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal that
-    came while the last of its samples were awaited; None without one. prices: of tokens; None if unknown.
+    came while the last of its samples were awaited; None without one. prices: of tokens; None if unknown. reached,
+    missed: with a target error and no missing sample, one of them says in a sentence that the target was or was not
+    reached; else both are "". A run with a target has a session per stage: its outcome is the last one's, with the
+    totals of all.
     """
 
     folder: Path
@@ -52,6 +55,8 @@ class Outcome:
     caught: int | None = None
     spent_before: Spent = field(default_factory=Spent)
     prices: Prices | None = None
+    reached: str = ""
+    missed: str = ""
     progress: Progress | None = None
 
     @property

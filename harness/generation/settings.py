@@ -122,7 +122,7 @@ class RunSettings:
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
     `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
     continued. batching: the limits of the provider's batches; None: samples are asked one by one. stage: number of
-    sessions of the run that the command has carried out before: a race or a gate has several, and only the
+    sessions of the run that the command has carried out before: a race, a gate or a target has several, and only the
     first one takes fingerprints.
 
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.

@@ -66,6 +66,7 @@ class RunKeywords(TypedDict, total=False):
     rpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
+    target_error: float | None
     timeout: float | None
     attempts: int | None
     fit_context: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from harness.core.options import PRICES, Option, Options
+from harness.core.options import POINTS, PRICES, Option, Options
 from harness.options.headings import LIMITS, MONEY
 
 
@@ -14,13 +14,15 @@ class Limits(Options):
     rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
     """Maximum requests per minute."""
     budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
-    """Stop before the command exceeds N new tokens, over all rounds and candidates: with max_tokens, a request that
+    """Stop before the command exceeds N new tokens, over all stages and candidates: with max_tokens, a request that
     could exceed them is not sent.
     """
     budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
-    """Stop before the command exceeds this much money, over all rounds and candidates: with max_tokens, a request that
+    """Stop before the command exceeds this much money, over all stages and candidates: with max_tokens, a request that
     could exceed it is not sent. A prompt counts by its bytes until its request has ended. Needs the prices.
     """
+    target_error: Annotated[float | None, Option(under=LIMITS, above=0, below=50, kind=POINTS)] = None
+    """Stop after the round that brings the sampling error to this many points or fewer."""
     timeout: Annotated[float | None, Option(under=LIMITS, above=0)] = None
     """Maximum seconds without a new token. Default: 600 before the first one, 120 between two."""
     attempts: Annotated[int | None, Option(under=LIMITS, least=1)] = None

@@ -46,6 +46,13 @@ class RunOptions(
         super()._check()
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
             raise UsageError("it needs `data`, a file of questions", field=keys[0])
+        if self.shard is not None and self.target_error is not None:
+            raise UsageError(
+                "it does not work with `shard`, since a shard's error is not the run's: give all "
+                "shards the same number of samples with `samples`",
+                field="target_error",
+                value=self.target_error,
+            )
         if self.batch:
             self._check_batch()
 
@@ -65,7 +72,7 @@ class RunOptions(
 
     def _check_batch(self) -> None:
         """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""
-        others = ("budget_tokens", "budget_usd", "rpm", "serve")
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "serve")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
                 "it does not work with `batch`, which sends all requests at once: leave one of them out",

@@ -23,6 +23,7 @@ from harness.core import plugins
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
+from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
 from harness.core.secret import without_secrets
 from harness.generation.settings import BenchmarkSettings
@@ -64,6 +65,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = first_number(samples, options.samples, question_set.samples)
+        if options.target_error is not None:
+            _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         tool = tool_of(named_tool(options, preset, question_set.tool))
         benchmarks[question_set.name] = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, options=_recorded(options),
@@ -240,6 +243,23 @@ def _tool_facts(tool: PythonTool) -> dict[str, Any]:
     interpreters = plugins.extension("answer", "program").Interpreters(tool, 1)
     facts: dict[str, Any] = interpreters.facts()
     return facts
+
+
+def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: bool) -> None:
+    """Raise `UsageError` if so few samples of each question are planned that no sampling error is judged by them.
+
+    target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.
+    """
+    from harness.scoring.stop import MIN_ROUNDS  # few runs need it, and it imports numpy
+
+    if samples < MIN_ROUNDS:
+        more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
+        raise UsageError(
+            f"the sampling error is judged from {MIN_ROUNDS} samples of each question on, and "
+            f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: give {more}, or more",
+            field="target_error",
+            value=f"{target:g}",
+        )
 
 
 def _recorded(options: RunOptions) -> dict[str, Any]:

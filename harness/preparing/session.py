@@ -87,10 +87,18 @@ def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher 
     first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
     Raises what `carry_out` and `end_if_signalled` raise.
     """
-    benchmarks = {name: replace(prepared.settings.benchmarks[name], samples=n) for name, n in rounds.items()}
-    outcome = carry_out(prepared, replace(prepared.settings, benchmarks=benchmarks, stage=int(not first)), watcher)
+    outcome = carry_out(prepared, stage_of(prepared, rounds, int(not first)), watcher)
     end_if_signalled(outcome, prepared, watcher)
     return outcome
+
+
+def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> RunSettings:
+    """The settings of a session that samples each benchmark of `rounds` up to so many samples of each question.
+
+    stage: the number of sessions of the run that the command has carried out before.
+    """
+    benchmarks = {name: replace(prepared.settings.benchmarks[name], samples=n) for name, n in rounds.items()}
+    return replace(prepared.settings, benchmarks=benchmarks, stage=stage)
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:

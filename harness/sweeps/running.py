@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from harness.commands.run import sample
 from harness.core.codec import digest
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, ServerError, StoreError, UsageError
 from harness.core.files import checksum
@@ -25,7 +26,7 @@ from harness.preparing.prepare import prepare
 from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
-from harness.preparing.session import carry_out, end_if_signalled
+from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.journal_state import stored_keys
@@ -218,12 +219,15 @@ class _Cells:
         try:
             self._watcher.entering(cell.name)
             with prepare(cell.options, self._watcher, server=server) as prepared:
-                outcome = carry_out(prepared, prepared.settings, self._watcher)
+                outcome = sample(prepared, self._watcher)
                 end_if_signalled(outcome, prepared, self._watcher)
             self._watcher.sampled()
             for warning in outcome.warnings:
                 self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
-            if not outcome.complete:
+            # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
+            if outcome.missed:
+                reason, code = outcome.missed, EXIT_OWED
+            elif not outcome.reached and not outcome.complete:
                 reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
         except Interrupted:
             raise

@@ -22,12 +22,12 @@ from harness.benchmarks import card, catalogue, questions
 from harness.cli.main import cli
 from harness.commands import compare, known_questions
 from harness.commands.run import run as run_command
+from harness.commands.run import sample
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Question
 from harness.options.run import RunOptions
 from harness.preparing.prepare import prepare
 from harness.preparing.run_questions import questions_of
-from harness.preparing.session import carry_out
 from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
@@ -200,7 +200,7 @@ def asked_by(folder: Path, **given: Any) -> int:
     """Requests of a session that ends with nothing owed."""
     with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
         with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
-            assert carry_out(prepared, prepared.settings, None).complete
+            assert sample(prepared).complete
         return sum(one.method == "POST" for one in server.requests)
 
 

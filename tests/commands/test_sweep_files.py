@@ -209,14 +209,15 @@ def test_a_mistake_shows_no_key_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(D + "run: {timeout: 0}\n")
+    (tmp_path / "s.yaml").write_text(D + "run: {target_error: 0}\n")
     assert harness(tmp_path, "sweep", "s.yaml").err == (
-        "harness: s.yaml:2: run.timeout: expected a number greater than 0, found 0\n"
+        "harness: s.yaml:2: run.target_error: expected a number greater than 0, found 0\n"
     )
     (tmp_path / "s.yaml").write_text(D)
     for flag, rest in (
-        ("--timeout 0", "expected a number greater than 0"),
+        ("--target-error 0", "expected a number greater than 0"),
         ("--temperature -1", "expected a number greater than or equal to 0"),
+        ("--target-error 1 --shard 1/2", "it does not work with --shard, since"),
         ("--judge j,max_tokens=0", "expected a number greater than or equal to 1"),
     ):
         refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err

@@ -504,7 +504,8 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
 
 def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_path: Path) -> None:
     for more, message in (
-        ({"budget_tokens": 5}, "budget_tokens.*does not work with `batch`"),
+        ({"target_error": 10}, "target_error.*does not work with `batch`"),
+        ({"budget_tokens": 5}, "budget_tokens"),
         ({"base_url": ["http://a", "http://b"]}, "`batch` takes only one address"),
     ):
         with pytest.raises((harness.UsageError, harness.ServerError), match=message):

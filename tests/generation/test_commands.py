@@ -1,4 +1,7 @@
-"""`harness run` and `harness status` as a user gives them: canary, endpoints from a file, steering."""
+"""`harness run` and `harness status` as a user gives them: target, canary, endpoints from a file, steering.
+
+For: harness.commands.target.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,99 @@ def test_a_refused_key_names_no_other_variable(tmp_path: Path, harness: Command)
     assert "(see --api-key-env)" in refused.err
     assert "OPENAI_API_KEY" not in refused.err
     assert "sk-wrong" not in refused.err
+
+
+def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 8)
+    with FakeServer(able(0.9)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
+        done = harness(*words, "--target-error", "4")
+        assert done.code == 0, done.err
+        assert "target reached: the sampling error is" in done.err
+        assert re.search(r"sums \d+\.\d% right so far \([\d.]+ to [\d.]+\), 64 graded", done.err)  # of the first look
+        stored = keys_on_disk(tmp_path)
+        n_rounds = len(stored) // 8
+        assert 8 <= n_rounds < 40  # the server is as fast as can be: no round is asked before the last was looked at
+        assert stored == expected_keys(8, n_rounds)
+        n_asked = len(server.requests)
+        again = harness(*words, "--target-error", "4")
+        assert (again.code, "target reached" in again.err) == (0, True)
+        assert not [r for r in server.requests[n_asked:] if r.method == "POST"]
+        refused = harness(*words, "--target-error", "4", "--temperature", "0.1")
+        assert (refused.code, "temperature" in refused.err) == (3, True)
+    (score,) = json.loads(harness("score", "run", "--json").out)
+    low, high = score["accuracy"]["sampling"]
+    assert (high - low) / 2 <= 1.96 * 0.04
+    assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
+
+
+def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 8)
+    with FakeServer(able(0.5)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "10")
+        done = harness(*words, "--target-error", "1")
+    assert done.code == 4
+    assert re.search(
+        r"target missed: the sampling error is \d\.\d\d points after 10 samples a question; the target is 1", done.err
+    )
+    assert "--samples would have to be about" in done.err
+    assert "complete" not in done.err
+    assert keys_on_disk(tmp_path) == expected_keys(8, 10)
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("--samples", "4"), "plans 4 samples: give --samples 8, or more"),
+        ((), "plans 1 sample: give --samples 8, or more"),
+        (("sums:7",), "plans 7 samples: give sums:8, or more"),
+    ],
+)
+def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_asked(
+    tmp_path: Path, harness: Command, words: tuple[str, ...], advice: str
+) -> None:
+    data = sums(tmp_path, 8)
+    if words[:1] == ("sums:7",):
+        columns = "{id: id, question: problem, answer: answer}"
+        (tmp_path / "sums.yaml").write_text(
+            f"title: Sums\nsource: {{kind: file, path: sums.jsonl}}\ncolumns: {columns}\n", encoding="utf-8"
+        )
+        given = ["run", "./sums.yaml:7", "--out", "run"]
+    else:
+        given = run_words(data, *words)
+    with FakeServer(able(0.5)) as server:
+        done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
+        assert (done.code, server.requests) == (2, [])
+        expected = (
+            f"--target-error 30: the sampling error is judged from 8 samples of each question on, and sums {advice}"
+        )
+        assert expected in " ".join(done.err.split())
+        enough = harness(*run_words(data, "--base-url", server.base_url, "--samples", "8", "--target-error", "30"))
+    assert (enough.code, "target reached: the sampling error is" in enough.err) == (0, True)
+
+
+def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 8)
+    with FakeServer(able(1.0)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "64")
+        done = harness(*words, "--target-error", "2")
+    assert done.code == 0, done.err
+    assert "0.00 points" not in done.err
+    assert len(keys_on_disk(tmp_path)) >= 8 * 8
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        *((value, "--target-error") for value in ("0", "70", "small", "nan")),
+        ("0.01", "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"),
+    ],
+)
+def test_a_target_that_is_no_number_of_points_is_refused(
+    tmp_path: Path, harness: Command, value: str, message: str
+) -> None:
+    done = harness(*run_words(sums(tmp_path, 1), "--target-error", value))
+    assert (done.code, message in done.err) == (2, True)
 
 
 def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from harness.scoring.stop import reached_error
 
 from bench import simulate
 from harness.scoring import stats
+from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow
 

@@ -357,6 +357,24 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
     assert server.base_url in missed
 
 
+def test_a_target_error_takes_the_fingerprint_once_and_its_later_stages_record_that(
+    ask: Any, serve: Any, tmp_path: Path
+) -> None:
+    server = serve(Engine())
+    ask(server, samples=40, target_error=5, fingerprint=True)
+    assert sum(map(greedy, server.requests)) == len(fingerprint.PROMPTS), "one fingerprint for all stages"
+    (tmp_path / "run").rename(tmp_path / "target")
+    ask(server, samples=40, fingerprint=True)
+    log = (tmp_path / "target" / "log.jsonl").read_text(encoding="utf-8")
+    stages = [one.get("stage", 0) for one in map(json.loads, log.splitlines()) if one["event"] == "session_started"]
+    assert 1 < len(stages) == stages[-1] + 1, "the error needs more than the first eight samples"
+    for run in ("target", "run"):
+        assert command(tmp_path, "score", run).code == 0
+    compared = command(tmp_path, "compare", "run", "target")
+    assert "same questions" in compared.out, compared.err
+    assert "greedy replies are stored" not in compared.out
+
+
 def test_a_fingerprint_from_before_is_compared_by_requests_as_they_were_then(ask: Any, serve: Any) -> None:
     """Before neutral values were sent with it: with them, another penalty in a server's files accuses no weights."""
     assert fingerprint.version({}) == "7526db7c656d", "what all runs before have"

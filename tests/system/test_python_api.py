@@ -117,6 +117,25 @@ def test_a_run_in_a_thread_leaves_the_callers_loop_to_others(questions: Path) ->
         assert asyncio.run(main(server.base_url)).complete
 
 
+def test_a_budget_is_for_all_stages_of_a_run_with_a_target_error(questions: Path) -> None:
+    asked = {"data": questions, "out": "staged", "canary": False, "samples": 64, "target_error": 0.2}
+    asked |= {"prices": (1, 1)}
+    with FakeServer(answering) as server:
+
+        def n_tokens() -> int:
+            return 5 * sum(request.method == "POST" for request in server.requests)
+
+        with pytest.raises(harness.StoppedByRule, match=r"stopped by the budget: \d+ of 300 tokens used") as stopped:
+            harness.run(**asked, base_url=server.base_url, max_tokens=5, budget_tokens=300)
+        assert 5 * 4 * 8 < n_tokens() <= 300
+        assert f": {n_tokens()} of 300" in str(stopped.value)
+        assert "All sessions" not in str(stopped.value)
+        n_before = n_tokens()
+        with pytest.raises(harness.StoppedByRule, match=r"of 300 tokens used.* All sessions"):
+            harness.run(**asked, base_url=server.base_url, max_tokens=5, budget_tokens=300)
+        assert 0 < n_tokens() - n_before <= 300, "the next command has a budget of its own"
+
+
 def test_progress_is_shown_where_it_is_asked_for_also_if_the_run_is_ended(
     questions: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

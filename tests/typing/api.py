@@ -23,7 +23,7 @@ def runs(progressed: Callable[[Progress], None]) -> None:
     assert_type(run.warnings, tuple[str, ...])
     harness.run(["aime24"], base_url=["http://a", "http://b"], header={"X-Team": "a"}, on_progress=progressed)
     harness.run("aime24", model="m", serve="vllm")
-    harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), rpm=60)
+    harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), target_error=1)
     harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]
     harness.run("aime24", thinking="maybe")  # type: ignore[arg-type]
     harness.run("aime24", samples="4")  # type: ignore[arg-type]

@@ -28,7 +28,8 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     run: its folder. exit_code: the command's. complete: no sample is missing. new_tokens: completion tokens of this
     session, as the servers state them. seconds: its duration. causes: why samples are missing. warnings: sentences to
-    show beside a score. stopped: why the session ended early, else empty.
+    show beside a score. stopped: why the session ended early, else empty. target_reached, target_missed: how
+    `--target-error` ended, in a sentence, else empty.
     """
 
     run: str
@@ -41,6 +42,8 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     causes: list[Cause]
     warnings: list[str]
     stopped: str
+    target_reached: str
+    target_missed: str
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):

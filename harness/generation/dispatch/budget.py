@@ -23,8 +23,8 @@ Without max_tokens nothing is known before the first reply, and the first round 
 or a request does not fit, the session waits for the requests in flight, which may turn out
 shorter than their reserve; with none in flight it ends.
 
-A budget is for one command, which may have several sessions: the rounds of a race's candidates. They share one
-`Account`, which holds what is used, and for each run what its samples cost so far.
+A budget is for one command, which may have several sessions: the stages of a run with a target error, or the candidates
+of a race. They share one `Account`, which holds what is used, and for each run what its samples cost so far.
 
 The limit on requests a minute is a token bucket, which fills evenly: a request may be sent if it holds at least 1.
 
@@ -73,7 +73,7 @@ class Ending:
         self.why = ""
         """Why the session ended before all samples were asked, in a sentence; empty if nothing ended it."""
         self.rule = ""
-        """The rule of the user (a budget) that ended the run early; empty if none did."""
+        """The rule of the user (a budget, a target error) that ended the run early; empty if none did."""
         self.repeats = False
         """Whether what ended the session would end the same command again."""
         self.error: BaseException | None = None

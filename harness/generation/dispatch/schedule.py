@@ -6,7 +6,7 @@ One queue serves all benchmarks of a run, as a heap of questions:
   whose samples are the longest so far, so that the run does not end with a few long samples and idle endpoints. A
   question without a finished sample counts as the longest: short samples finish first.
 - order "rounds": sample r of every question before sample r + 1 of any; within a round as above. It is for runs that a
-  budget may end early: with longest-first across rounds the short questions would be left out, which biases
+  budget or a target may end early: with longest-first across rounds the short questions would be left out, which biases
   the score.
 
 A sample is in one of four states; each arrow is a method:

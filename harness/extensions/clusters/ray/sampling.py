@@ -35,7 +35,7 @@ FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
 
 _ONE_CLIENT = (
-    "shard", "serve", "budget_tokens", "budget_usd", "rpm", "batch",
+    "shard", "serve", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
